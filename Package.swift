@@ -1,0 +1,96 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Flags every Swift target builds with: language mode 6, and warnings are errors.
+let strict: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .treatAllWarnings(as: .error),
+]
+
+/// Everything but the wrappers of C libraries also builds with strict memory safety: a pointer
+/// outside a wrapper does not compile.
+let safe: [SwiftSetting] = strict + [.strictMemorySafety()]
+
+let package = Package(
+    name: "martlet",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [
+        .library(name: "Martlet", targets: ["Martlet"]),
+        .library(name: "MartletServer", targets: ["MartletServer"]),
+        .library(name: "MartletTesting", targets: ["MartletTesting"]),
+        .executable(name: "martlet", targets: ["MartletCommand"]),
+    ],
+    targets: [
+        // C libraries, from the system.
+        .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
+        .systemLibrary(name: "CZlib", providers: [.apt(["zlib1g-dev"])]),
+        .systemLibrary(name: "CDeflate", providers: [.apt(["libdeflate-dev"])]),
+        .systemLibrary(name: "CLibevent", providers: [.apt(["libevent-dev", "libssl-dev"])]),
+        .systemLibrary(name: "COpenSSL", providers: [.apt(["libssl-dev"])]),
+
+        // Kits: each is the only user of its C library.
+        .target(name: "SQLiteKit", dependencies: ["CSQLite"], swiftSettings: strict),
+        .target(name: "SQLiteFaults", dependencies: ["CSQLite"], swiftSettings: strict),
+        .target(name: "CompressionKit", dependencies: ["CZlib"], swiftSettings: strict),
+        .target(name: "DeflateKit", dependencies: ["CDeflate"], swiftSettings: strict),
+        .target(name: "OpenSSLKit", dependencies: ["COpenSSL"], swiftSettings: strict),
+        .target(name: "HTTPKit", dependencies: ["CLibevent"], swiftSettings: strict),
+
+        // What both sides share.
+        .target(name: "MartletProtocol", swiftSettings: safe),
+        .target(name: "MartletCore", dependencies: ["MartletProtocol"], swiftSettings: safe),
+        .target(
+            name: "SQLiteRecords", dependencies: ["MartletProtocol", "MartletCore", "SQLiteKit"],
+            swiftSettings: safe),
+
+        // The server.
+        .target(
+            name: "MartletServerCore",
+            dependencies: [
+                "MartletProtocol", "MartletCore", "SQLiteKit", "SQLiteRecords", "CompressionKit",
+                "OpenSSLKit",
+            ], swiftSettings: safe),
+        .target(
+            name: "MartletServer",
+            dependencies: [
+                "MartletProtocol", "MartletCore", "MartletServerCore", "SQLiteKit",
+                "SQLiteRecords", "CompressionKit", "DeflateKit", "OpenSSLKit", "HTTPKit",
+            ], swiftSettings: safe),
+
+        // The device.
+        .target(
+            name: "MartletStore",
+            dependencies: ["MartletProtocol", "MartletCore", "SQLiteKit", "SQLiteRecords"],
+            swiftSettings: safe),
+        .target(
+            name: "Martlet",
+            dependencies: [
+                "MartletProtocol", "MartletCore", "MartletStore", "SQLiteKit", "SQLiteRecords",
+                "CompressionKit",
+            ], swiftSettings: safe),
+
+        // Tools.
+        .target(
+            name: "MartletTesting",
+            dependencies: [
+                "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "MartletServerCore",
+                "SQLiteKit", "SQLiteRecords", "SQLiteFaults", "CompressionKit",
+            ], swiftSettings: safe),
+        .target(
+            name: "MartletDemo",
+            dependencies: [
+                "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "SQLiteKit",
+                "SQLiteRecords", "MartletServer", "CompressionKit",
+            ], swiftSettings: safe),
+        .executableTarget(
+            name: "MartletCommand",
+            dependencies: [
+                "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "MartletServer",
+                "MartletServerCore", "MartletTesting", "MartletDemo", "SQLiteKit", "SQLiteRecords",
+                "CompressionKit",
+            ], swiftSettings: safe),
+    ]
+)

@@ -1,0 +1,4 @@
+@main
+enum MartletCommand {
+    static func main() {}
+}

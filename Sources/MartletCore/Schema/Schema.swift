@@ -1,0 +1,138 @@
+/// What a data set consists of: its entity types, in the order of their tables.
+public struct Schema: Hashable, Sendable {
+    public let types: [EntityType]
+    /// A hash of everything here that both sides must agree on; hexadecimal.
+    public let fingerprint: String
+    private let positions: [String: Int]
+
+    /// - Precondition: names are unique.
+    public init(types: [EntityType]) {
+        self.types = types
+        positions = Dictionary(
+            uniqueKeysWithValues: types.enumerated().map { ($1.name, $0) })
+        fingerprint = SchemaFingerprint.of(types)
+    }
+
+    public subscript(name: String) -> EntityType? {
+        positions[name].map { types[$0] }
+    }
+
+    /// The position of a type in `types`.
+    public func index(of name: String) -> Int? {
+        positions[name]
+    }
+
+    /// The references of all types that point at `target`, with the type that holds each.
+    public func references(to target: String) -> [(type: EntityType, reference: Reference)] {
+        types.flatMap { type in
+            type.references.filter { $0.target == target }.map { (type, $0) }
+        }
+    }
+}
+
+/// One kind of record: a table.
+public struct EntityType: Hashable, Sendable {
+    public let name: String
+    /// The name of the key column.
+    public let key: String
+    public let keyKind: KeyKind
+    /// All columns but the key, in the table's order.
+    public let attributes: [Attribute]
+    public let references: [Reference]
+    /// Column lists of UNIQUE constraints and indexes, the key's own left out.
+    public let uniques: [[String]]
+    private let positions: [String: Int]
+
+    public init(
+        name: String, key: String, keyKind: KeyKind, attributes: [Attribute],
+        references: [Reference] = [], uniques: [[String]] = []
+    ) {
+        self.name = name
+        self.key = key
+        self.keyKind = keyKind
+        self.attributes = attributes
+        self.references = references
+        self.uniques = uniques
+        positions = Dictionary(
+            uniqueKeysWithValues: attributes.enumerated().map { ($1.name, $0) })
+    }
+
+    public subscript(attribute name: String) -> Attribute? {
+        positions[name].map { attributes[$0] }
+    }
+
+    public func index(ofAttribute name: String) -> Int? {
+        positions[name]
+    }
+
+    /// The reference a column holds; nil where the column holds none.
+    public func reference(of attribute: String) -> Reference? {
+        references.first { $0.attribute == attribute }
+    }
+
+    public enum KeyKind: String, Hashable, Sendable {
+        case integer
+        case text
+    }
+}
+
+/// One column that is not the key.
+public struct Attribute: Hashable, Sendable {
+    public let name: String
+    public let kind: AttributeKind
+    public let isRequired: Bool
+    public let hasDefault: Bool
+    /// Computed by the database; never written.
+    public let isGenerated: Bool
+
+    public init(
+        name: String, kind: AttributeKind, isRequired: Bool = false, hasDefault: Bool = false,
+        isGenerated: Bool = false
+    ) {
+        self.name = name
+        self.kind = kind
+        self.isRequired = isRequired
+        self.hasDefault = hasDefault
+        self.isGenerated = isGenerated
+    }
+}
+
+/// What values a column takes, and how they stand on the wire.
+public enum AttributeKind: String, Hashable, Sendable {
+    /// JSON integer, 64 bits.
+    case integer
+    /// JSON number; stored as a double.
+    case real
+    /// JSON string, stored exactly.
+    case text
+    /// JSON string in base64.
+    case blob
+    /// JSON true or false; stored as 1 or 0.
+    case boolean
+    /// JSON string of a decimal number.
+    case numeric
+    /// A column of no declared or of a date type: integer, real or text, as it was written.
+    case any
+}
+
+/// A declared foreign key of one column onto another type's key.
+public struct Reference: Hashable, Sendable {
+    public let attribute: String
+    /// The type whose key the column holds.
+    public let target: String
+    public let onDelete: Action
+
+    public init(attribute: String, target: String, onDelete: Action) {
+        self.attribute = attribute
+        self.target = target
+        self.onDelete = onDelete
+    }
+
+    public enum Action: String, Hashable, Sendable {
+        case noAction
+        case restrict
+        case cascade
+        case setNull
+        case setDefault
+    }
+}

@@ -1,0 +1,1 @@
+// This target is filled by the steps that follow.

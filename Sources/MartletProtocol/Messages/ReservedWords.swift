@@ -1,0 +1,16 @@
+/// Names a table or an attribute cannot have, because the wire uses them.
+public enum ReservedWords {
+    /// Members of a change set: no entity type may be called one of these.
+    public static let types: Set<String> = [
+        "types", "identifier", "sequence", "seen", "dependencyIdentifier", "timestamp",
+        "revision", "conflict", "reason", "message", "retryAfter", "clientId", "protocol",
+        "maxRevision", "acknowledged", "changeSets", "dataSet", "lineage", "schema", "more",
+        "part", "parts", "__proto__", "constructor", "prototype",
+    ]
+    /// Members of a record's attributes that are not attributes.
+    public static let attributes: Set<String> = [
+        "revision", "__oldId__", "__proto__", "constructor", "prototype",
+    ]
+    /// The prefix of Martlet's own tables and columns.
+    public static let prefix = "martlet_"
+}

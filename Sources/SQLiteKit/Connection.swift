@@ -1,0 +1,149 @@
+internal import CSQLite
+
+/// One connection to a database file, confined to whoever holds it.
+///
+/// Every call blocks; run connections on executors of their own, never on the cooperative pool.
+public final class Connection {
+    public enum Mode: Sendable {
+        case readOnly
+        case readWrite
+        case readWriteCreate
+    }
+
+    let handle: Handle
+    /// The path the connection was opened with.
+    public let path: String
+    private var cache: StatementCache
+
+    /// Opens a file.
+    /// - Parameters:
+    ///   - vfs: The name of a registered VFS; nil for the platform's.
+    ///   - busyTimeoutMilliseconds: How long to wait for another connection's lock.
+    /// - Throws: `SQLiteError` when the file cannot be opened.
+    public init(
+        path: String, mode: Mode = .readWriteCreate, vfs: String? = nil,
+        busyTimeoutMilliseconds: Int32 = 5_000, cachedStatements: Int = 200
+    ) throws(SQLiteError) {
+        let access: Int32 =
+            switch mode {
+            case .readOnly: SQLITE_OPEN_READONLY
+            case .readWrite: SQLITE_OPEN_READWRITE
+            case .readWriteCreate: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+            }
+        var pointer: OpaquePointer?
+        let flags = access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
+        let code = sqlite3_open_v2(path, &pointer, flags, vfs)
+        guard let pointer else {
+            throw SQLiteError(extendedCode: code, message: "no memory for a connection")
+        }
+        handle = Handle(pointer: pointer)
+        self.path = path
+        cache = StatementCache(capacity: cachedStatements)
+        guard code == SQLITE_OK else { throw handle.error(code, sql: nil) }
+        sqlite3_busy_timeout(pointer, busyTimeoutMilliseconds)
+    }
+
+    /// Runs a script of any number of statements without values.
+    public func execute(_ sql: String) throws(SQLiteError) {
+        let code = sqlite3_exec(handle.pointer, sql, nil, nil, nil)
+        guard code == SQLITE_OK else { throw handle.error(code, sql: sql) }
+    }
+
+    /// A prepared statement, from the cache where it is idle there. It comes reset and unbound.
+    public func statement(_ sql: String) throws(SQLiteError) -> Statement {
+        if let cached = cache[sql], !cached.isBusy {
+            cached.reset()
+            return cached
+        }
+        let made = try Statement(handle: handle, sql: sql)
+        cache[sql] = made
+        return made
+    }
+
+    /// Finalizes the cached statements; do so before a schema change.
+    public func clearStatementCache() {
+        cache.removeAll()
+    }
+
+    /// Rows changed by the last INSERT, UPDATE or DELETE.
+    public var changes: Int64 { sqlite3_changes64(handle.pointer) }
+    /// Rows changed since the connection opened, those changed by triggers included.
+    public var totalChanges: Int64 { sqlite3_total_changes64(handle.pointer) }
+    public var lastInsertedRowID: Int64 { sqlite3_last_insert_rowid(handle.pointer) }
+    public var isInTransaction: Bool { sqlite3_get_autocommit(handle.pointer) == 0 }
+
+    /// Whether a foreign key, deferred to the commit, is unresolved at this moment.
+    ///
+    /// SQLITE_DBSTATUS_DEFERRED_FKS is zero exactly when all are resolved
+    /// (https://sqlite.org/c3ref/c_dbstatus_options.html), so a savepoint can be judged before the
+    /// transaction commits.
+    public var hasDeferredForeignKeyViolation: Bool {
+        var current: Int32 = 0
+        var highest: Int32 = 0
+        sqlite3_db_status(
+            handle.pointer, SQLITE_DBSTATUS_DEFERRED_FKS, &current, &highest, 0)
+        return current != 0
+    }
+
+    /// Runs `body` between BEGIN IMMEDIATE and COMMIT; rolls back when it throws.
+    public func transaction<Result, Failure: Error>(
+        _ body: () throws(Failure) -> Result
+    ) throws -> Result {
+        try begin()
+        do {
+            let result = try body()
+            try commit()
+            return result
+        } catch {
+            rollback()
+            throw error
+        }
+    }
+
+    public func begin() throws(SQLiteError) {
+        try run("BEGIN IMMEDIATE")
+    }
+
+    public func commit() throws(SQLiteError) {
+        try run("COMMIT")
+    }
+
+    /// Rolls back if a transaction is open; a failed COMMIT may have closed it already.
+    public func rollback() {
+        guard isInTransaction else { return }
+        // A rollback that fails leaves the transaction to be rolled back when the file is next
+        // opened; there is nothing better to do with the error.
+        _ = sqlite3_exec(handle.pointer, "ROLLBACK", nil, nil, nil)
+    }
+
+    /// Runs one statement without values, from the cache.
+    public func run(_ sql: String) throws(SQLiteError) {
+        let statement = try statement(sql)
+        defer { statement.reset() }
+        while try statement.step() {}
+    }
+
+    /// The integer in the first column of the first row; nil where there is no row or a null.
+    public func integer(_ sql: String) throws(SQLiteError) -> Int64? {
+        let statement = try statement(sql)
+        defer { statement.reset() }
+        guard try statement.step(), !statement.isNull(0) else { return nil }
+        return statement.integer(0)
+    }
+
+    /// The text in the first column of the first row; nil where there is no row or a null.
+    public func text(_ sql: String) throws(SQLiteError) -> String? {
+        let statement = try statement(sql)
+        defer { statement.reset() }
+        guard try statement.step(), !statement.isNull(0) else { return nil }
+        return statement.text(0)
+    }
+
+    /// Stops the running statement with SQLITE_INTERRUPT.
+    public func interrupt() {
+        sqlite3_interrupt(handle.pointer)
+    }
+}
+
+@available(*, unavailable)
+extension Connection: Sendable {}

@@ -1,0 +1,24 @@
+internal import CSQLite
+
+/// The database handle, shared by a connection and its statements.
+///
+/// SQLite keeps a handle closed by `sqlite3_close_v2` alive until its last statement is finalized
+/// (https://sqlite.org/c3ref/close.html), so a statement may outlive its connection.
+final class Handle {
+    let pointer: OpaquePointer
+
+    init(pointer: OpaquePointer) {
+        self.pointer = pointer
+    }
+
+    deinit {
+        sqlite3_close_v2(pointer)
+    }
+
+    func error(_ code: Int32, sql: String?) -> SQLiteError {
+        let extended = sqlite3_extended_errcode(pointer)
+        let message = sqlite3_errmsg(pointer).map { String(cString: $0) } ?? "unknown error"
+        return SQLiteError(
+            extendedCode: extended == SQLITE_OK ? code : extended, message: message, sql: sql)
+    }
+}

@@ -1,0 +1,41 @@
+private import CSQLite
+
+/// A failure SQLite reported: what happened, and in which statement.
+public struct SQLiteError: Error, Hashable, Sendable {
+    /// SQLite's extended result code.
+    public let extendedCode: Int32
+    /// SQLite's own words. They may name tables and columns, never bound values.
+    public let message: String
+    /// The statement, with placeholders in place of values.
+    public let sql: String?
+
+    public init(extendedCode: Int32, message: String, sql: String? = nil) {
+        self.extendedCode = extendedCode
+        self.message = message
+        self.sql = sql
+    }
+
+    /// The primary result code.
+    public var code: Int32 { extendedCode & 0xff }
+
+    /// What the extended code adds to the primary one; Swift does not import those macros.
+    private var detail: Int32 { extendedCode >> 8 }
+
+    public var isConstraint: Bool { code == SQLITE_CONSTRAINT }
+    public var isUniqueViolation: Bool {
+        isConstraint && [6, 8, 10].contains(detail)  // PRIMARYKEY, UNIQUE, ROWID
+    }
+    public var isBusy: Bool { code == SQLITE_BUSY || code == SQLITE_LOCKED }
+    public var isDiskFull: Bool { code == SQLITE_FULL }
+    public var isInputOutput: Bool { code == SQLITE_IOERR }
+    public var isCorrupt: Bool { code == SQLITE_CORRUPT || code == SQLITE_NOTADB }
+    /// An explicit RAISE in a trigger.
+    public var isRaised: Bool { isConstraint && detail == 7 }
+}
+
+extension SQLiteError: CustomStringConvertible {
+    public var description: String {
+        let place = sql.map { " in “\($0)”" } ?? ""
+        return "SQLite error \(extendedCode): \(message)\(place)"
+    }
+}

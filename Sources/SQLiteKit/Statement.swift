@@ -1,0 +1,185 @@
+internal import CSQLite
+
+/// A prepared statement. Parameters count from 1, columns from 0, as in SQLite's manual.
+///
+/// Values are copied in and out; nothing points into SQLite's memory once a call has returned.
+public final class Statement {
+    private let handle: Handle
+    private let pointer: OpaquePointer
+    public let sql: String
+    public let columnCount: Int32
+
+    init(handle: Handle, sql: String) throws(SQLiteError) {
+        var pointer: OpaquePointer?
+        let code = sqlite3_prepare_v3(
+            handle.pointer, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &pointer, nil)
+        guard code == SQLITE_OK else { throw handle.error(code, sql: sql) }
+        guard let pointer else {
+            throw SQLiteError(extendedCode: SQLITE_ERROR, message: "empty statement", sql: sql)
+        }
+        self.handle = handle
+        self.pointer = pointer
+        self.sql = sql
+        columnCount = sqlite3_column_count(pointer)
+    }
+
+    deinit {
+        sqlite3_finalize(pointer)
+    }
+
+    /// Whether the statement has been stepped and neither ended nor been reset.
+    public var isBusy: Bool { sqlite3_stmt_busy(pointer) != 0 }
+    public var parameterCount: Int32 { sqlite3_bind_parameter_count(pointer) }
+
+    /// Moves to the next row. Returns false at the end.
+    public func step() throws(SQLiteError) -> Bool {
+        let code = sqlite3_step(pointer)
+        switch code {
+        case SQLITE_ROW: return true
+        case SQLITE_DONE: return false
+        default:
+            let error = handle.error(code, sql: sql)
+            sqlite3_reset(pointer)
+            throw error
+        }
+    }
+
+    /// Runs to the end and resets, for statements whose rows are of no interest.
+    public func run() throws(SQLiteError) {
+        while try step() {}
+        sqlite3_reset(pointer)
+    }
+
+    /// Ends the current run and clears all bindings.
+    public func reset() {
+        sqlite3_reset(pointer)
+        sqlite3_clear_bindings(pointer)
+    }
+
+    /// Ends the current run and keeps the bindings.
+    public func rewind() {
+        sqlite3_reset(pointer)
+    }
+
+    /// SQLite's count of virtual machine steps since the last call.
+    public func takeVirtualMachineSteps() -> Int32 {
+        sqlite3_stmt_status(pointer, SQLITE_STMTSTATUS_VM_STEP, 1)
+    }
+}
+
+// MARK: - Binding
+
+extension Statement {
+    /// SQLITE_TRANSIENT: SQLite copies the bytes before the call returns.
+    private static var copied: sqlite3_destructor_type {
+        unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+    }
+
+    public func bind(_ index: Int32, integer: Int64) {
+        check(sqlite3_bind_int64(pointer, index, integer))
+    }
+
+    public func bind(_ index: Int32, real: Double) {
+        check(sqlite3_bind_double(pointer, index, real))
+    }
+
+    public func bind(_ index: Int32, text: String) {
+        var text = text
+        text.withUTF8 { bytes in
+            let start = UnsafeRawPointer(bytes.baseAddress)?.assumingMemoryBound(to: CChar.self)
+            if let start {
+                check(
+                    sqlite3_bind_text64(
+                        pointer, index, start, UInt64(bytes.count), Self.copied,
+                        UInt8(SQLITE_UTF8)))
+            } else {
+                check(sqlite3_bind_text(pointer, index, "", 0, Self.copied))
+            }
+        }
+    }
+
+    public func bind(_ index: Int32, blob: [UInt8]) {
+        blob.withUnsafeBytes { bytes in
+            if let start = bytes.baseAddress, !bytes.isEmpty {
+                check(
+                    sqlite3_bind_blob64(
+                        pointer, index, start, UInt64(bytes.count), Self.copied))
+            } else {
+                check(sqlite3_bind_zeroblob(pointer, index, 0))
+            }
+        }
+    }
+
+    public func bindNull(_ index: Int32) {
+        check(sqlite3_bind_null(pointer, index))
+    }
+
+    /// A bind fails for an index that does not exist, a statement in mid-run, or a value over
+    /// SQLite's size limit: each a mistake of the caller.
+    private func check(_ code: Int32) {
+        precondition(code == SQLITE_OK, "bind failed with \(code) in \(sql)")
+    }
+}
+
+// MARK: - Reading
+
+extension Statement {
+    public enum Storage: Sendable {
+        case integer
+        case real
+        case text
+        case blob
+        case null
+    }
+
+    public func name(_ column: Int32) -> String {
+        sqlite3_column_name(pointer, column).map { String(cString: $0) } ?? ""
+    }
+
+    public func storage(_ column: Int32) -> Storage {
+        switch sqlite3_column_type(pointer, column) {
+        case SQLITE_INTEGER: .integer
+        case SQLITE_FLOAT: .real
+        case SQLITE_TEXT: .text
+        case SQLITE_BLOB: .blob
+        default: .null
+        }
+    }
+
+    public func isNull(_ column: Int32) -> Bool {
+        sqlite3_column_type(pointer, column) == SQLITE_NULL
+    }
+
+    public func integer(_ column: Int32) -> Int64 {
+        sqlite3_column_int64(pointer, column)
+    }
+
+    public func real(_ column: Int32) -> Double {
+        sqlite3_column_double(pointer, column)
+    }
+
+    /// The column as text; bytes that are not UTF-8 are repaired.
+    public func text(_ column: Int32) -> String {
+        guard let start = sqlite3_column_text(pointer, column) else { return "" }
+        let count = Int(sqlite3_column_bytes(pointer, column))
+        return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
+    }
+
+    /// The column as text; nil when its bytes are not UTF-8.
+    public func validatedText(_ column: Int32) -> String? {
+        guard let start = sqlite3_column_text(pointer, column) else { return "" }
+        let count = Int(sqlite3_column_bytes(pointer, column))
+        return String(
+            validating: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
+    }
+
+    /// The column's bytes.
+    public func blob(_ column: Int32) -> [UInt8] {
+        let count = Int(sqlite3_column_bytes(pointer, column))
+        guard count > 0, let start = sqlite3_column_blob(pointer, column) else { return [] }
+        return [UInt8](UnsafeRawBufferPointer(start: start, count: count))
+    }
+}
+
+@available(*, unavailable)
+extension Statement: Sendable {}
