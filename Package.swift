@@ -92,5 +92,8 @@ let package = Package(
                 "MartletServerCore", "MartletTesting", "MartletDemo", "SQLiteKit", "SQLiteRecords",
                 "CompressionKit",
             ], swiftSettings: safe),
+
+        .testTarget(
+            name: "OpenSSLKitTests", dependencies: ["OpenSSLKit"], swiftSettings: strict),
     ]
 )
