@@ -11,12 +11,18 @@ enum SchemaFingerprint {
             hash = (hash ^ 0xff) &* 0x100_0000_01b3
         }
         for type in types.sorted(by: { $0.name < $1.name }) {
-            add("type"); add(type.name); add(type.key); add(type.keyKind.rawValue)
+            add("type")
+            add(type.name)
+            add(type.key)
+            add(type.keyKind.rawValue)
             for attribute in type.attributes.sorted(by: { $0.name < $1.name }) {
-                add(attribute.name); add(attribute.kind.rawValue)
+                add(attribute.name)
+                add(attribute.kind.rawValue)
             }
             for reference in type.references.sorted(by: { $0.attribute < $1.attribute }) {
-                add(reference.attribute); add(reference.target); add(reference.onDelete.rawValue)
+                add(reference.attribute)
+                add(reference.target)
+                add(reference.onDelete.rawValue)
             }
         }
         let digits = String(hash, radix: 16)

@@ -1,0 +1,38 @@
+# Two commands to know: make demo, make test.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench lint format docs build release clean bootstrap
+
+help: ## what can be made
+	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+demo: bootstrap ## a server, 50 devices and a bad network; nothing lost (5 minutes at most)
+	swift build -c release --product martlet
+	"$$(swift build -c release --show-bin-path)/martlet" demo $(ARGS)
+
+test: ## every check, as continuous integration runs it
+	@scripts/test
+
+bench: bootstrap ## the benchmarks (Benchmarks/README.md)
+	@scripts/bench $(ARGS)
+
+lint: ## the layout of the code, changed by nobody
+	@scripts/stages/10-lint
+
+format: ## lay the code out by .swift-format
+	swift format format --in-place --parallel --recursive Sources Tests Package.swift
+
+docs: bootstrap ## the API pages, into .build/docs
+	@scripts/docs
+
+build: bootstrap ## a debug build
+	swift build
+
+release: bootstrap ## a release build of the command
+	swift build -c release --product martlet
+
+bootstrap:
+	@scripts/bootstrap
+
+clean: ## remove what was built
+	rm -rf .build Benchmarks/.build
