@@ -46,6 +46,11 @@ let package = Package(
             name: "SQLiteRecords", dependencies: ["MartletProtocol", "MartletCore", "SQLiteKit"],
             swiftSettings: safe),
 
+        .testTarget(
+            name: "SQLiteRecordsTests",
+            dependencies: ["MartletProtocol", "MartletCore", "SQLiteKit", "SQLiteRecords"],
+            swiftSettings: strict),
+
         // The server.
         .target(
             name: "MartletServerCore",

@@ -49,6 +49,31 @@ public final class Connection {
         guard code == SQLITE_OK else { throw handle.error(code, sql: sql) }
     }
 
+    /// Runs a script statement by statement, after showing each one's text to `check`. A throw of
+    /// `check` ends the script there; what ran before it stays.
+    public func execute(script: String, _ check: (String) throws -> Void) throws {
+        var bytes = Array(script.utf8CString)
+        try bytes.withUnsafeMutableBufferPointer { buffer in
+            guard let base = buffer.baseAddress else { return }
+            var next = UnsafePointer<CChar>(base)
+            while next.pointee != 0 {
+                var pointer: OpaquePointer?
+                var tail: UnsafePointer<CChar>?
+                let code = sqlite3_prepare_v2(handle.pointer, next, -1, &pointer, &tail)
+                guard code == SQLITE_OK else { throw handle.error(code, sql: nil) }
+                defer { sqlite3_finalize(pointer) }
+                guard let tail else { return }
+                next = tail
+                // Nothing but spaces or a comment makes no statement.
+                guard let pointer, let sql = sqlite3_sql(pointer) else { continue }
+                try check(String(cString: sql))
+                var result = SQLITE_ROW
+                while result == SQLITE_ROW { result = sqlite3_step(pointer) }
+                guard result == SQLITE_DONE else { throw handle.error(result, sql: nil) }
+            }
+        }
+    }
+
     /// A prepared statement, from the cache where it is idle there. It comes reset and unbound.
     public func statement(_ sql: String) throws(SQLiteError) -> Statement {
         if let cached = cache[sql], !cached.isBusy {
@@ -58,6 +83,11 @@ public final class Connection {
         let made = try Statement(handle: handle, sql: sql)
         cache[sql] = made
         return made
+    }
+
+    /// A prepared statement of the caller's own, outside the cache.
+    public func prepare(_ sql: String) throws(SQLiteError) -> Statement {
+        try Statement(handle: handle, sql: sql)
     }
 
     /// Finalizes the cached statements; do so before a schema change.

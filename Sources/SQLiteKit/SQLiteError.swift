@@ -22,6 +22,8 @@ public struct SQLiteError: Error, Hashable, Sendable {
     private var detail: Int32 { extendedCode >> 8 }
 
     public var isConstraint: Bool { code == SQLITE_CONSTRAINT }
+    /// The statement itself is at fault: its grammar, or a name that does not exist.
+    public var isStatementError: Bool { code == SQLITE_ERROR }
     public var isUniqueViolation: Bool {
         isConstraint && [6, 8, 10].contains(detail)  // PRIMARYKEY, UNIQUE, ROWID
     }
@@ -29,8 +31,17 @@ public struct SQLiteError: Error, Hashable, Sendable {
     public var isDiskFull: Bool { code == SQLITE_FULL }
     public var isInputOutput: Bool { code == SQLITE_IOERR }
     public var isCorrupt: Bool { code == SQLITE_CORRUPT || code == SQLITE_NOTADB }
+    /// A value that is not of the kind expected of its column.
+    public var isMismatch: Bool { code == SQLITE_MISMATCH }
     /// An explicit RAISE in a trigger.
     public var isRaised: Bool { isConstraint && detail == 7 }
+}
+
+extension SQLiteError {
+    /// A value in the database that is not what its column must hold. `message` is without it.
+    public static func mismatch(_ message: String, sql: String? = nil) -> SQLiteError {
+        SQLiteError(extendedCode: SQLITE_MISMATCH, message: message, sql: sql)
+    }
 }
 
 extension SQLiteError: CustomStringConvertible {

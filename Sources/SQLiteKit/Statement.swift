@@ -50,6 +50,19 @@ public final class Statement {
         sqlite3_reset(pointer)
     }
 
+    /// Steps through all rows and hands the statement to `body` at each; resets at the end and
+    /// on an error.
+    public func rows<Element>(
+        _ body: (Statement) throws(SQLiteError) -> Element
+    ) throws(SQLiteError) -> [Element] {
+        defer { reset() }
+        var elements: [Element] = []
+        while try step() {
+            elements.append(try body(self))
+        }
+        return elements
+    }
+
     /// Ends the current run and clears all bindings.
     public func reset() {
         sqlite3_reset(pointer)

@@ -1,0 +1,100 @@
+/// The statements that lead from the objects of a database to those wanted.
+struct MigrationSteps {
+    struct Step {
+        /// What the statement adds, for an error's sentence.
+        let what: String
+        let sql: String
+    }
+
+    private(set) var list: [Step] = []
+
+    /// - Throws: `SchemaError` where the wanted objects differ in more than additions.
+    init(from present: [SchemaObject], to wanted: [SchemaObject]) throws(SchemaError) {
+        let presentByName = Dictionary(
+            uniqueKeysWithValues: present.map { (SQLName.folded($0.name), $0) })
+        let wantedNames = Set(wanted.map { SQLName.folded($0.name) })
+        for object in present where object.kind == .table || object.kind == .virtualTable {
+            guard !wantedNames.contains(SQLName.folded(object.name)) else { continue }
+            throw SchemaError(
+                """
+                table “\(object.name)” is in the database but not in the schema; add it to the \
+                schema again (tables are never dropped by a migration)
+                """)
+        }
+        var additions: [Step] = []
+        var columns: [Step] = []
+        for object in wanted {
+            guard let old = presentByName[SQLName.folded(object.name)] else {
+                additions.append(
+                    Step(what: "\(object.kind.word) “\(object.name)”", sql: object.sql))
+                continue
+            }
+            if object.kind == .table, old.kind == .table {
+                columns += try Self.newColumns(of: object, since: old)
+            } else if !Self.same(old, object) {
+                throw SchemaError(
+                    """
+                    \(object.kind.word) “\(object.name)” is declared differently in the database; \
+                    give the new one another name, or declare it as it was
+                    """)
+            }
+        }
+        // Views, triggers and indexes may speak of new columns, columns of new tables.
+        let tables = additions.filter { $0.what.contains("table") }
+        list = tables + columns + additions.filter { !$0.what.contains("table") }
+    }
+
+    private static func same(_ left: SchemaObject, _ right: SchemaObject) -> Bool {
+        left.kind == right.kind
+            && SQLToken.tokens(of: Array(left.sql.utf8))
+                == SQLToken.tokens(of: Array(right.sql.utf8))
+    }
+
+    private static func newColumns(
+        of wanted: SchemaObject, since present: SchemaObject
+    ) throws(SchemaError) -> [Step] {
+        let new = TableDeclaration(wanted.sql)
+        let old = TableDeclaration(present.sql)
+        for column in old.columns {
+            guard let kept = new.column(column.name) else {
+                throw SchemaError(
+                    """
+                    table “\(present.name)” has the column “\(column.name)”, which the schema no \
+                    longer has; add it to the schema again (columns are never dropped by a \
+                    migration)
+                    """)
+            }
+            guard kept.tokens == column.tokens, kept.name == column.name else {
+                throw SchemaError(
+                    """
+                    in table “\(present.name)”, column “\(column.name)” is declared differently in \
+                    the database; declare it as it was, or add a column of another name
+                    """)
+            }
+        }
+        guard new.constraints == old.constraints, new.options == old.options else {
+            throw SchemaError(
+                """
+                table “\(present.name)” has other constraints or options than in the database; \
+                declare them as they were
+                """)
+        }
+        var steps: [Step] = []
+        for column in new.columns where old.column(column.name) == nil {
+            if column.contains("not", "null"), !column.contains("default"),
+                !column.contains("generated"), !column.contains("as")
+            {
+                throw SchemaError(
+                    """
+                    in table “\(present.name)”, the new column “\(column.name)” is NOT NULL \
+                    without a DEFAULT; give it one, or allow NULL
+                    """)
+            }
+            steps.append(
+                Step(
+                    what: "in table “\(present.name)”, column “\(column.name)”",
+                    sql: "ALTER TABLE \(SQLName.quoted(present.name)) ADD COLUMN \(column.text)"))
+        }
+        return steps
+    }
+}

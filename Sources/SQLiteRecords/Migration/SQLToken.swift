@@ -1,0 +1,123 @@
+/// A piece of SQL text: what two declarations are compared by, so that spaces, comments and the
+/// case of bare words make no difference.
+struct SQLToken: Hashable {
+    enum Kind: Hashable {
+        /// A bare word or number, its ASCII letters made small.
+        case word(String)
+        /// A name in quotes or brackets, without them.
+        case name(String)
+        /// A string literal, as written.
+        case literal(String)
+        case symbol(UInt8)
+    }
+
+    let kind: Kind
+    /// Byte positions in the text.
+    let start: Int
+    let end: Int
+
+    static func == (left: SQLToken, right: SQLToken) -> Bool { left.kind == right.kind }
+    func hash(into hasher: inout Hasher) { hasher.combine(kind) }
+
+    /// The name this token is, quoted or bare.
+    var identifier: String? {
+        switch kind {
+        case .word(let text), .name(let text): text
+        case .literal, .symbol: nil
+        }
+    }
+
+    func isSymbol(_ symbol: Character) -> Bool {
+        kind == symbol.asciiValue.map(Kind.symbol)
+    }
+
+    /// The tokens of a text SQLite has accepted; a quote or comment left open runs to the end.
+    static func tokens(of text: [UInt8]) -> [SQLToken] {
+        var tokens: [SQLToken] = []
+        var index = 0
+        while index < text.count {
+            let start = index
+            let byte = text[index]
+            switch byte {
+            case UInt8(ascii: " "), 9, 10, 12, 13:
+                index += 1
+                continue
+            case UInt8(ascii: "-") where at(index + 1, text) == UInt8(ascii: "-"):
+                while index < text.count, text[index] != 10 { index += 1 }
+                continue
+            case UInt8(ascii: "/") where at(index + 1, text) == UInt8(ascii: "*"):
+                index = endOfComment(text, from: index + 2)
+                continue
+            case UInt8(ascii: "'"):
+                index = endOfQuote(text, from: index + 1, quote: byte)
+                tokens.append(SQLToken(kind: .literal(string(text, start, index)), start, index))
+            case UInt8(ascii: "\""), UInt8(ascii: "`"):
+                index = endOfQuote(text, from: index + 1, quote: byte)
+                let inner = string(text, start + 1, max(start + 1, index - 1))
+                let quote = String(UnicodeScalar(byte))
+                let name = inner.split(
+                    separator: "\(quote)\(quote)", omittingEmptySubsequences: false
+                ).joined(separator: quote)
+                tokens.append(SQLToken(kind: .name(name), start, index))
+            case UInt8(ascii: "["):
+                while index < text.count, text[index] != UInt8(ascii: "]") { index += 1 }
+                index = min(index + 1, text.count)
+                let inner = string(text, start + 1, max(start + 1, index - 1))
+                tokens.append(SQLToken(kind: .name(inner), start, index))
+            case let byte where isWordByte(byte):
+                while index < text.count, isWordByte(text[index]) { index += 1 }
+                let word = SQLName.folded(string(text, start, index))
+                tokens.append(SQLToken(kind: .word(word), start, index))
+            default:
+                index += 1
+                tokens.append(SQLToken(kind: .symbol(byte), start, index))
+            }
+        }
+        return tokens
+    }
+
+    private init(kind: Kind, _ start: Int, _ end: Int) {
+        self.kind = kind
+        self.start = start
+        self.end = end
+    }
+
+    private static func at(_ index: Int, _ text: [UInt8]) -> UInt8? {
+        index < text.count ? text[index] : nil
+    }
+
+    private static func string(_ text: [UInt8], _ start: Int, _ end: Int) -> String {
+        String(decoding: text[start..<end], as: UTF8.self)
+    }
+
+    /// SQLite counts every byte of a character outside ASCII as part of a word.
+    private static func isWordByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 48...57, 65...90, 97...122, 128...255, UInt8(ascii: "_"), UInt8(ascii: "$"): true
+        default: false
+        }
+    }
+
+    private static func endOfQuote(_ text: [UInt8], from start: Int, quote: UInt8) -> Int {
+        var index = start
+        while index < text.count {
+            if text[index] == quote {
+                guard at(index + 1, text) == quote else { return index + 1 }
+                index += 1
+            }
+            index += 1
+        }
+        return index
+    }
+
+    private static func endOfComment(_ text: [UInt8], from start: Int) -> Int {
+        var index = start
+        while index < text.count {
+            if text[index] == UInt8(ascii: "*"), at(index + 1, text) == UInt8(ascii: "/") {
+                return index + 2
+            }
+            index += 1
+        }
+        return index
+    }
+}

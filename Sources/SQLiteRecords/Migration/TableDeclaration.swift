@@ -1,0 +1,76 @@
+/// A CREATE TABLE statement taken apart: its columns, its constraints, its options.
+struct TableDeclaration {
+    struct Column {
+        let name: String
+        /// The declaration as written, the name included.
+        let text: String
+        /// What follows the name.
+        let tokens: [SQLToken]
+
+        func contains(_ words: String...) -> Bool {
+            let wanted = words.map { SQLToken.Kind.word($0) }
+            guard tokens.count >= wanted.count else { return false }
+            return (0...(tokens.count - wanted.count)).contains { start in
+                tokens[start..<(start + wanted.count)].map(\.kind) == wanted
+            }
+        }
+    }
+
+    private(set) var columns: [Column] = []
+    /// Constraints of the table, in no order.
+    private(set) var constraints: Set<[SQLToken]> = []
+    /// What follows the closing parenthesis.
+    private(set) var options: [SQLToken] = []
+
+    private static let constraintWords: Set<String> = [
+        "constraint", "primary", "unique", "check", "foreign",
+    ]
+
+    /// - Parameter sql: The statement as `sqlite_schema` has it.
+    init(_ sql: String) {
+        let text = Array(sql.utf8)
+        let tokens = SQLToken.tokens(of: text)
+        guard let opening = tokens.firstIndex(where: { $0.isSymbol("(") }) else { return }
+        var depth = 0
+        var item: [SQLToken] = []
+        for (index, token) in tokens.enumerated().dropFirst(opening) {
+            if token.isSymbol("(") { depth += 1 }
+            if token.isSymbol(")") { depth -= 1 }
+            if depth == 0 {
+                add(item, text)
+                options = Array(tokens[(index + 1)...])
+                return
+            }
+            if depth == 1, token.isSymbol(",") {
+                add(item, text)
+                item = []
+            } else if index > opening {
+                item.append(token)
+            }
+        }
+    }
+
+    /// The column of this name, in any case of its ASCII letters.
+    func column(_ name: String) -> Column? {
+        columns.first { SQLName.folded($0.name) == SQLName.folded(name) }
+    }
+
+    private mutating func add(_ item: [SQLToken], _ text: [UInt8]) {
+        guard let first = item.first, let last = item.last else { return }
+        if case .word(let word) = first.kind, Self.constraintWords.contains(word) {
+            constraints.insert(item)
+            return
+        }
+        let name =
+            switch first.kind {
+            // As written, not made small.
+            case .word: String(decoding: text[first.start..<first.end], as: UTF8.self)
+            case .literal(let quoted): String(quoted.dropFirst().dropLast())
+            default: first.identifier ?? ""
+            }
+        columns.append(
+            Column(
+                name: name, text: String(decoding: text[first.start..<last.end], as: UTF8.self),
+                tokens: Array(item.dropFirst())))
+    }
+}

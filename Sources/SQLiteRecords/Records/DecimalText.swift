@@ -1,0 +1,71 @@
+/// Decimal numbers as text, the wire's form of NUMERIC columns.
+///
+/// SQLite keeps such a column's value as a 64-bit integer where it is one, else as a double, which
+/// holds 15 significant decimal digits (https://sqlite.org/datatype3.html#type_affinity). A number
+/// with more is refused here, so that none is ever rounded in silence.
+enum DecimalText {
+    static let significantDigits = 15
+    private static let longest = 64
+
+    /// Nil when the text is a decimal number the store keeps exactly, else a sentence.
+    static func mismatch(_ text: String) -> String? {
+        let bytes = Array(text.utf8)
+        let shape = "expected a decimal number such as “-12.5”, found other text"
+        guard bytes.count <= longest else { return "expected a decimal number, found longer text" }
+        var index = bytes.first == UInt8(ascii: "-") ? 1 : 0
+        var digits: [UInt8] = []
+        var wholeDigits = 0
+        var point = false
+        while index < bytes.count {
+            let byte = bytes[index]
+            if byte == UInt8(ascii: "."), !point, wholeDigits > 0 {
+                point = true
+            } else if (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) {
+                digits.append(byte)
+                wholeDigits += point ? 0 : 1
+            } else {
+                return shape
+            }
+            index += 1
+        }
+        let hasFraction = digits.count > wholeDigits
+        guard wholeDigits > 0, !point || hasFraction else { return shape }
+        let zero = UInt8(ascii: "0")
+        while hasFraction, digits.count > wholeDigits, digits.last == zero { digits.removeLast() }
+        if digits.count == wholeDigits, Int64(text.prefix { $0 != "." }) != nil { return nil }
+        while digits.last == zero { digits.removeLast() }
+        let significant = digits.drop { $0 == zero }.count
+        guard significant <= significantDigits else {
+            return """
+                expected a decimal number of at most \(significantDigits) significant digits, \
+                found \(significant)
+                """
+        }
+        return nil
+    }
+
+    /// The shortest decimal text of a finite double, without an exponent.
+    static func text(_ number: Double) -> String {
+        var shortest = number.description
+        if shortest.hasSuffix(".0") { shortest.removeLast(2) }
+        guard let mark = shortest.firstIndex(of: "e") else {
+            return shortest == "-0" ? "0" : shortest
+        }
+        let exponent = Int(shortest[shortest.index(after: mark)...]) ?? 0
+        var mantissa = String(shortest[..<mark])
+        let sign = mantissa.hasPrefix("-") ? "-" : ""
+        mantissa.removeAll { $0 == "-" }
+        let parts = mantissa.split(separator: ".", omittingEmptySubsequences: false)
+        let whole = String(parts[0])
+        let fraction = parts.count > 1 ? String(parts[1]) : ""
+        let digits = whole + fraction
+        let position = whole.count + exponent
+        if position <= 0 {
+            return sign + "0." + String(repeating: "0", count: -position) + digits
+        }
+        if position >= digits.count {
+            return sign + digits + String(repeating: "0", count: position - digits.count)
+        }
+        return sign + digits.prefix(position) + "." + digits.dropFirst(position)
+    }
+}

@@ -1,0 +1,160 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import SQLiteKit
+
+/// The statements that insert into and change one table, one for each list of attribute names.
+///
+/// Which lists come is decided by who writes, so the number kept is bounded.
+final class RecordStatements {
+    let type: EntityType
+    let table: String
+    let key: String
+    let all: ColumnList
+    let allColumns: String
+    private let connection: Connection
+    private var plans: [Shape: RecordPlan] = [:]
+    private var last: (shape: Shape, plan: RecordPlan)?
+    private static let capacity = 64
+
+    /// What decides a statement's text.
+    struct Shape: Hashable {
+        enum Verb { case insertNulls, insertDefaults, update }
+        let verb: Verb
+        let returning: Bool
+        let names: [String]
+    }
+
+    init(type: EntityType, connection: Connection) {
+        self.type = type
+        self.connection = connection
+        table = SQLName.quoted(type.name)
+        key = SQLName.quoted(type.key)
+        all = ColumnList(
+            names: type.attributes.map(\.name), kinds: type.attributes.map(\.kind))
+        // A table of nothing but a key is read by a constant.
+        allColumns = type.attributes.isEmpty ? "1" : SQLName.list(all.names)
+    }
+
+    func insertion(
+        _ names: [String], absentMeansNull: Bool, returning: Bool
+    ) throws(SQLiteError) -> RecordPlan {
+        let shape = Shape(
+            verb: absentMeansNull ? .insertNulls : .insertDefaults, returning: returning,
+            names: names)
+        if let plan = known(shape) { return plan }
+        let (given, bindings) = try writable(names)
+        var columns = given
+        if absentMeansNull {
+            // A parameter left unbound is NULL.
+            columns += type.attributes.filter { !$0.isGenerated && !given.contains($0.name) }
+                .map(\.name)
+        }
+        let parameters = (1...(columns.count + 1)).map { "?\($0)" }.joined(separator: ", ")
+        let sql = """
+            INSERT INTO \(table) (\(SQLName.list([type.key] + columns))) VALUES (\(parameters))\
+            \(returning ? " RETURNING \(allColumns)" : "")
+            """
+        return keep(
+            RecordPlan(statement: try connection.prepare(sql), bindings: bindings, columns: all),
+            as: shape)
+    }
+
+    /// Nil where nothing would be written.
+    func change(_ names: [String], returning: Bool) throws(SQLiteError) -> RecordPlan? {
+        guard !names.isEmpty else { return nil }
+        let shape = Shape(verb: .update, returning: returning, names: names)
+        if let plan = known(shape) { return plan }
+        let (columns, bindings) = try writable(names)
+        guard !columns.isEmpty else { return nil }
+        let settings = columns.enumerated().map { "\(SQLName.quoted($1)) = ?\($0 + 2)" }
+        let sql = """
+            UPDATE \(table) SET \(settings.joined(separator: ", ")) WHERE \(key) = ?1\
+            \(returning ? " RETURNING \(SQLName.list(names))" : "")
+            """
+        let kinds = names.map { type[attribute: $0]?.kind ?? .any }
+        return keep(
+            RecordPlan(
+                statement: try connection.prepare(sql), bindings: bindings,
+                columns: ColumnList(names: names, kinds: kinds)), as: shape)
+    }
+
+    /// The columns among `names` that can be written, and where their values stand in the list.
+    private func writable(
+        _ names: [String]
+    ) throws(SQLiteError) -> (columns: [String], bindings: [RecordPlan.Binding]) {
+        var columns: [String] = []
+        var bindings: [RecordPlan.Binding] = []
+        for (position, name) in names.enumerated() {
+            guard let attribute = type[attribute: name] else {
+                throw SQLiteError.mismatch(
+                    "type “\(type.name)” has no attribute “\(name)”", sql: nil)
+            }
+            guard !attribute.isGenerated else { continue }
+            columns.append(name)
+            bindings.append(RecordPlan.Binding(position: position, kind: attribute.kind))
+        }
+        return (columns, bindings)
+    }
+
+    private func known(_ shape: Shape) -> RecordPlan? {
+        // Records of one type mostly come with one shared list of names, so that this comparison
+        // is one of two pointers.
+        if let last, last.shape == shape { return last.plan }
+        guard let plan = plans[shape] else { return nil }
+        last = (shape, plan)
+        return plan
+    }
+
+    private func keep(_ plan: RecordPlan, as shape: Shape) -> RecordPlan {
+        if plans.count >= Self.capacity { plans.removeAll() }
+        plans[shape] = plan
+        last = (shape, plan)
+        return plan
+    }
+}
+
+/// A statement that writes records of one shape.
+final class RecordPlan {
+    struct Binding {
+        /// Where the value stands among the given ones.
+        let position: Int
+        let kind: AttributeKind
+    }
+
+    let statement: Statement
+    let bindings: [Binding]
+    /// What the statement returns, where it returns.
+    let columns: ColumnList
+
+    init(statement: Statement, bindings: [Binding], columns: ColumnList) {
+        self.statement = statement
+        self.bindings = bindings
+        self.columns = columns
+    }
+
+    func bind(_ attributes: Attributes, from first: Int32) {
+        var index = first
+        for binding in bindings {
+            statement.bind(index, attributes.values[binding.position], kind: binding.kind)
+            index += 1
+        }
+    }
+}
+
+/// Columns a statement returns.
+struct ColumnList {
+    let names: [String]
+    let kinds: [AttributeKind]
+
+    /// The current row's columns, the first of which is at `first`; the names are shared.
+    func attributes(of row: Statement, from first: Int32) throws(SQLiteError) -> Attributes {
+        var values: [Value] = []
+        values.reserveCapacity(kinds.count)
+        var column = first
+        for kind in kinds {
+            values.append(try row.value(column, kind: kind))
+            column += 1
+        }
+        return Attributes(names: names, values: values)
+    }
+}

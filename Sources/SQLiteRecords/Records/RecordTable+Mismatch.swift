@@ -1,0 +1,61 @@
+public import MartletCore
+public import MartletProtocol
+
+extension RecordTable {
+    /// Nil when the value suits the attribute's kind, else a sentence without the value, such as
+    /// “expected an integer, found text”. Null suits every kind: whether it is allowed is for the
+    /// database to say.
+    public static func mismatch(_ value: Value, _ attribute: Attribute) -> String? {
+        switch (value, attribute.kind) {
+        case (.null, _), (.boolean, .boolean), (.integer, .integer), (.integer, .real),
+            (.integer, .any):
+            return nil
+        case (.real(let number), .real), (.real(let number), .any):
+            return number.isFinite ? nil : "expected a finite number, found an infinity or NaN"
+        case (.text(let text), .text), (.text(let text), .any):
+            // PostgreSQL cannot hold NUL in text; the rule is one for all stores.
+            return text.utf8.contains(0) ? "expected text without NUL, found one" : nil
+        case (.text(let text), .blob):
+            return Base64.decode(text) == nil ? "expected base64 text, found other text" : nil
+        case (.text(let text), .numeric):
+            return DecimalText.mismatch(text)
+        default:
+            return "expected \(words(attribute.kind)), found \(words(value))"
+        }
+    }
+
+    /// Nil when the id suits the type's key, else a sentence without the id.
+    public static func mismatch(_ id: RecordID, _ type: EntityType) -> String? {
+        switch (id, type.keyKind) {
+        case (.integer(let number), .integer):
+            return number == 0 ? "expected an id, found zero" : nil
+        case (.text(let text), .text):
+            if text.isEmpty { return "expected an id, found empty text" }
+            return text.utf8.contains(0) ? "expected an id without NUL, found one" : nil
+        case (.integer, .text): return "expected a text id, found an integer"
+        case (.text, .integer): return "expected an integer id, found text"
+        }
+    }
+
+    private static func words(_ kind: AttributeKind) -> String {
+        switch kind {
+        case .integer: "an integer"
+        case .real: "a number"
+        case .text: "text"
+        case .blob: "base64 text"
+        case .boolean: "true or false"
+        case .numeric: "a decimal number as text"
+        case .any: "a number or text"
+        }
+    }
+
+    private static func words(_ value: Value) -> String {
+        switch value {
+        case .null: "null"
+        case .boolean: "true or false"
+        case .integer: "an integer"
+        case .real: "a number with a fraction or exponent"
+        case .text: "text"
+        }
+    }
+}

@@ -1,0 +1,172 @@
+public import MartletCore
+public import MartletProtocol
+public import SQLiteKit
+
+/// Reads and writes the records of one type on one connection.
+///
+/// Statements are made once for each list of attribute names and kept. No method opens a
+/// transaction. Generated attributes are read and never written; where one is given it is passed
+/// over.
+public final class RecordTable {
+    public let type: EntityType
+    private let connection: Connection
+    private let names: RecordStatements
+    private var selecting: Statement?
+    private var finding: Statement?
+    private var deleting: Statement?
+
+    public init(type: EntityType, connection: Connection) {
+        self.type = type
+        self.connection = connection
+        names = RecordStatements(type: type, connection: connection)
+    }
+
+    /// All attributes in the table's order, nulls included; nil where there is no such record.
+    public func read(_ id: RecordID) throws(SQLiteError) -> Attributes? {
+        let statement = try kept(&selecting) {
+            "SELECT \(names.allColumns) FROM \(names.table) WHERE \(names.key) = ?1"
+        }
+        defer { statement.reset() }
+        statement.bind(1, id)
+        guard try statement.step() else { return nil }
+        return try names.all.attributes(of: statement, from: 0)
+    }
+
+    public func exists(_ id: RecordID) throws(SQLiteError) -> Bool {
+        let statement = try kept(&finding) {
+            "SELECT 1 FROM \(names.table) WHERE \(names.key) = ?1"
+        }
+        defer { statement.reset() }
+        statement.bind(1, id)
+        return try statement.step()
+    }
+
+    /// - Parameter absentMeansNull: Whether an attribute not given becomes NULL; else its column
+    ///   takes the default.
+    public func insert(
+        _ id: RecordID, _ attributes: Attributes, absentMeansNull: Bool
+    ) throws(SQLiteError) {
+        let plan = try names.insertion(
+            attributes.names, absentMeansNull: absentMeansNull, returning: false)
+        defer { plan.statement.reset() }
+        plan.statement.bind(1, id)
+        plan.bind(attributes, from: 2)
+        while try plan.statement.step() {}
+    }
+
+    /// Inserts, and gives all attributes as the database stored them, in the table's order, nulls
+    /// and generated ones included. What triggers change after the insertion is not seen.
+    public func insertReturning(
+        _ id: RecordID, _ attributes: Attributes, absentMeansNull: Bool
+    ) throws(SQLiteError) -> Attributes {
+        let plan = try names.insertion(
+            attributes.names, absentMeansNull: absentMeansNull, returning: true)
+        let statement = plan.statement
+        defer { statement.reset() }
+        statement.bind(1, id)
+        plan.bind(attributes, from: 2)
+        guard try statement.step() else {
+            throw SQLiteError.mismatch("a trigger kept the record out", sql: statement.sql)
+        }
+        let stored = try names.all.attributes(of: statement, from: 0)
+        while try statement.step() {}
+        return stored
+    }
+
+    /// Changes the given attributes. False: there is no such record. Without attributes it only
+    /// tells whether there is.
+    public func update(_ id: RecordID, _ attributes: Attributes) throws(SQLiteError) -> Bool {
+        guard let plan = try names.change(attributes.names, returning: false) else {
+            return try exists(id)
+        }
+        defer { plan.statement.reset() }
+        plan.statement.bind(1, id)
+        plan.bind(attributes, from: 2)
+        while try plan.statement.step() {}
+        return connection.changes > 0
+    }
+
+    /// Changes the given attributes and gives them as the database stored them; nil: there is no
+    /// such record.
+    public func updateReturning(
+        _ id: RecordID, _ attributes: Attributes
+    ) throws(SQLiteError) -> Attributes? {
+        guard let plan = try names.change(attributes.names, returning: true) else {
+            guard let stored = try read(id) else { return nil }
+            let given = attributes.names
+            return Attributes(names: given, values: given.map { stored[$0] ?? .null })
+        }
+        let statement = plan.statement
+        defer { statement.reset() }
+        statement.bind(1, id)
+        plan.bind(attributes, from: 2)
+        guard try statement.step() else { return nil }
+        let stored = try plan.columns.attributes(of: statement, from: 0)
+        while try statement.step() {}
+        return stored
+    }
+
+    /// False: there was no such record.
+    public func delete(_ id: RecordID) throws(SQLiteError) -> Bool {
+        let statement = try kept(&deleting) {
+            "DELETE FROM \(names.table) WHERE \(names.key) = ?1"
+        }
+        defer { statement.reset() }
+        statement.bind(1, id)
+        while try statement.step() {}
+        return connection.changes > 0
+    }
+
+    /// Gives a record another id; references to it follow only where they are declared
+    /// ON UPDATE CASCADE. False: there was no such record.
+    public func changeKey(from: RecordID, to: RecordID) throws(SQLiteError) -> Bool {
+        let statement = try connection.statement(
+            "UPDATE \(names.table) SET \(names.key) = ?2 WHERE \(names.key) = ?1")
+        defer { statement.reset() }
+        statement.bind(1, from)
+        statement.bind(2, to)
+        while try statement.step() {}
+        return connection.changes > 0
+    }
+
+    /// The records of this type that hold a reference to `target`, by key.
+    public func ids(
+        where reference: Reference, holds target: RecordID
+    ) throws(SQLiteError) -> [RecordID] {
+        let statement = try connection.statement(
+            """
+            SELECT \(names.key) FROM \(names.table) \
+            WHERE \(SQLName.quoted(reference.attribute)) = ?1 AND \(names.key) IS NOT NULL \
+            ORDER BY \(names.key)
+            """)
+        statement.bind(1, target)
+        return try statement.rows { (row) throws(SQLiteError) in try row.recordID(0) }
+    }
+
+    /// Hands every record to `body`, by key. `body` may read, and may change the record it was
+    /// handed. Rows whose key is NULL, which SQLite allows in text keys, are no records.
+    public func forEach(_ body: (RecordID, Attributes) throws -> Void) throws {
+        let columns = type.attributes.isEmpty ? "" : ", \(names.allColumns)"
+        let statement = try connection.statement(
+            """
+            SELECT \(names.key)\(columns) FROM \(names.table) \
+            WHERE \(names.key) IS NOT NULL ORDER BY \(names.key)
+            """)
+        defer { statement.reset() }
+        while try statement.step() {
+            try body(statement.recordID(0), names.all.attributes(of: statement, from: 1))
+        }
+    }
+
+    private func kept(
+        _ place: inout Statement?, _ sql: () -> String
+    ) throws(SQLiteError) -> Statement {
+        if let statement = place { return statement }
+        let statement = try connection.prepare(sql())
+        place = statement
+        return statement
+    }
+}
+
+@available(*, unavailable)
+extension RecordTable: Sendable {}
