@@ -98,6 +98,7 @@ let package = Package(
                 "CompressionKit",
             ], swiftSettings: safe),
 
+        .testTarget(name: "HouseRulesTests", swiftSettings: strict),
         .testTarget(
             name: "OpenSSLKitTests", dependencies: ["OpenSSLKit"], swiftSettings: strict),
     ]

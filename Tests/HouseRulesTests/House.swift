@@ -1,0 +1,65 @@
+/// The targets of the package: what each may import, and which rules of the core it keeps.
+///
+/// A target stands above everything it lists. The lists are what `ARCHITECTURE.md` draws; a new
+/// arrow is a decision, so it is added here by hand.
+enum House {
+    static let kits: [String: Set<String>] = [
+        "SQLiteKit": ["CSQLite"],
+        "SQLiteFaults": ["CSQLite"],
+        "CompressionKit": ["CZlib"],
+        "DeflateKit": ["CDeflate"],
+        "OpenSSLKit": ["COpenSSL"],
+        "HTTPKit": ["CLibevent"],
+    ]
+
+    /// All modules of C libraries.
+    static let cModules = Set(kits.values.flatMap(\.self))
+
+    /// From the ground up; each target may import targets that stand before it in its own list.
+    static let imports: [String: Set<String>] = [
+        "SQLiteKit": [],
+        "SQLiteFaults": [],
+        "CompressionKit": [],
+        "DeflateKit": [],
+        "OpenSSLKit": [],
+        "HTTPKit": [],
+        "MartletProtocol": [],
+        "MartletCore": ["MartletProtocol"],
+        "SQLiteRecords": ["MartletProtocol", "MartletCore", "SQLiteKit"],
+        "MartletStore": ["MartletProtocol", "MartletCore", "SQLiteKit", "SQLiteRecords"],
+        "Martlet": device,
+        "MartletServerCore": serverCore,
+        "MartletServer": serverCore.union(["MartletServerCore", "DeflateKit", "HTTPKit"]),
+        "MartletTesting": device.union(serverCore).union([
+            "Martlet", "MartletServerCore", "SQLiteFaults",
+        ]),
+        "MartletDemo": device.union(["Martlet", "MartletServer"]),
+        "MartletCommand": device.union([
+            "Martlet", "MartletServer", "MartletServerCore", "MartletTesting", "MartletDemo",
+        ]),
+    ]
+
+    private static let device: Set = [
+        "MartletProtocol", "MartletCore", "MartletStore", "SQLiteKit", "SQLiteRecords",
+        "CompressionKit",
+    ]
+    private static let serverCore: Set = [
+        "MartletProtocol", "MartletCore", "SQLiteKit", "SQLiteRecords", "CompressionKit",
+        "OpenSSLKit",
+    ]
+
+    /// Targets that take time, randomness and identifiers from their callers and do no input or
+    /// output but SQLite's.
+    private static let deterministic: Set = [
+        "MartletProtocol", "MartletCore", "SQLiteRecords", "MartletServerCore", "MartletStore",
+    ]
+
+    static func isDeterministic(_ file: SourceFile) -> Bool {
+        if let target = file.target, deterministic.contains(target) { return true }
+        return file.path.hasPrefix("Sources/Martlet/Device")
+    }
+
+    static func isKit(_ file: SourceFile) -> Bool {
+        file.target.map { kits[$0] != nil } ?? false
+    }
+}

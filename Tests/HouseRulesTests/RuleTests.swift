@@ -1,0 +1,140 @@
+import Testing
+
+/// Each rule on code that breaks it and on code that comes close.
+@Suite("Rules of the house can fail")
+struct RuleTests {
+    private func sentences(
+        _ rule: Rule, _ code: String, at path: String = "Sources/MartletCore/Log/Entry.swift"
+    ) -> Int {
+        rule.check(SourceFile(path: path, text: code)).count
+    }
+
+    @Test("a file of 500 lines passes, one of 501 does not")
+    func fileLength() {
+        let passing = String(repeating: "\n", count: 500)
+        #expect(sentences(.fileLength, passing) == 0)
+        #expect(sentences(.fileLength, passing + "\n") == 1)
+        #expect(sentences(.fileLength, passing + "\n", at: "docs/long.md") == 0)
+    }
+
+    @Test(
+        "a body of 70 lines passes, one of 71 does not",
+        arguments: ["func f() -> [Int] {", "init() {", "var size: Int {", "deinit {"])
+    func functionLength(head: String) {
+        func code(_ lines: Int) -> String {
+            head + "\n" + String(repeating: "    g { \"}\" } // }\n", count: lines - 2) + "}\n"
+        }
+        #expect(sentences(.functionLength, code(70)) == 0)
+        #expect(sentences(.functionLength, code(71)) == 1)
+    }
+
+    @Test("a requirement without a body does not take the next body for its own")
+    func requirementsHaveNoBody() {
+        let filler = String(repeating: "\n", count: 80)
+        let code = "protocol P {\n    func f()\n    var a: Int\n}\nenum E {\(filler)}\n"
+        #expect(sentences(.functionLength, code) == 0)
+    }
+
+    @Test(
+        "clocks, randomness, waiting and sockets are refused in core targets",
+        arguments: [
+            "let a = Date()", "let a = UUID()", "try await Task.sleep(for: .seconds(1))",
+            "DispatchQueue.main", "Int.random(in: 0..<4)", "list.shuffled()",
+            "var g = SystemRandomNumberGenerator()", "socket(AF_INET, 1, 0)", "URLSession.shared",
+        ])
+    func nondeterminism(code: String) {
+        for path in [
+            "Sources/MartletCore/A.swift", "Sources/MartletProtocol/A.swift",
+            "Sources/SQLiteRecords/A.swift", "Sources/MartletServerCore/A.swift",
+            "Sources/MartletStore/A.swift", "Sources/Martlet/Device/A.swift",
+        ] {
+            #expect(sentences(.nondeterminism, code, at: path) == 1, "\(path)")
+        }
+        #expect(sentences(.nondeterminism, code, at: "Sources/MartletServer/A.swift") == 0)
+        #expect(sentences(.nondeterminism, "// \(code)") == 0)
+        #expect(sentences(.nondeterminism, "let a = \"\"\"\n\(code)\n\"\"\"") == 0)
+    }
+
+    @Test("randomness from a generator that was passed in is allowed")
+    func injectedRandomness() {
+        #expect(sentences(.nondeterminism, "Int.random(in: 0..<4, using: &generator)") == 0)
+        #expect(sentences(.nondeterminism, "Date(timeIntervalSince1970: 0)") == 0)
+    }
+
+    @Test(
+        "pointers are refused outside kits",
+        arguments: [
+            "unsafe f()", "var a: UnsafeRawPointer?", "x.withUnsafeBytes { _ in }",
+            "nonisolated(unsafe) var a = 1", "\"\\(unsafe f())\"",
+        ])
+    func pointers(code: String) {
+        #expect(sentences(.unsafe, code) == 1)
+        #expect(sentences(.unsafe, code, at: "Sources/SQLiteKit/A.swift") == 0)
+        #expect(sentences(.unsafe, "// " + code) == 0)
+    }
+
+    @Test("an unchecked Sendable needs a comment")
+    func uncheckedSendable() {
+        let code = "final class A: @unchecked Sendable {}"
+        #expect(sentences(.uncheckedSendable, code) == 1)
+        #expect(sentences(.uncheckedSendable, "// The lock protects it.\n" + code) == 0)
+    }
+
+    @Test("only its kit imports a C module")
+    func cImports() {
+        #expect(sentences(.cImports, "internal import CSQLite") == 1)
+        let other = "Sources/CompressionKit/A.swift"
+        #expect(sentences(.cImports, "import CSQLite", at: other) == 1)
+        #expect(sentences(.cImports, "import CSQLite", at: "Sources/SQLiteKit/A.swift") == 0)
+    }
+
+    @Test("imports point down")
+    func downwardImports() {
+        #expect(sentences(.downwardImports, "import MartletProtocol") == 0)
+        #expect(sentences(.downwardImports, "import MartletStore") == 1)
+        #expect(sentences(.downwardImports, "import struct Foundation.Data") == 1)
+        let device = "Sources/Martlet/A.swift"
+        #expect(sentences(.downwardImports, "public import MartletServer", at: device) == 1)
+        #expect(sentences(.downwardImports, "import Foundation", at: device) == 0)
+        #expect(sentences(.downwardImports, "", at: "Sources/Unknown/A.swift") == 1)
+    }
+
+    @Test("forced tries and fatalError are refused")
+    func forcedTries() {
+        #expect(sentences(.forcedTry, "let a = try! f()") == 1)
+        #expect(sentences(.forcedTry, "let a = try? f()") == 0)
+        #expect(sentences(.forcedTry, "fatalError(\"no\")") == 1)
+        #expect(sentences(.forcedTry, "let a = try! f()", at: "Tests/ATests/A.swift") == 1)
+    }
+
+    @Test("notes about unfinished work are refused, in comments too")
+    func unfinished() {
+        #expect(sentences(.unfinished, "// TO" + "DO: later") == 1)
+        #expect(sentences(.unfinished, "<!-- FIX" + "ME -->", at: "docs/a.md") == 1)
+        #expect(sentences(.unfinished, "let autoTO" + "DOs = 1") == 0)
+    }
+
+    @Test("folders that say nothing are refused")
+    func folderNames() {
+        #expect(sentences(.folderNames, "", at: "Sources/MartletCore/Utils/A.swift") == 1)
+        #expect(sentences(.folderNames, "", at: "Sources/MartletCore/My Log/A.swift") == 1)
+        #expect(sentences(.folderNames, "", at: "Sources/MartletCore/Log/Utils.swift") == 0)
+    }
+
+    @Test("paths of one machine are refused")
+    func machinePaths() {
+        #expect(sentences(.machinePaths, "cd /ho" + "me/someone/martlet") == 1)
+        #expect(sentences(.machinePaths, "\"/wo" + "rk/main\"") == 1)
+        #expect(sentences(.machinePaths, "see https://a.org/wo" + "rk/main") == 0)
+    }
+
+    @Test("a public type, function or subscript without a doc comment is refused")
+    func documentation() {
+        #expect(sentences(.documentation, "public struct A {}") == 1)
+        #expect(sentences(.documentation, "public static func a() {}") == 1)
+        #expect(sentences(.documentation, "// Not a doc comment.\npublic enum A {}") == 1)
+        #expect(sentences(.documentation, "/// It is.\n@frozen\npublic enum A {}") == 0)
+        #expect(sentences(.documentation, "public let a = 1") == 0)
+        #expect(sentences(.documentation, "public func hash(into h: inout Hasher) {}") == 0)
+    }
+}
