@@ -2,11 +2,11 @@ extension Rule {
     /// Calls that read a clock, draw randomness, wait, or reach the network, each as it stands in
     /// code.
     private static let banned: [[String]] = [
-        ["Date", "(", ")"], ["Date", ".", "now"], ["UUID", "(", ")"], ["Task", ".", "sleep"],
+        ["Date", "(", ")"], ["Date", ".", "now"], ["UUID", "(", ")"], ["sleep", "("],
         ["ContinuousClock"], ["SuspendingClock"], ["clock_gettime"], ["gettimeofday"],
         ["SystemRandomNumberGenerator"], ["arc4random"], ["arc4random_uniform"], ["getentropy"],
         ["getrandom"], ["socket", "("], ["getaddrinfo"], ["URLSession"], ["Thread"],
-        ["usleep"], ["nanosleep"], ["sleep", "("],
+        ["usleep"], ["nanosleep"],
     ]
     /// Members that take the process's random source unless `using:` names another.
     private static let drawing: Set = ["random", "randomElement", "shuffle", "shuffled"]

@@ -13,6 +13,7 @@ public struct Schema: Hashable, Sendable {
         fingerprint = SchemaFingerprint.of(types)
     }
 
+    /// The type of a name; nil where there is none.
     public subscript(name: String) -> EntityType? {
         positions[name].map { types[$0] }
     }
@@ -57,6 +58,7 @@ public struct EntityType: Hashable, Sendable {
             uniqueKeysWithValues: attributes.enumerated().map { ($1.name, $0) })
     }
 
+    /// The attribute of a name; nil where there is none, and for the key.
     public subscript(attribute name: String) -> Attribute? {
         positions[name].map { attributes[$0] }
     }
@@ -70,6 +72,7 @@ public struct EntityType: Hashable, Sendable {
         references.first { $0.attribute == attribute }
     }
 
+    /// What the keys of a type are: numbers from the data set's counter, or texts such as UUIDs.
     public enum KeyKind: String, Hashable, Sendable {
         case integer
         case text
@@ -128,6 +131,7 @@ public struct Reference: Hashable, Sendable {
         self.onDelete = onDelete
     }
 
+    /// What the database does with a holder when the record it points at is deleted.
     public enum Action: String, Hashable, Sendable {
         case noAction
         case restrict

@@ -32,6 +32,7 @@ public final class RecordTable {
         return try names.all.attributes(of: statement, from: 0)
     }
 
+    /// Whether the table holds a record with this id.
     public func exists(_ id: RecordID) throws(SQLiteError) -> Bool {
         let statement = try kept(&finding) {
             "SELECT 1 FROM \(names.table) WHERE \(names.key) = ?1"

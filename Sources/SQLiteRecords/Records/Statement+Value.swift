@@ -21,6 +21,7 @@ extension Statement {
         }
     }
 
+    /// Binds an id.
     public func bind(_ index: Int32, _ id: RecordID) {
         switch id {
         case .integer(let number): bind(index, integer: number)
