@@ -50,7 +50,8 @@ struct SchemaReaderTests {
         #expect(schema.types.map(\.keyKind) == [.integer, .text, .text])
     }
 
-    @Test("lists references by the tables' own names, in any case of letters, and leaves out others")
+    @Test(
+        "lists references by the tables’ own names in any case of letters, and no others")
     func references() throws {
         let schema = try read(
             """

@@ -190,7 +190,9 @@ private struct Table {
     }
 
     private func check(_ name: String, _ what: String) throws(SchemaError) {
-        let control = name.unicodeScalars.contains { $0.value < 32 || (127...159).contains($0.value) }
+        let control = name.unicodeScalars.contains {
+            $0.value < 32 || (127...159).contains($0.value)
+        }
         if name.isEmpty || control {
             throw SchemaError(
                 """

@@ -1,0 +1,35 @@
+/// Compressed bytes that are not accepted.
+public struct CompressionError: Error, Hashable, Sendable, CustomStringConvertible {
+    public enum Kind: String, Hashable, Sendable {
+        /// The bytes do not begin as a gzip file does.
+        case notGzip
+        /// The compressed data is damaged.
+        case corrupt
+        /// The bytes end before the data does.
+        case truncated
+        /// The data does not match its checksum or its length.
+        case checksum
+        /// Something follows the end of the data.
+        case trailingBytes
+        /// A second gzip member follows the first. Many programs stop after the first, so that
+        /// two readers of one body would see different data.
+        case severalMembers
+        /// More data than the limit.
+        case tooLarge
+        /// More data for its compressed size than any honest sender has.
+        case ratio
+        /// The machine could not give memory.
+        case memory
+    }
+
+    public let kind: Kind
+    /// A sentence.
+    public let message: String
+
+    public init(_ kind: Kind, _ message: String) {
+        self.kind = kind
+        self.message = message
+    }
+
+    public var description: String { message }
+}

@@ -1,0 +1,64 @@
+internal import CDeflate
+public import CompressionKit
+
+/// Whole bodies in the gzip format by libdeflate, which takes half of zlib's time.
+///
+/// Same results and same errors as `Gzip`.
+public enum WholeGzip {
+    /// - Parameter level: 1 (fastest) to 12 (smallest); others are brought into that range.
+    public static func compress(_ bytes: [UInt8], level: Int32 = 1) -> [UInt8] {
+        guard let compressor = libdeflate_alloc_compressor(min(max(level, 1), 12)) else {
+            return Gzip.compress(bytes, level: level)
+        }
+        defer { libdeflate_free_compressor(compressor) }
+        let bound = libdeflate_gzip_compress_bound(compressor, bytes.count)
+        return [UInt8](unsafeUninitializedCapacity: bound) { target, count in
+            count = bytes.withUnsafeBytes { source in
+                libdeflate_gzip_compress(
+                    compressor, source.baseAddress, source.count, target.baseAddress,
+                    target.count)
+            }
+            precondition(count > 0, "libdeflate: its bound did not hold")
+        }
+    }
+
+    /// The data of one gzip member, which must be all there is.
+    ///
+    /// No more memory than the limits allow is ever asked for.
+    public static func inflate(
+        _ bytes: [UInt8], limit: Int, ratio: Int, ratioFloor: Int
+    ) throws(CompressionError) -> [UInt8] {
+        try inflate(
+            bytes, limits: InflationLimits(bytes: limit, ratio: ratio, ratioFloor: ratioFloor))
+    }
+
+    public static func inflate(
+        _ bytes: [UInt8], limits: InflationLimits
+    ) throws(CompressionError) -> [UInt8] {
+        // The frame's last four bytes tell the length; one that lies is found out by the
+        // checksum, one beyond the cap is not believed.
+        let told = bytes.suffix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
+        let cap = limits.cap(forCompressed: bytes.count)
+        if told <= cap, let output = inflate(bytes, into: told) { return output }
+        // zlib says what is wrong, and where the length told was wrong alone stops at the cap.
+        return try Gzip.inflate(bytes, limits: limits)
+    }
+
+    /// Nil unless `bytes` are one member of exactly `capacity` bytes.
+    private static func inflate(_ bytes: [UInt8], into capacity: Int) -> [UInt8]? {
+        guard let decompressor = libdeflate_alloc_decompressor() else { return nil }
+        defer { libdeflate_free_decompressor(decompressor) }
+        var isWhole = false
+        let output = [UInt8](unsafeUninitializedCapacity: max(capacity, 1)) { target, count in
+            var read = 0
+            let result = bytes.withUnsafeBytes { source in
+                libdeflate_gzip_decompress_ex(
+                    decompressor, source.baseAddress, source.count, target.baseAddress, capacity,
+                    &read, &count)
+            }
+            isWhole = result == LIBDEFLATE_SUCCESS && read == bytes.count
+            if result != LIBDEFLATE_SUCCESS { count = 0 }
+        }
+        return isWhole ? output : nil
+    }
+}
