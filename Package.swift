@@ -106,5 +106,6 @@ let package = Package(
         .testTarget(name: "HouseRulesTests", swiftSettings: strict),
         .testTarget(
             name: "OpenSSLKitTests", dependencies: ["OpenSSLKit"], swiftSettings: strict),
+        .testTarget(name: "HTTPKitTests", dependencies: ["HTTPKit"], swiftSettings: strict),
     ]
 )

@@ -2,13 +2,37 @@
 #include <features.h>
 #endif
 #include <sys/types.h>
+#include <sys/resource.h>
 #include <event2/event.h>
 #include <event2/thread.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/bufferevent_ssl.h>
-#include <event2/http.h>
-#include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
 #include <openssl/ssl.h>
 #include <openssl/err.h>
+
+/* Macros and enumerations Swift does not import. */
+
+static inline int martlet_tls_require_1_2(SSL_CTX *context) {
+    SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+    return SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+}
+
+static inline struct bufferevent *martlet_bufferevent(struct event_base *base,
+                                                      evutil_socket_t socket) {
+    return bufferevent_socket_new(base, socket, BEV_OPT_CLOSE_ON_FREE);
+}
+
+static inline struct bufferevent *martlet_bufferevent_tls(struct event_base *base,
+                                                          evutil_socket_t socket, SSL *ssl) {
+    return bufferevent_openssl_socket_new(base, socket, ssl, BUFFEREVENT_SSL_ACCEPTING,
+                                          BEV_OPT_CLOSE_ON_FREE);
+}
+
+static inline int martlet_raise_descriptor_limit(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return -1;
+    limit.rlim_cur = limit.rlim_max;
+    return setrlimit(RLIMIT_NOFILE, &limit);
+}

@@ -1,0 +1,31 @@
+/// An answer. `Date`, `Content-Length` and `Connection` are added by the server.
+public struct HTTPResponse: Sendable {
+    public var status: Int
+    public var headers: [HTTPField]
+    /// The body in pieces, sent one after the other; they need not be joined.
+    public var body: [[UInt8]]
+    /// Whether the connection is closed after this answer.
+    public var closesConnection: Bool
+
+    public init(
+        status: Int, headers: [HTTPField] = [], body: [[UInt8]] = [],
+        closesConnection: Bool = false
+    ) {
+        self.status = status
+        self.headers = headers
+        self.body = body
+        self.closesConnection = closesConnection
+    }
+
+    /// An answer in plain text.
+    public init(status: Int, text: String) {
+        self.init(
+            status: status, headers: [HTTPField("Content-Type", "text/plain; charset=utf-8")],
+            body: [[UInt8](text.utf8)])
+    }
+
+    /// The number of bytes of the body.
+    public var bodyByteCount: Int {
+        body.reduce(0) { $0 + $1.count }
+    }
+}

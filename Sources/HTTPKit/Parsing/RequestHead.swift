@@ -1,0 +1,16 @@
+/// What the head of a request says, checked.
+struct RequestHead: Sendable {
+    var method: String
+    var path: String
+    var query: String?
+    var headers: HTTPHeaders
+    var framing: Framing
+    var expectsContinue: Bool
+    var keepsAlive: Bool
+
+    /// How the body is delimited.
+    enum Framing: Hashable, Sendable {
+        case length(Int)
+        case chunked
+    }
+}

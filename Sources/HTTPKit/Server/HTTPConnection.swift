@@ -1,0 +1,354 @@
+internal import CLibevent
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Darwin)
+    internal import Darwin
+#endif
+
+/// One client's connection: reads requests one after the other, has each handled, and writes the
+/// answers in the same order.
+@EventLoop
+final class HTTPConnection {
+    enum Phase {
+        /// Between requests; no byte of the next one is here.
+        case idle
+        case head
+        case body
+        /// The handler has the request.
+        case handling
+        case writing
+        /// The last answer is out; what the client still sends is thrown away, so that closing
+        /// does not reset the connection before the client has read the answer.
+        case lingering
+        case closed
+    }
+
+    let core: ServerCore
+    let address: String
+    /// Whether it counts towards the limits; a connection that is only told "no" does not.
+    let isCounted: Bool
+    private(set) var phase = Phase.idle
+    private var bufferevent: OpaquePointer?
+    private var ssl: OpaquePointer?
+    private var timer: DeadlineTimer?
+    private var scanner = HeadScanner()
+    private var head: RequestHead?
+    private var body: BodyReader?
+    private var task: Task<Void, Never>?
+    /// Bytes of the current request counted in at the server; nil when none is.
+    private var admittedBodyByteCount: Int?
+    private var isLast = false
+    private var unwrittenByteCount = 0
+    private var lingeredByteCount = 0
+    private var hasServed = false
+
+    /// While a handler runs this much is read ahead: enough to see the client go away and to hold
+    /// a few pipelined requests.
+    private static let readAheadByteCount = 64 << 10
+    private static let lingerNanoseconds: UInt64 = 1_000_000_000
+    private static let lingerByteCount = 4 << 20
+
+    init(core: ServerCore, address: String, isCounted: Bool) {
+        self.core = core
+        self.address = address
+        self.isCounted = isCounted
+    }
+
+    /// Takes the socket over. Returns false, with the socket closed, when memory is short.
+    func open(_ socket: Int32) -> Bool {
+        if let tls = core.tls {
+            ssl = tls.makeSession()
+            bufferevent = ssl.flatMap {
+                martlet_bufferevent_tls(EventLoop.base, socket, $0)
+            }
+            // The bufferevent owns the session from here on.
+        } else {
+            bufferevent = martlet_bufferevent(EventLoop.base, socket)
+        }
+        guard let bufferevent else {
+            if let ssl { SSL_free(ssl) }
+            evutil_closesocket(socket)
+            return false
+        }
+        timer = DeadlineTimer { [unowned self] in deadlinePassed() }
+        bufferevent_setcb(
+            bufferevent, { HTTPConnection.callback($1) { $0.readable() } },
+            { HTTPConnection.callback($1) { $0.written() } },
+            { _, what, argument in
+                HTTPConnection.callback(argument) { $0.event(Int32(what)) }
+            }, Unmanaged.passUnretained(self).toOpaque())
+        bufferevent_setwatermark(bufferevent, Int16(EV_READ), 0, Self.readAheadByteCount)
+        bufferevent_enable(bufferevent, Int16(EV_READ | EV_WRITE))
+        timer?.set(in: Clock.nanoseconds(core.options.headDeadline))
+        return true
+    }
+
+    private nonisolated static func callback(
+        _ argument: UnsafeMutableRawPointer?, _ body: @EventLoop (HTTPConnection) -> Void
+    ) {
+        // libevent hands it to this thread, where it was given.
+        nonisolated(unsafe) let argument = argument
+        EventLoop.assume {
+            guard let argument else { return }
+            body(Unmanaged<HTTPConnection>.fromOpaque(argument).takeUnretainedValue())
+        }
+    }
+
+    func close() {
+        guard phase != .closed else { return }
+        phase = .closed
+        if task != nil {
+            core.counters.abortedRequests += 1
+            task?.cancel()
+            task = nil
+        }
+        releaseRequest()
+        timer?.cancel()
+        timer = nil
+        if let ssl {
+            SSL_set_shutdown(ssl, SSL_RECEIVED_SHUTDOWN)
+            SSL_shutdown(ssl)
+            ERR_clear_error()
+        }
+        if let bufferevent { bufferevent_free(bufferevent) }
+        bufferevent = nil
+        ssl = nil
+        core.closed(self)
+    }
+
+    /// The server stops: a request that has begun is still answered, and is the last.
+    func serverStops() {
+        isLast = true
+        if case .idle = phase { close() }
+    }
+
+    private func releaseRequest() {
+        if let count = admittedBodyByteCount { core.release(bodyByteCount: count) }
+        admittedBodyByteCount = nil
+    }
+
+    // MARK: - Events
+
+    private func event(_ what: Int32) {
+        guard what & (BEV_EVENT_EOF | BEV_EVENT_ERROR) != 0 else { return }
+        if case .writing = phase, what & BEV_EVENT_EOF != 0 {
+            // The client has said all it will; it may still be reading.
+            isLast = true
+        } else {
+            close()
+        }
+    }
+
+    private func deadlinePassed() {
+        switch phase {
+        case .idle, .lingering: close()
+        case .head: refuse(Self.timeout("head", core.options.headDeadline))
+        case .body: refuse(Self.timeout("body", core.options.bodyDeadline))
+        case .writing:
+            guard let bufferevent else { return }
+            let left = evbuffer_get_length(bufferevent_get_output(bufferevent))
+            guard left < unwrittenByteCount else { return close() }
+            unwrittenByteCount = left
+            timer?.set(in: Clock.nanoseconds(core.options.idleTimeout))
+        case .handling, .closed: break
+        }
+    }
+
+    private static func timeout(_ part: String, _ deadline: Duration) -> HTTPRefusal {
+        HTTPRefusal(
+            status: 408, kind: "timeout",
+            detail: "The request's \(part) did not arrive within \(deadline.components.seconds) s.")
+    }
+
+    // MARK: - Reading
+
+    private func readable() {
+        while true {
+            switch phase {
+            case .idle, .head:
+                guard readHead() else { return }
+            case .body:
+                guard readBody() else { return }
+            case .lingering:
+                return discard()
+            case .handling, .writing, .closed:
+                return
+            }
+        }
+    }
+
+    private func readHead() -> Bool {
+        guard let bufferevent, let input = bufferevent_get_input(bufferevent) else { return false }
+        let limit = core.options.maxHeadBytes
+        let count = min(evbuffer_get_length(input), limit)
+        guard count > 0, let start = evbuffer_pullup(input, count) else { return false }
+        if case .idle = phase {
+            phase = .head
+            scanner = HeadScanner()
+            if hasServed { timer?.set(in: Clock.nanoseconds(core.options.headDeadline)) }
+        }
+        do {
+            let bytes = UnsafeRawBufferPointer(start: start, count: count)
+            guard let end = try scanner.end(in: bytes, limit: limit) else { return false }
+            let head = try HeadParser.parse(UnsafeRawBufferPointer(rebasing: bytes[..<end]))
+            evbuffer_drain(input, end)
+            try begin(head)
+            return true
+        } catch {
+            refuse(error)
+            return false
+        }
+    }
+
+    private func begin(_ head: RequestHead) throws(HTTPRefusal) {
+        let reader = try BodyReader(head.framing, limit: core.options.maxBodyBytes)
+        let claimed = reader.claimedByteCount ?? 0
+        if let refusal = core.admit(bodyByteCount: claimed) { throw refusal }
+        admittedBodyByteCount = claimed
+        self.head = head
+        body = reader
+        if reader.isDone { return handle() }
+        phase = .body
+        timer?.set(in: Clock.nanoseconds(core.options.bodyDeadline))
+        if head.expectsContinue, let bufferevent,
+            evbuffer_get_length(bufferevent_get_input(bufferevent)) == 0
+        {
+            let line = "HTTP/1.1 100 Continue\r\n\r\n"
+            bufferevent_write(bufferevent, line, line.utf8.count)
+        }
+    }
+
+    private func readBody() -> Bool {
+        guard let bufferevent, let input = bufferevent_get_input(bufferevent) else { return false }
+        do {
+            while body?.isDone == false {
+                let count = evbuffer_get_contiguous_space(input)
+                guard count > 0, let start = evbuffer_pullup(input, Int(count)) else {
+                    return false
+                }
+                let bytes = UnsafeRawBufferPointer(start: start, count: Int(count))
+                let used = try body?.read(bytes) ?? 0
+                evbuffer_drain(input, used)
+                try countBody()
+            }
+        } catch {
+            refuse(error)
+            return false
+        }
+        handle()
+        return true
+    }
+
+    /// A chunked body is counted as it grows.
+    private func countBody() throws(HTTPRefusal) {
+        guard let body, let admitted = admittedBodyByteCount, body.body.count > admitted else {
+            return
+        }
+        guard core.admitMore(bodyByteCount: body.body.count - admitted) else {
+            throw HTTPRefusal(
+                status: 503, kind: "busy", detail: "The server has too much to do; come back.",
+                retryAfterSeconds: core.options.retryAfterSeconds)
+        }
+        admittedBodyByteCount = body.body.count
+    }
+
+    private func discard() {
+        guard let bufferevent, let input = bufferevent_get_input(bufferevent) else { return }
+        lingeredByteCount += evbuffer_get_length(input)
+        evbuffer_drain(input, evbuffer_get_length(input))
+        if lingeredByteCount > Self.lingerByteCount { close() }
+    }
+
+    // MARK: - Answering
+
+    private func handle() {
+        guard let head, let body else { return }
+        self.body = nil
+        phase = .handling
+        timer?.cancel()
+        core.counters.requests += 1
+        let request = HTTPRequest(
+            method: head.method, path: head.path, query: head.query, headers: head.headers,
+            body: body.body, peer: address)
+        let handler = core.handler
+        task = Task.detached {
+            let response = await handler(request)
+            await self.finish(response)
+        }
+    }
+
+    private func finish(_ response: HTTPResponse) {
+        guard case .handling = phase, let head else { return }
+        task = nil
+        if response.closesConnection || !head.keepsAlive || core.isStopping { isLast = true }
+        send(response, isHead: head.method == "HEAD")
+        readable()
+    }
+
+    /// Answers without a handler, and closes.
+    func refuse(_ refusal: HTTPRefusal) {
+        core.counters.refusedRequests += 1
+        isLast = true
+        var response = core.options.refusal(refusal)
+        if let seconds = refusal.retryAfterSeconds {
+            response.headers.append(HTTPField("Retry-After", String(seconds)))
+        }
+        send(response, isHead: false)
+    }
+
+    private func send(_ response: HTTPResponse, isHead: Bool) {
+        guard let bufferevent, let out = evbuffer_new() else { return close() }
+        defer { evbuffer_free(out) }
+        let bytes = ResponseHead.bytes(
+            of: response, dateLine: core.dateLine, keepsAlive: !isLast)
+        evbuffer_add(out, bytes, bytes.count)
+        if !isHead, ResponseHead.hasBody(response.status) {
+            for piece in response.body {
+                evbuffer_add(out, piece, piece.count)
+            }
+        }
+        // Most answers fit into the socket's buffer: written at once they cost one call to the
+        // kernel in place of four.
+        if ssl == nil, evbuffer_get_length(bufferevent_get_output(bufferevent)) == 0,
+            evbuffer_write(out, bufferevent_getfd(bufferevent)) < 0,
+            errno != EAGAIN, errno != EWOULDBLOCK, errno != EINTR
+        {
+            return close()
+        }
+        phase = .writing
+        unwrittenByteCount = evbuffer_get_length(out)
+        if unwrittenByteCount == 0 { return answered() }
+        bufferevent_write_buffer(bufferevent, out)
+        timer?.set(in: Clock.nanoseconds(core.options.idleTimeout))
+    }
+
+    private func written() {
+        guard case .writing = phase, let bufferevent,
+            evbuffer_get_length(bufferevent_get_output(bufferevent)) == 0
+        else { return }
+        answered()
+        readable()
+    }
+
+    /// The whole answer has left for the client.
+    private func answered() {
+        releaseRequest()
+        head = nil
+        body = nil
+        hasServed = true
+        guard isLast else {
+            phase = .idle
+            timer?.set(in: Clock.nanoseconds(core.options.idleTimeout))
+            return
+        }
+        phase = .lingering
+        if let ssl {
+            SSL_shutdown(ssl)
+            ERR_clear_error()
+        }
+        if let bufferevent { shutdown(bufferevent_getfd(bufferevent), Int32(SHUT_WR)) }
+        timer?.set(in: Self.lingerNanoseconds)
+        discard()
+    }
+}

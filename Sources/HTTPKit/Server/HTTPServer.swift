@@ -1,0 +1,32 @@
+/// An HTTP/1.1 server over libevent, plain or with TLS.
+///
+/// Connections live on one event-loop thread; each handler call is a task of its own on the
+/// cooperative pool. A client that goes away (or closes its sending half) before the answer
+/// cancels that task.
+public final class HTTPServer: Sendable {
+    public typealias Handler = @Sendable (HTTPRequest) async -> HTTPResponse
+
+    private let core: ServerCore
+
+    public init(options: HTTPServerOptions, handler: @escaping Handler) {
+        core = ServerCore(options: options, handler: handler)
+    }
+
+    /// Starts listening.
+    /// - Returns: The port.
+    /// - Throws: When the address cannot be had, or the TLS files cannot be used.
+    @discardableResult
+    public func start() async throws(HTTPServerError) -> Int {
+        try await core.start()
+    }
+
+    /// Stops accepting, lets the requests that have begun be answered, and closes.
+    /// - Parameter grace: After this long what is left is cancelled and closed.
+    public func stop(grace: Duration) async {
+        await core.stop(grace: grace)
+    }
+
+    public func counters() async -> HTTPServerCounters {
+        await core.counters
+    }
+}

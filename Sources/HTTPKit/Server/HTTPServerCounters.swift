@@ -1,0 +1,17 @@
+/// What a server has counted since it started.
+public struct HTTPServerCounters: Hashable, Sendable {
+    public var openConnections = 0
+    public var acceptedConnections = 0
+    /// Connections turned away with 429 or 503.
+    public var refusedConnections = 0
+    /// Requests handed to the handler.
+    public var requests = 0
+    /// Requests answered without the handler, 4xx and 5xx.
+    public var refusedRequests = 0
+    /// Requests whose client went away before the answer.
+    public var abortedRequests = 0
+    public var requestsInFlight = 0
+    public var bodyBytesInFlight = 0
+
+    public init() {}
+}

@@ -1,0 +1,74 @@
+/// Writes the head of an answer.
+enum ResponseHead {
+    /// - Parameters:
+    ///   - dateLine: The `Date` header, with its line end.
+    ///   - keepsAlive: Whether the connection stays open.
+    static func bytes(
+        of response: HTTPResponse, dateLine: [UInt8], keepsAlive: Bool
+    ) -> [UInt8] {
+        var head: [UInt8] = []
+        head.reserveCapacity(256)
+        append("HTTP/1.1 ", to: &head)
+        append(String(response.status), to: &head)
+        append(" ", to: &head)
+        append(reason(response.status), to: &head)
+        append("\r\n", to: &head)
+        head += dateLine
+        for field in response.headers {
+            appendSafely(field.name, to: &head)
+            append(": ", to: &head)
+            appendSafely(field.value, to: &head)
+            append("\r\n", to: &head)
+        }
+        if hasBody(response.status) {
+            append("Content-Length: ", to: &head)
+            append(String(response.bodyByteCount), to: &head)
+            append("\r\n", to: &head)
+        }
+        append(keepsAlive ? "\r\n" : "Connection: close\r\n\r\n", to: &head)
+        return head
+    }
+
+    /// Whether an answer of that status has a body at all (RFC 9110 §6.4.1).
+    static func hasBody(_ status: Int) -> Bool {
+        status >= 200 && status != 204 && status != 304
+    }
+
+    private static func append(_ text: String, to head: inout [UInt8]) {
+        head.append(contentsOf: text.utf8)
+    }
+
+    /// A header's text never ends the line: whatever it was made from, it cannot add headers.
+    private static func appendSafely(_ text: String, to head: inout [UInt8]) {
+        for byte in text.utf8 {
+            head.append(HeadParser.isValue(byte) ? byte : UInt8(ascii: " "))
+        }
+    }
+
+    private static func reason(_ status: Int) -> String {
+        switch status {
+        case 200: "OK"
+        case 201: "Created"
+        case 204: "No Content"
+        case 304: "Not Modified"
+        case 400: "Bad Request"
+        case 401: "Unauthorized"
+        case 403: "Forbidden"
+        case 404: "Not Found"
+        case 405: "Method Not Allowed"
+        case 408: "Request Timeout"
+        case 409: "Conflict"
+        case 413: "Content Too Large"
+        case 415: "Unsupported Media Type"
+        case 417: "Expectation Failed"
+        case 422: "Unprocessable Content"
+        case 429: "Too Many Requests"
+        case 431: "Request Header Fields Too Large"
+        case 500: "Internal Server Error"
+        case 501: "Not Implemented"
+        case 503: "Service Unavailable"
+        case 505: "HTTP Version Not Supported"
+        default: "Status"
+        }
+    }
+}
