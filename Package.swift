@@ -90,19 +90,34 @@ let package = Package(
                 "SQLiteKit", "SQLiteRecords", "SQLiteFaults", "CompressionKit",
             ], swiftSettings: safe),
         .target(
+            name: "MartletTransfer",
+            dependencies: [
+                "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "SQLiteKit",
+                "SQLiteRecords", "CompressionKit",
+            ], swiftSettings: safe),
+        .target(
             name: "MartletDemo",
             dependencies: [
                 "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "SQLiteKit",
-                "SQLiteRecords", "MartletServer", "CompressionKit",
+                "SQLiteRecords", "MartletServer", "MartletTransfer", "CompressionKit",
             ], swiftSettings: safe),
         .executableTarget(
             name: "MartletCommand",
             dependencies: [
                 "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "MartletServer",
-                "MartletServerCore", "MartletTesting", "MartletDemo", "SQLiteKit", "SQLiteRecords",
-                "CompressionKit",
+                "MartletServerCore", "MartletTesting", "MartletTransfer", "MartletDemo", "SQLiteKit",
+                "SQLiteRecords", "CompressionKit",
             ], swiftSettings: safe),
 
+        .testTarget(
+            name: "MartletTransferTests",
+            dependencies: [
+                "MartletTransfer", "Martlet", "MartletStore", "MartletCore", "MartletProtocol",
+            ], swiftSettings: safe),
+        .testTarget(
+            name: "MartletDemoTests",
+            dependencies: ["MartletDemo", "MartletTransfer", "Martlet", "MartletProtocol"],
+            swiftSettings: safe),
         .testTarget(name: "HouseRulesTests", swiftSettings: strict),
         .testTarget(
             name: "OpenSSLKitTests", dependencies: ["OpenSSLKit"], swiftSettings: strict),

@@ -20,7 +20,7 @@ enum House {
         "SQLiteKit": [],
         "SQLiteFaults": [],
         "CompressionKit": [],
-        "DeflateKit": [],
+        "DeflateKit": ["CompressionKit"],
         "OpenSSLKit": [],
         "HTTPKit": [],
         "MartletProtocol": [],
@@ -33,9 +33,11 @@ enum House {
         "MartletTesting": device.union(serverCore).union([
             "Martlet", "MartletServerCore", "SQLiteFaults",
         ]),
-        "MartletDemo": device.union(["Martlet", "MartletServer"]),
+        "MartletTransfer": device.union(["Martlet"]),
+        "MartletDemo": device.union(["Martlet", "MartletServer", "MartletTransfer"]),
         "MartletCommand": device.union([
-            "Martlet", "MartletServer", "MartletServerCore", "MartletTesting", "MartletDemo",
+            "Martlet", "MartletServer", "MartletServerCore", "MartletTesting",
+            "MartletTransfer", "MartletDemo",
         ]),
     ]
 

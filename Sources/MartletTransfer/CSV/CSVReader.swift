@@ -1,0 +1,139 @@
+/// Reads comma-separated values as RFC 4180 has them, record by record, strictly.
+///
+/// Lines end with LF or CRLF, and the last line may end without either. A quote inside an unquoted
+/// field, text after a closing quote, a record of another number of fields than the first, bytes
+/// that are not UTF-8 and NUL are faults: a file that is damaged should not be taken in.
+/// A byte order mark at the start is skipped. Holds one chunk and one record at a time.
+public struct CSVReader {
+    /// The file's name, for faults.
+    public let file: String
+    /// The line on which the last record began, counted from 1.
+    public private(set) var line = 0
+    private let chunks: () throws -> [UInt8]?
+    private var chunk: [UInt8] = []
+    private var position = 0
+    private var currentLine = 1
+    private var isAtStart = true
+    private var width: Int?
+    private var field: [UInt8] = []
+
+    /// - Parameter chunks: Gives the file's bytes piece by piece, nil at its end.
+    public init(file: String, chunks: @escaping () throws -> [UInt8]?) {
+        self.file = file
+        self.chunks = chunks
+    }
+
+    /// The next record; nil at the end of the file. Empty lines are not records.
+    /// - Throws: `CSVFault`, and what the source of the chunks throws.
+    public mutating func next() throws -> [CSVField]? {
+        if isAtStart { try skipByteOrderMark() }
+        while let first = try peek(), first == 10 || first == 13 {
+            // In a file of one column an empty line is a record: a null.
+            if width == 1 { break }
+            try endLine()
+        }
+        guard try peek() != nil else { return nil }
+        line = currentLine
+        var record: [CSVField] = []
+        record.reserveCapacity(width ?? 8)
+        while true {
+            record.append(try readField())
+            guard let next = try peek() else { break }
+            if next == UInt8(ascii: ",") {
+                position += 1
+            } else {
+                try endLine()
+                break
+            }
+        }
+        if let width, width != record.count {
+            throw CSVFault(
+                file: file, line: line,
+                message: "expected \(width) fields as in the first line, found \(record.count)")
+        }
+        width = record.count
+        return record
+    }
+
+    private func fault(_ message: String) -> CSVFault {
+        CSVFault(file: file, line: currentLine, message: message)
+    }
+
+    private mutating func peek() throws -> UInt8? {
+        while position == chunk.count {
+            guard let next = try chunks() else { return nil }
+            chunk = next
+            position = 0
+        }
+        return chunk[position]
+    }
+
+    private mutating func skipByteOrderMark() throws {
+        isAtStart = false
+        guard try peek() == 0xef else { return }
+        for byte: UInt8 in [0xef, 0xbb, 0xbf] {
+            guard try peek() == byte else { throw fault("expected UTF-8 text") }
+            position += 1
+        }
+    }
+
+    private mutating func endLine() throws {
+        if try peek() == 13 {
+            position += 1
+            guard try peek() == 10 else {
+                throw fault("a carriage return without a line feed; end lines with LF or CRLF")
+            }
+        }
+        position += 1
+        currentLine += 1
+    }
+
+    /// Reads up to, and not over, the comma, line end or end of file that ends the field.
+    private mutating func readField() throws -> CSVField {
+        field.removeAll(keepingCapacity: true)
+        guard try peek() == UInt8(ascii: "\"") else {
+            try readPlain()
+            return CSVField(try text())
+        }
+        position += 1
+        try readQuoted()
+        if let next = try peek(), next != UInt8(ascii: ","), next != 10, next != 13 {
+            throw fault("text after a closing quote; a quote inside a field is written twice")
+        }
+        return CSVField(try text(), isQuoted: true)
+    }
+
+    private mutating func readPlain() throws {
+        while let byte = try peek(), byte != UInt8(ascii: ","), byte != 10, byte != 13 {
+            if byte == UInt8(ascii: "\"") {
+                throw fault("a quote inside a field that does not begin with one")
+            }
+            if byte == 0 { throw fault("a NUL byte; the file should be text in UTF-8") }
+            field.append(byte)
+            position += 1
+        }
+    }
+
+    private mutating func readQuoted() throws {
+        let opened = currentLine
+        while let byte = try peek() {
+            position += 1
+            if byte == UInt8(ascii: "\"") {
+                guard try peek() == byte else { return }
+                position += 1
+            }
+            if byte == 0 { throw fault("a NUL byte; the file should be text in UTF-8") }
+            if byte == 10 { currentLine += 1 }
+            field.append(byte)
+        }
+        throw CSVFault(
+            file: file, line: opened, message: "a quoted field that is not closed before the end")
+    }
+
+    private func text() throws -> String {
+        guard let text = String(validating: field, as: UTF8.self) else {
+            throw fault("bytes that are not UTF-8; save the file as UTF-8")
+        }
+        return text
+    }
+}
