@@ -1,0 +1,79 @@
+import CompressionKit
+public import Foundation
+
+/// A CSV file on disk, `NAME.csv` or `NAME.csv.gz`, holding the records of the type NAME.
+public struct CSVFile: Hashable, Sendable {
+    public let url: URL
+    /// The entity type's name: the file's name without its endings.
+    public let type: String
+    public let isCompressed: Bool
+    /// The file's name with its ending.
+    public var name: String { url.lastPathComponent }
+
+    /// - Throws: `TransferError` when the name has another ending.
+    public init(_ url: URL) throws(TransferError) {
+        let name = url.lastPathComponent
+        let ending = [".csv.gz", ".csv"].first { name.hasSuffix($0) }
+        guard let ending, name.count > ending.count else {
+            throw TransferError(
+                "\(name) is not a CSV file; its name should end in .csv or .csv.gz.")
+        }
+        self.url = url
+        type = String(name.dropLast(ending.count))
+        isCompressed = ending == ".csv.gz"
+    }
+
+    /// The CSV files named, and those in the folders named, by their types' names.
+    /// - Throws: `TransferError` for what does not exist, and where two files hold the same type.
+    public static func find(_ paths: [String]) throws -> [CSVFile] {
+        var files: [CSVFile] = []
+        for path in paths {
+            let url = URL(fileURLWithPath: path)
+            guard FileManager.default.fileExists(atPath: path) else {
+                throw TransferError("There is no file or folder \(path).")
+            }
+            guard try url.resourceValues(forKeys: [.isDirectoryKey]).isDirectory ?? false else {
+                files.append(try CSVFile(url))
+                continue
+            }
+            let found = try FileManager.default.contentsOfDirectory(atPath: path)
+                .filter { $0.hasSuffix(".csv") || $0.hasSuffix(".csv.gz") }
+                .map { try CSVFile(url.appendingPathComponent($0)) }
+            guard !found.isEmpty else {
+                throw TransferError("The folder \(path) has no .csv or .csv.gz files.")
+            }
+            files += found
+        }
+        files.sort { $0.type < $1.type }
+        for (one, next) in zip(files, files.dropFirst()) where one.type == next.type {
+            throw TransferError(
+                "\(one.name) and \(next.name) both hold"
+                    + " \(one.type); name one of them.")
+        }
+        return files
+    }
+
+    /// The file's size on disk in bytes.
+    public func byteCount() throws -> Int {
+        let attributes = try FileManager.default.attributesOfItem(atPath: url.path)
+        return (attributes[.size] as? NSNumber)?.intValue ?? 0
+    }
+
+    /// A reader at the file's first record.
+    public func open() throws -> CSVReader {
+        let handle = try FileHandle(forReadingFrom: url)
+        let chunk = isCompressed ? 32 << 10 : 256 << 10
+        let gzip = isCompressed ? GzipReader() : nil
+        return CSVReader(file: url.lastPathComponent) {
+            while true {
+                guard let data = try handle.read(upToCount: chunk), !data.isEmpty else {
+                    try gzip?.finish()
+                    return nil
+                }
+                guard let gzip else { return [UInt8](data) }
+                let bytes = try gzip.inflate([UInt8](data))
+                if !bytes.isEmpty { return bytes }
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+import MartletProtocol
+
+/// Finds out a schema from CSV files, for data that comes without one.
+///
+/// A column `id` is the key. A column `NAME_id` whose values are all ids of one of the other files
+/// is a reference to it: the file called NAME, or its plural, where leading words may be left out
+/// (`birth_country_id` → `countries`). A column of integers only is INTEGER, of numbers only REAL,
+/// anything else TEXT. Everything but the key may be null.
+public struct SchemaInference: Sendable {
+    /// One file's table.
+    public struct Table: Hashable, Sendable {
+        public let name: String
+        public let recordCount: Int
+        /// The columns but the key, with what they were found to hold.
+        public let columns: [Column]
+    }
+
+    /// One column.
+    public struct Column: Hashable, Sendable {
+        public let name: String
+        /// INTEGER, REAL or TEXT.
+        public let kind: String
+        /// The table it refers to.
+        public let target: String?
+        /// A table it seems to refer to by its name, though some values are no ids there.
+        public let refused: String?
+    }
+
+    public let tables: [Table]
+
+    /// Reads the files, twice.
+    /// - Throws: `CSVFault` for a file that is not CSV, `TransferError` for a table's or a
+    ///   column's name that the wire reserves.
+    public init(_ files: [CSVFile]) throws {
+        let surveys = try files.map { try TableSurvey($0) }
+        let ids = Dictionary(uniqueKeysWithValues: surveys.map { ($0.name, $0.ids) })
+        tables = try zip(files, surveys).map { file, survey in
+            let guesses = survey.columns.map { Self.target(of: $0.name, among: Set(ids.keys)) }
+            let broken = try survey.brokenReferences(file, guesses: guesses, ids: ids)
+            let columns = zip(survey.columns, guesses).enumerated().map { index, pair in
+                let (column, guess) = pair
+                let holds = guess != nil && !broken.contains(index) && column.kind != .text
+                return Column(
+                    name: column.name, kind: column.kind.rawValue, target: holds ? guess : nil,
+                    refused: holds ? nil : guess)
+            }
+            return Table(name: survey.name, recordCount: survey.recordCount, columns: columns)
+        }
+    }
+
+    /// The schema as SQL DDL, tables in the order of their names.
+    public var script: String {
+        tables.map { table in
+            var lines = ["    id INTEGER PRIMARY KEY"]
+            lines += table.columns.map { column in
+                let reference = column.target.map { " REFERENCES \(Self.quoted($0))(id)" } ?? ""
+                return "    \(Self.quoted(column.name)) \(column.kind)\(reference)"
+            }
+            return "CREATE TABLE \(Self.quoted(table.name)) (\n"
+                + lines.joined(separator: ",\n") + "\n);\n"
+        }.joined()
+    }
+
+    static func quoted(_ name: String) -> String {
+        "\""
+            + name.split(separator: "\"", omittingEmptySubsequences: false)
+            .joined(separator: "\"\"") + "\""
+    }
+
+    /// The table a column's name speaks of.
+    static func target(of column: String, among tables: Set<String>) -> String? {
+        guard column.hasSuffix("_id") else { return nil }
+        var words = column.dropLast(3).split(separator: "_")
+        while !words.isEmpty {
+            let name = words.joined(separator: "_")
+            if let match = plurals(of: name).first(where: tables.contains) { return match }
+            words.removeFirst()
+        }
+        return nil
+    }
+
+    /// A name and what its plural may be; of a name of several words, any one may take it.
+    private static func plurals(of name: String) -> [String] {
+        var forms = [name, name + "s", name + "es"]
+        if name.hasSuffix("y") { forms.append(name.dropLast() + "ies") }
+        let words = name.split(separator: "_")
+        if words.count > 1, let first = words.first {
+            let rest = words.dropFirst().joined(separator: "_")
+            forms += [first + "s", first + "es"].map { $0 + "_" + rest }
+        }
+        return forms
+    }
+}
+
+/// What one reading of a file shows.
+private struct TableSurvey {
+    enum Kind: String {
+        case integer = "INTEGER"
+        case real = "REAL"
+        case text = "TEXT"
+    }
+
+    struct Column {
+        let name: String
+        var kind: Kind?
+    }
+
+    let name: String
+    private(set) var recordCount = 0
+    private(set) var ids: Set<String> = []
+    /// All but the key.
+    let columns: [(name: String, kind: Kind)]
+
+    init(_ file: CSVFile) throws {
+        name = file.type
+        var reader = try file.open()
+        guard let header = try reader.next() else {
+            throw CSVFault(
+                file: reader.file, line: 1,
+                message: "the file is empty; its first line names the columns")
+        }
+        try Self.checkNames(file, header.map(\.text))
+        var kinds = [Kind?](repeating: nil, count: header.count)
+        let key = header.firstIndex { $0.text == "id" }
+        while let record = try reader.next() {
+            recordCount += 1
+            for (index, field) in record.enumerated() {
+                if index == key {
+                    guard ids.insert(field.text).inserted else {
+                        throw CSVFault(
+                            file: reader.file, line: reader.line, column: "id",
+                            message: "another record has this id; ids are unique within a file")
+                    }
+                } else if !field.isNull {
+                    kinds[index] = Self.wider(kinds[index], Self.kind(field.text))
+                }
+            }
+        }
+        columns = header.indices.filter { $0 != key }.map { (header[$0].text, kinds[$0] ?? .text) }
+    }
+
+    private static func checkNames(_ file: CSVFile, _ names: [String]) throws {
+        guard !ReservedWords.types.contains(file.type) else {
+            throw TransferError(
+                "No type can be called \(file.type), a word of the wire; rename the file.")
+        }
+        if let word = names.first(where: {
+            ReservedWords.attributes.contains($0) || $0.hasPrefix(ReservedWords.prefix)
+        }) {
+            throw CSVFault(
+                file: file.name, line: 1, column: word,
+                message: "no attribute can have this name, a word of the wire; rename the column")
+        }
+    }
+
+    private static func wider(_ one: Kind?, _ other: Kind) -> Kind {
+        guard let one, one != other else { return other }
+        return one == .text || other == .text ? .text : .real
+    }
+
+    private static func kind(_ text: String) -> Kind {
+        // A leading zero or plus sign would be lost in a number: a postal code, a phone number.
+        if let number = Int64(text), String(number) == text { return .integer }
+        guard FieldValue.isDecimal(text), Double(text) != nil, !text.hasPrefix("+"),
+            !(text.hasPrefix("0") && !text.hasPrefix("0.")),
+            !text.hasPrefix("-0") || text.contains(".")
+        else { return .text }
+        return .real
+    }
+
+    /// The columns some value of which is no id of the guessed table.
+    func brokenReferences(
+        _ file: CSVFile, guesses: [String?], ids: [String: Set<String>]
+    ) throws -> Set<Int> {
+        guard guesses.contains(where: { $0 != nil }) else { return [] }
+        var reader = try file.open()
+        guard let header = try reader.next() else { return [] }
+        let key = header.firstIndex { $0.text == "id" }
+        let positions = header.indices.filter { $0 != key }
+        var broken: Set<Int> = []
+        while let record = try reader.next() {
+            for (index, position) in positions.enumerated() {
+                guard let guess = guesses[index], !record[position].isNull,
+                    !broken.contains(index)
+                else { continue }
+                if !(ids[guess]?.contains(record[position].text) ?? false) { broken.insert(index) }
+            }
+        }
+        return broken
+    }
+}
