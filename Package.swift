@@ -113,6 +113,7 @@ let package = Package(
             name: "MartletTransferTests",
             dependencies: [
                 "MartletTransfer", "Martlet", "MartletStore", "MartletCore", "MartletProtocol",
+                "CompressionKit",
             ], swiftSettings: safe),
         .testTarget(
             name: "MartletDemoTests",

@@ -1,0 +1,46 @@
+import CompressionKit
+import Foundation
+
+/// A folder that goes when the test ends.
+final class TemporaryFolder {
+    let url: URL
+
+    init() throws {
+        url = FileManager.default.temporaryDirectory
+            .appendingPathComponent("martlet-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(at: url)
+    }
+
+    var path: String { url.path }
+
+    /// Writes a file; one called `.gz` is compressed.
+    func write(_ name: String, _ text: String) throws {
+        let bytes = [UInt8](text.utf8)
+        let content = name.hasSuffix(".gz") ? Gzip.compress(bytes) : bytes
+        try Data(content).write(to: url.appendingPathComponent(name))
+    }
+}
+
+extension TemporaryFolder {
+    func write(_ name: String, bytes: [UInt8]) throws {
+        try Data(bytes).write(to: url.appendingPathComponent(name))
+    }
+
+    func bytes(_ name: String) throws -> [UInt8] {
+        [UInt8](try Data(contentsOf: url.appendingPathComponent(name)))
+    }
+
+    func text(_ name: String) throws -> String {
+        String(decoding: try bytes(name), as: UTF8.self)
+    }
+}
+
+enum Gzipped {
+    static func of(_ text: String) -> [UInt8] {
+        Gzip.compress([UInt8](text.utf8))
+    }
+}
