@@ -74,7 +74,10 @@ extension Rule {
     }
 
     static let forcedTry = Rule(name: "forced try and fatalError") { file in
-        let tries = file.occurrences(of: ["try", "!"]).map {
+        let forced = file.occurrences(of: ["try", "!"]).filter {
+            file.tokens[$0 + 1].isAttached
+        }
+        let tries = forced.map {
             file.violation(file.tokens[$0].line, "a forced try; handle or pass on the error")
         }
         guard file.target != nil else { return tries }

@@ -103,6 +103,7 @@ struct RuleTests {
     func forcedTries() {
         #expect(sentences(.forcedTry, "let a = try! f()") == 1)
         #expect(sentences(.forcedTry, "let a = try? f()") == 0)
+        #expect(sentences(.forcedTry, "let a = try !f()") == 0)
         #expect(sentences(.forcedTry, "fatalError(\"no\")") == 1)
         #expect(sentences(.forcedTry, "let a = try! f()", at: "Tests/ATests/A.swift") == 1)
     }

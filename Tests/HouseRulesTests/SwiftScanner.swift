@@ -5,6 +5,8 @@ struct Token: Hashable {
     let line: Int
     /// Whether nothing but blanks stands before it on its line.
     let opensLine: Bool
+    /// Whether it stands right after another sign or word.
+    let isAttached: Bool
 
     var isWord: Bool {
         guard let first = text.utf8.first else { return false }
@@ -58,7 +60,7 @@ struct SwiftScanner {
         tokens.append(
             Token(
                 text: String(decoding: bytes[start..<position], as: UTF8.self), line: line,
-                opensLine: opensLine))
+                opensLine: opensLine, isAttached: start > 0 && bytes[start - 1] > 32))
         opensLine = false
     }
 
