@@ -35,7 +35,8 @@ let package = Package(
         .target(name: "SQLiteKit", dependencies: ["CSQLite"], swiftSettings: strict),
         .target(name: "SQLiteFaults", dependencies: ["CSQLite"], swiftSettings: strict),
         .target(name: "CompressionKit", dependencies: ["CZlib"], swiftSettings: strict),
-        .target(name: "DeflateKit", dependencies: ["CDeflate", "CompressionKit"], swiftSettings: strict),
+        .target(
+            name: "DeflateKit", dependencies: ["CDeflate", "CompressionKit"], swiftSettings: strict),
         .target(name: "OpenSSLKit", dependencies: ["COpenSSL"], swiftSettings: strict),
         .target(name: "HTTPKit", dependencies: ["CLibevent"], swiftSettings: strict),
 
@@ -46,6 +47,11 @@ let package = Package(
             name: "SQLiteRecords", dependencies: ["MartletProtocol", "MartletCore", "SQLiteKit"],
             swiftSettings: safe),
 
+        .testTarget(
+            name: "SQLiteKitTests", dependencies: ["SQLiteKit"], swiftSettings: strict),
+        .testTarget(
+            name: "SQLiteFaultsTests", dependencies: ["SQLiteFaults", "SQLiteKit"],
+            swiftSettings: strict),
         .testTarget(
             name: "CompressionKitTests", dependencies: ["CompressionKit"], swiftSettings: strict),
         .testTarget(

@@ -46,7 +46,7 @@ struct SchemaMigrationTests {
         let schema = try SchemaMigration.apply(script: first, to: connection)
         let other = """
             create table team(id integer primary key,name text not null);
-            create table player(id integer primary key, team integer references team on delete
+            ; /* ; */;create table player(id integer primary key, team integer references team on delete
               cascade, "odd, name)" text default 'a, (b''', check(length("odd, name)")<100));
             create index player_team on player(team)
             """

@@ -69,7 +69,8 @@ public enum SchemaMigration {
         }
         do {
             try scratch.execute(script: script) { statement in
-                let tokens = SQLToken.tokens(of: Array(statement.utf8))
+                // An empty statement before this one comes as a semicolon of it.
+                let tokens = SQLToken.tokens(of: Array(statement.utf8)).drop { $0.isSymbol(";") }
                 guard tokens.first?.kind == .word("create") else {
                     throw SchemaError(
                         """

@@ -1,0 +1,172 @@
+internal import CSQLite
+
+/// The state of a simulated disk: its directory and files, the failure to come, and its lives.
+///
+/// All of it is used by one thread at a time.
+final class Disk {
+    /// The directory as programs see it.
+    private(set) var files: [String: StoredFile] = [:]
+    /// The directory as a crash would leave it, but for the changes below.
+    private var durableFiles: [String: StoredFile] = [:]
+    private var pendingNames: [(number: Int, path: String, file: StoredFile?)] = []
+
+    /// Grows with every restart.
+    private(set) var life = 0
+    private(set) var isDown = false
+    private(set) var operationCount = 0
+    private(set) var syncCount = 0
+    var openHandles = 0
+    var failure: (countdown: Int, kind: FaultDisk.Failure, isLasting: Bool)?
+    var now: Int64
+    private var random: SplitMix
+
+    init(seed: UInt64, now: Int64) {
+        random = SplitMix(state: seed)
+        self.now = now
+    }
+
+    func nextRandomByte() -> UInt8 {
+        UInt8(truncatingIfNeeded: random.next() >> 32)
+    }
+
+    // MARK: - Operations
+
+    enum Operation {
+        case open, write, truncate, sync, delete
+    }
+
+    enum Outcome {
+        case done
+        case failed
+        case full
+        /// The machine goes down during the operation.
+        case crashed
+    }
+
+    /// Counts an operation and tells what becomes of it.
+    func count(_ operation: Operation) -> Outcome {
+        operationCount += 1
+        guard var failure else { return .done }
+        failure.countdown = max(0, failure.countdown - 1)
+        self.failure = failure
+        guard failure.countdown == 0 else { return .done }
+        switch failure.kind {
+        case .crash:
+            self.failure = nil
+            isDown = true
+            return .crashed
+        case .full:
+            // A full disk refuses what needs room, and nothing else.
+            guard operation == .write || operation == .open else { return .done }
+            if !failure.isLasting { self.failure = nil }
+            return .full
+        case .ioError:
+            if !failure.isLasting { self.failure = nil }
+            return .failed
+        }
+    }
+
+    func open(_ path: String?, create: Bool, exclusive: Bool) -> StoredFile? {
+        guard let path else { return StoredFile(isTemporary: true) }
+        if let file = files[path] { return create && exclusive ? nil : file }
+        guard create else { return nil }
+        let file = StoredFile(isTemporary: false)
+        files[path] = file
+        pendingNames.append((operationCount, path, file))
+        return file
+    }
+
+    func sync(_ handle: FileHandle) {
+        syncCount += 1
+        // The first sync of a new file is one of its directory too, as on Unix.
+        if let path = handle.path, durableFiles[path] !== handle.file,
+            files[path] === handle.file
+        {
+            syncDirectory()
+        }
+        handle.file.sync()
+    }
+
+    func delete(_ path: String, syncsDirectory: Bool) {
+        files[path] = nil
+        pendingNames.append((operationCount, path, nil))
+        if syncsDirectory { syncDirectory() }
+    }
+
+    /// A deletion a crash overtook: the disk may have it.
+    func noteDeletion(_ path: String) {
+        pendingNames.append((operationCount, path, nil))
+    }
+
+    /// Removes a file that was to live no longer than its handle.
+    func forget(_ path: String) {
+        files[path] = nil
+        durableFiles[path] = nil
+        pendingNames.removeAll { $0.path == path }
+    }
+
+    private func syncDirectory() {
+        durableFiles = files
+        pendingNames.removeAll()
+    }
+
+    func install(_ path: String, _ bytes: [UInt8]) {
+        let file = StoredFile(bytes: bytes)
+        files[path] = file
+        durableFiles[path] = file
+        pendingNames.removeAll { $0.path == path }
+    }
+
+    // MARK: - Crashing
+
+    func crash() {
+        isDown = true
+        failure = nil
+    }
+
+    func restart(_ survival: FaultDisk.Survival, using random: inout some RandomNumberGenerator) {
+        let judge = SurvivalJudge(
+            survival, pending: pendingNumbers(), using: &random)
+        var names = durableFiles
+        for (number, path, file) in pendingNames where judge.keepsName(number, using: &random) {
+            names[path] = file
+        }
+        var survivors: [String: StoredFile] = [:]
+        // In a fixed order, so that a seed always means the same.
+        for path in names.keys.sorted() {
+            survivors[path] = names[path]?.survivor { number, change in
+                judge.kept(number, change, using: &random)
+            }
+        }
+        files = survivors
+        durableFiles = survivors
+        pendingNames = []
+        failure = nil
+        isDown = false
+        life += 1
+    }
+
+    private func pendingNumbers() -> [Int] {
+        var numbers = pendingNames.map(\.number)
+        // A file deleted but not durably so still has its changes.
+        var seen: Set<ObjectIdentifier> = []
+        for file in Array(files.values) + Array(durableFiles.values)
+        where seen.insert(ObjectIdentifier(file)).inserted {
+            numbers += file.pending.map(\.number)
+        }
+        return numbers.sorted()
+    }
+}
+
+/// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+        return mixed ^ (mixed >> 31)
+    }
+}

@@ -1,0 +1,98 @@
+internal import CSQLite
+
+/// One connection's opening of one file, with the locks it holds.
+final class FileHandle {
+    let disk: Disk
+    let file: StoredFile
+    /// Nil for a file without a name.
+    let path: String?
+    let deletesOnClose: Bool
+    /// The disk's life in which the file was opened; in a later one nothing can be done with it.
+    private let life: Int
+
+    /// SQLITE_LOCK_NONE to SQLITE_LOCK_EXCLUSIVE (https://sqlite.org/lockingv3.html).
+    private(set) var level: Int32 = SQLITE_LOCK_NONE
+    var sharedMemory: SharedMemory?
+    var sharedSlots: UInt16 = 0
+    var exclusiveSlots: UInt16 = 0
+
+    init(disk: Disk, file: StoredFile, path: String?, deletesOnClose: Bool) {
+        self.disk = disk
+        self.file = file
+        self.path = path
+        self.deletesOnClose = deletesOnClose
+        life = disk.life
+    }
+
+    var isAlive: Bool { !disk.isDown && disk.life == life }
+
+    func close() {
+        unmapSharedMemory(delete: false)
+        level = SQLITE_LOCK_NONE
+        file.handles.removeAll { $0 === self }
+        if deletesOnClose, let path, isAlive { disk.forget(path) }
+    }
+
+    // MARK: - Locks
+
+    func lock(_ wanted: Int32) -> Int32 {
+        guard level < wanted else { return SQLITE_OK }
+        switch wanted {
+        case SQLITE_LOCK_SHARED:
+            guard !anotherHolds(SQLITE_LOCK_PENDING) else {
+                return SQLITE_BUSY
+            }
+            level = SQLITE_LOCK_SHARED
+        case SQLITE_LOCK_RESERVED:
+            guard !anotherHolds(SQLITE_LOCK_RESERVED) else {
+                return SQLITE_BUSY
+            }
+            level = SQLITE_LOCK_RESERVED
+        default:
+            guard !anotherHolds(SQLITE_LOCK_RESERVED) else {
+                return SQLITE_BUSY
+            }
+            // Pending keeps new readers out until those there are have gone.
+            level = SQLITE_LOCK_PENDING
+            guard !anotherHolds(SQLITE_LOCK_SHARED) else {
+                return SQLITE_BUSY
+            }
+            level = wanted
+        }
+        return SQLITE_OK
+    }
+
+    private func anotherHolds(_ level: Int32) -> Bool {
+        file.handles.contains { $0 !== self && $0.level >= level }
+    }
+
+    func unlock(_ wanted: Int32) {
+        level = min(level, wanted)
+    }
+
+    var isReservedByAnyone: Bool {
+        file.handles.contains { $0.level >= SQLITE_LOCK_RESERVED }
+    }
+
+    // MARK: - Shared memory
+
+    func region(_ index: Int, size: Int, extend: Bool) -> UnsafeMutableRawPointer? {
+        if sharedMemory == nil {
+            let memory = file.sharedMemory ?? SharedMemory()
+            file.sharedMemory = memory
+            sharedMemory = memory
+            memory.join(self)
+        }
+        return sharedMemory?.region(index, size: size, extend: extend)
+    }
+
+    func unmapSharedMemory(delete: Bool) {
+        guard let memory = sharedMemory else { return }
+        sharedSlots = 0
+        exclusiveSlots = 0
+        sharedMemory = nil
+        // A file of shared memory is left behind on a real disk too, but its contents are rebuilt
+        // by the first connection that finds itself alone.
+        if memory.leave(self), file.sharedMemory === memory { file.sharedMemory = nil }
+    }
+}
