@@ -98,6 +98,31 @@ struct RecordTableTests {
         #expect(try table.read(.integer(1))?["g"] == .integer(10))
     }
 
+    @Test("returns what the table's own triggers made of a record, and refuses one they keep out")
+    func triggers() throws {
+        let table = try table(
+            """
+            CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, b TEXT);
+            CREATE TRIGGER made AFTER INSERT ON t BEGIN UPDATE t SET b = 'made'; END;
+            CREATE TRIGGER changed AFTER UPDATE OF a ON t BEGIN
+              UPDATE t SET b = 'changed', a = upper(a); END;
+            CREATE TRIGGER kept BEFORE INSERT ON t WHEN NEW.a = 'no' BEGIN
+              SELECT RAISE(IGNORE); END;
+            """)
+        #expect(
+            try table.insertReturning(
+                .integer(1), attributes(["a": .text("x")]), absentMeansNull: true)
+                == attributes(["a": .text("x"), "b": .text("made")]))
+        #expect(
+            try table.updateReturning(.integer(1), attributes(["a": .text("y")]))
+                == attributes(["a": .text("Y")]))
+        #expect(try table.read(.integer(1), ["b"]) == attributes(["b": .text("changed")]))
+        #expect(throws: SQLiteError.self) {
+            try table.insertReturning(
+                .integer(2), attributes(["a": .text("no")]), absentMeansNull: true)
+        }
+    }
+
     @Test("updates only what is given and tells whether the record exists")
     func updates() throws {
         let table = try table("CREATE TABLE t (id TEXT PRIMARY KEY, a, b, g AS (a || b))")

@@ -2,7 +2,7 @@ internal import MartletCore
 internal import MartletProtocol
 internal import SQLiteKit
 
-/// The statements that insert into and change one table, one for each list of attribute names.
+/// The statements that read and write some attributes of one table, one for each list of names.
 ///
 /// Which lists come is decided by who writes, so the number kept is bounded.
 final class RecordStatements {
@@ -13,20 +13,27 @@ final class RecordStatements {
     let allColumns: String
     private let connection: Connection
     private var plans: [Shape: RecordPlan] = [:]
-    private var last: (shape: Shape, plan: RecordPlan)?
+    /// The plan used last of each verb.
+    private var last: [(names: [String], plan: RecordPlan)?]
     private static let capacity = 64
 
     /// What decides a statement's text.
-    struct Shape: Hashable {
-        enum Verb { case insertNulls, insertDefaults, update }
+    private struct Shape: Hashable {
         let verb: Verb
-        let returning: Bool
         let names: [String]
+    }
+
+    private enum Verb: Int, CaseIterable {
+        case insertNulls
+        case insertDefaults
+        case update
+        case select
     }
 
     init(type: EntityType, connection: Connection) {
         self.type = type
         self.connection = connection
+        last = Verb.allCases.map { _ in nil }
         table = SQLName.quoted(type.name)
         key = SQLName.quoted(type.key)
         all = ColumnList(
@@ -35,13 +42,9 @@ final class RecordStatements {
         allColumns = type.attributes.isEmpty ? "1" : SQLName.list(all.names)
     }
 
-    func insertion(
-        _ names: [String], absentMeansNull: Bool, returning: Bool
-    ) throws(SQLiteError) -> RecordPlan {
-        let shape = Shape(
-            verb: absentMeansNull ? .insertNulls : .insertDefaults, returning: returning,
-            names: names)
-        if let plan = known(shape) { return plan }
+    func insertion(_ names: [String], absentMeansNull: Bool) throws(SQLiteError) -> RecordPlan {
+        let verb = absentMeansNull ? Verb.insertNulls : .insertDefaults
+        if let plan = known(verb, names) { return plan }
         let (given, bindings) = try writable(names)
         var columns = given
         if absentMeansNull {
@@ -51,31 +54,40 @@ final class RecordStatements {
         }
         let parameters = (1...(columns.count + 1)).map { "?\($0)" }.joined(separator: ", ")
         let sql = """
-            INSERT INTO \(table) (\(SQLName.list([type.key] + columns))) VALUES (\(parameters))\
-            \(returning ? " RETURNING \(allColumns)" : "")
+            INSERT INTO \(table) (\(SQLName.list([type.key] + columns))) VALUES (\(parameters))
             """
         return keep(
-            RecordPlan(statement: try connection.prepare(sql), bindings: bindings, columns: all),
-            as: shape)
+            RecordPlan(statement: try connection.prepare(sql), bindings: bindings), verb, names)
     }
 
     /// Nil where nothing would be written.
-    func change(_ names: [String], returning: Bool) throws(SQLiteError) -> RecordPlan? {
+    func change(_ names: [String]) throws(SQLiteError) -> RecordPlan? {
         guard !names.isEmpty else { return nil }
-        let shape = Shape(verb: .update, returning: returning, names: names)
-        if let plan = known(shape) { return plan }
+        if let plan = known(.update, names) { return plan }
         let (columns, bindings) = try writable(names)
         guard !columns.isEmpty else { return nil }
         let settings = columns.enumerated().map { "\(SQLName.quoted($1)) = ?\($0 + 2)" }
-        let sql = """
-            UPDATE \(table) SET \(settings.joined(separator: ", ")) WHERE \(key) = ?1\
-            \(returning ? " RETURNING \(SQLName.list(names))" : "")
-            """
-        let kinds = names.map { type[attribute: $0]?.kind ?? .any }
+        let sql = "UPDATE \(table) SET \(settings.joined(separator: ", ")) WHERE \(key) = ?1"
         return keep(
-            RecordPlan(
-                statement: try connection.prepare(sql), bindings: bindings,
-                columns: ColumnList(names: names, kinds: kinds)), as: shape)
+            RecordPlan(statement: try connection.prepare(sql), bindings: bindings), .update, names)
+    }
+
+    /// - Precondition: There are names.
+    func selection(_ names: [String]) throws(SQLiteError) -> RecordPlan {
+        if let plan = known(.select, names) { return plan }
+        var kinds: [AttributeKind] = []
+        for name in names { kinds.append(try attribute(name).kind) }
+        let sql = "SELECT \(SQLName.list(names)) FROM \(table) WHERE \(key) = ?1"
+        let plan = RecordPlan(
+            statement: try connection.prepare(sql), columns: ColumnList(names: names, kinds: kinds))
+        return keep(plan, .select, names)
+    }
+
+    private func attribute(_ name: String) throws(SQLiteError) -> Attribute {
+        guard let attribute = type[attribute: name] else {
+            throw SQLiteError.mismatch("type “\(type.name)” has no attribute “\(name)”")
+        }
+        return attribute
     }
 
     /// The columns among `names` that can be written, and where their values stand in the list.
@@ -85,10 +97,7 @@ final class RecordStatements {
         var columns: [String] = []
         var bindings: [RecordPlan.Binding] = []
         for (position, name) in names.enumerated() {
-            guard let attribute = type[attribute: name] else {
-                throw SQLiteError.mismatch(
-                    "type “\(type.name)” has no attribute “\(name)”", sql: nil)
-            }
+            let attribute = try attribute(name)
             guard !attribute.isGenerated else { continue }
             columns.append(name)
             bindings.append(RecordPlan.Binding(position: position, kind: attribute.kind))
@@ -96,24 +105,24 @@ final class RecordStatements {
         return (columns, bindings)
     }
 
-    private func known(_ shape: Shape) -> RecordPlan? {
+    private func known(_ verb: Verb, _ names: [String]) -> RecordPlan? {
         // Records of one type mostly come with one shared list of names, so that this comparison
         // is one of two pointers.
-        if let last, last.shape == shape { return last.plan }
-        guard let plan = plans[shape] else { return nil }
-        last = (shape, plan)
+        if let last = last[verb.rawValue], last.names == names { return last.plan }
+        guard let plan = plans[Shape(verb: verb, names: names)] else { return nil }
+        last[verb.rawValue] = (names, plan)
         return plan
     }
 
-    private func keep(_ plan: RecordPlan, as shape: Shape) -> RecordPlan {
+    private func keep(_ plan: RecordPlan, _ verb: Verb, _ names: [String]) -> RecordPlan {
         if plans.count >= Self.capacity { plans.removeAll() }
-        plans[shape] = plan
-        last = (shape, plan)
+        plans[Shape(verb: verb, names: names)] = plan
+        last[verb.rawValue] = (names, plan)
         return plan
     }
 }
 
-/// A statement that writes records of one shape.
+/// A statement that reads or writes records of one shape.
 final class RecordPlan {
     struct Binding {
         /// Where the value stands among the given ones.
@@ -123,10 +132,13 @@ final class RecordPlan {
 
     let statement: Statement
     let bindings: [Binding]
-    /// What the statement returns, where it returns.
+    /// What the statement reads.
     let columns: ColumnList
 
-    init(statement: Statement, bindings: [Binding], columns: ColumnList) {
+    init(
+        statement: Statement, bindings: [Binding] = [],
+        columns: ColumnList = ColumnList(names: [], kinds: [])
+    ) {
         self.statement = statement
         self.bindings = bindings
         self.columns = columns
@@ -141,7 +153,7 @@ final class RecordPlan {
     }
 }
 
-/// Columns a statement returns.
+/// Columns a statement reads.
 struct ColumnList {
     let names: [String]
     let kinds: [AttributeKind]

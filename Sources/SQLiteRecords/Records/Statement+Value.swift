@@ -45,7 +45,7 @@ extension Statement {
             case .boolean where number == 0 || number == 1: return .boolean(number == 1)
             case .numeric, .text: return .text(String(number))
             case .blob: return .text(Base64.encode(blob(column)))
-            // RETURNING shows the integer a small REAL is stored as (seen in 3.40).
+            // RETURNING shows the integer that a whole REAL is stored as (seen in 3.40).
             case .real: return .real(Double(number))
             default: return .integer(number)
             }
