@@ -129,5 +129,10 @@ let package = Package(
         .testTarget(
             name: "OpenSSLKitTests", dependencies: ["OpenSSLKit"], swiftSettings: strict),
         .testTarget(name: "HTTPKitTests", dependencies: ["HTTPKit"], swiftSettings: strict),
+
+        // Tests.
+        .testTarget(
+            name: "MartletProtocolTests", dependencies: ["MartletProtocol"],
+            swiftSettings: strict),
     ]
 )

@@ -1,7 +1,8 @@
 /// The identity of a record within its type: an integer, or a text such as a UUID.
 ///
 /// Negative integers are temporary: a device made them, and the server answers with the permanent
-/// one. Zero is never an identity.
+/// one. Zero is never an identity. Texts are the same when their bytes are the same, as databases
+/// see it; Swift's own comparison would take differently composed accents for one text.
 public enum RecordID: Hashable, Sendable {
     case integer(Int64)
     case text(String)
@@ -30,6 +31,16 @@ public enum RecordID: Hashable, Sendable {
     }
 }
 
+extension RecordID {
+    public static func == (left: RecordID, right: RecordID) -> Bool {
+        switch (left, right) {
+        case (.integer(let a), .integer(let b)): a == b
+        case (.text(let a), .text(let b)): a.hasSameBytes(as: b)
+        default: false
+        }
+    }
+}
+
 extension RecordID: Comparable {
     /// Integers by size, before all texts; texts by their UTF-8 bytes.
     public static func < (left: RecordID, right: RecordID) -> Bool {
@@ -37,7 +48,7 @@ extension RecordID: Comparable {
         case (.integer(let a), .integer(let b)): a < b
         case (.integer, .text): true
         case (.text, .integer): false
-        case (.text(let a), .text(let b)): a < b
+        case (.text(let a), .text(let b)): a.utf8.lexicographicallyPrecedes(b.utf8)
         }
     }
 }
@@ -48,5 +59,13 @@ extension RecordID: CustomStringConvertible {
         case .integer(let number): String(number)
         case .text(let text): text
         }
+    }
+}
+
+extension String {
+    /// Whether two texts have the same UTF-8 bytes.
+    func hasSameBytes(as other: String) -> Bool {
+        // Texts that differ even canonically differ in bytes; that comparison is quick.
+        self == other && utf8.elementsEqual(other.utf8)
     }
 }

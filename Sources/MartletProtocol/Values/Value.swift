@@ -2,10 +2,25 @@
 ///
 /// Binary data travels as base64 text and exact decimals as text; the schema says which text is
 /// which. Integers are exact to 64 bits. NaN and infinities cannot be written.
+///
+/// Texts are equal when their bytes are: an edit that only composes an accent differently is one.
 public enum Value: Hashable, Sendable {
     case null
     case boolean(Bool)
     case integer(Int64)
     case real(Double)
     case text(String)
+}
+
+extension Value {
+    public static func == (left: Value, right: Value) -> Bool {
+        switch (left, right) {
+        case (.null, .null): true
+        case (.boolean(let a), .boolean(let b)): a == b
+        case (.integer(let a), .integer(let b)): a == b
+        case (.real(let a), .real(let b)): a == b
+        case (.text(let a), .text(let b)): a.hasSameBytes(as: b)
+        default: false
+        }
+    }
 }

@@ -1,0 +1,267 @@
+/// Reads JSON (RFC 8259) from a byte array, strictly, token by token.
+///
+/// Refused, beyond what the grammar refuses: bytes that are not UTF-8, unpaired surrogates in
+/// escapes, a member name twice in one object, nesting beyond `Limits.depth`, a leading byte order
+/// mark. Two member names are the same when they are canonically equivalent.
+///
+/// The reader is a cursor: each `read…` function starts at the next token and leaves the cursor
+/// behind what it read. After a fault the reader is of no more use.
+public struct JSONReader {
+    let bytes: [UInt8]
+    /// Where the next token, or the white space before it, starts.
+    public internal(set) var position = 0
+    /// How many arrays and objects are open.
+    var depth = 0
+
+    /// A reader at the start of a document.
+    public init(_ bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    /// Checks that nothing but white space is left.
+    public mutating func finish() throws(WireFault) {
+        _ = peek()
+        if position < bytes.count {
+            throw WireFault("The document goes on after its end.", at: position)
+        }
+    }
+
+    /// Reads an object, calling `member` with each name; `member` must read the value.
+    public mutating func readObject(
+        _ member: (inout JSONReader, String) throws(WireFault) -> Void
+    ) throws(WireFault) {
+        var names = MemberNames()
+        try enter(.object)
+        var more = try beginsElement(of: .object)
+        while more {
+            let start = position
+            let name = try readMemberName()
+            guard names.insert(name) else { throw Self.duplicate(at: start) }
+            try member(&self, name)
+            more = try hasNext(in: .object)
+        }
+    }
+
+    /// Reads an array, calling `element` before each element; `element` must read it.
+    public mutating func readArray(
+        _ element: (inout JSONReader) throws(WireFault) -> Void
+    ) throws(WireFault) {
+        try enter(.array)
+        var more = try beginsElement(of: .array)
+        while more {
+            try element(&self)
+            more = try hasNext(in: .array)
+        }
+    }
+
+    /// Reads a text.
+    public mutating func readText() throws(WireFault) -> String {
+        guard peek() == UInt8(ascii: "\"") else { throw shape("Expected a text.") }
+        return text(of: try scanText())
+    }
+
+    /// Reads true or false.
+    public mutating func readBoolean() throws(WireFault) -> Bool {
+        switch peek() {
+        case UInt8(ascii: "t"):
+            try pass(Self.trueWord)
+            return true
+        case UInt8(ascii: "f"):
+            try pass(Self.falseWord)
+            return false
+        default: throw shape("Expected true or false.")
+        }
+    }
+
+    /// Passes a null if one is next.
+    public mutating func readNull() throws(WireFault) -> Bool {
+        guard peek() == UInt8(ascii: "n") else { return false }
+        try pass(Self.nullWord)
+        return true
+    }
+
+    /// Reads a text, a number, true, false or null. An array or an object is refused.
+    public mutating func readValue() throws(WireFault) -> Value {
+        switch peek() {
+        case UInt8(ascii: "\""): return .text(text(of: try scanText()))
+        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): return try readNumber()
+        case UInt8(ascii: "n"):
+            try pass(Self.nullWord)
+            return .null
+        case UInt8(ascii: "t"):
+            try pass(Self.trueWord)
+            return .boolean(true)
+        case UInt8(ascii: "f"):
+            try pass(Self.falseWord)
+            return .boolean(false)
+        case UInt8(ascii: "{"), UInt8(ascii: "["):
+            throw shape("A value is an array or an object; expected text, number, boolean or null.")
+        default: throw unexpected()
+        }
+    }
+
+    /// Passes one value of any kind, checking all of it except the size of numbers.
+    public mutating func skipValue() throws(WireFault) {
+        switch peek() {
+        case UInt8(ascii: "\""): _ = try scanText()
+        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): _ = try scanNumber()
+        case UInt8(ascii: "n"): try pass(Self.nullWord)
+        case UInt8(ascii: "t"): try pass(Self.trueWord)
+        case UInt8(ascii: "f"): try pass(Self.falseWord)
+        case UInt8(ascii: "["): try skipArray()
+        case UInt8(ascii: "{"): try skipObject()
+        default: throw unexpected()
+        }
+    }
+
+    private mutating func skipArray() throws(WireFault) {
+        try enter(.array)
+        var more = try beginsElement(of: .array)
+        while more {
+            try skipValue()
+            more = try hasNext(in: .array)
+        }
+    }
+
+    private mutating func skipObject() throws(WireFault) {
+        var names = MemberNames()
+        try enter(.object)
+        var more = try beginsElement(of: .object)
+        while more {
+            let start = position
+            let name = try readMemberName()
+            guard names.insert(name) else { throw Self.duplicate(at: start) }
+            try skipValue()
+            more = try hasNext(in: .object)
+        }
+    }
+}
+
+// MARK: - Structure
+
+extension JSONReader {
+    /// The two kinds of value that hold others.
+    enum Container {
+        case array
+        case object
+
+        var opening: UInt8 { self == .array ? UInt8(ascii: "[") : UInt8(ascii: "{") }
+        var closing: UInt8 { self == .array ? UInt8(ascii: "]") : UInt8(ascii: "}") }
+    }
+
+    private static let trueWord = [UInt8]("true".utf8)
+    private static let falseWord = [UInt8]("false".utf8)
+    private static let nullWord = [UInt8]("null".utf8)
+
+    /// The next byte that is not white space, without passing it; 0 at the end of the input.
+    mutating func peek() -> UInt8 {
+        var index = position
+        while index < bytes.count {
+            let byte = bytes[index]
+            switch byte {
+            case 0x20, 0x0A, 0x0D, 0x09: index += 1
+            default:
+                position = index
+                return byte
+            }
+        }
+        position = index
+        return 0
+    }
+
+    /// Passes the opening bracket of an array or object.
+    mutating func enter(_ container: Container) throws(WireFault) {
+        guard peek() == container.opening else {
+            throw shape(container == .array ? "Expected an array." : "Expected an object.")
+        }
+        depth += 1
+        guard depth <= Limits.depth else {
+            throw WireFault("Nested deeper than \(Limits.depth) levels.", at: position)
+        }
+        position += 1
+    }
+
+    /// After the opening bracket: whether there is an element; an empty container is passed.
+    mutating func beginsElement(of container: Container) throws(WireFault) -> Bool {
+        guard peek() == container.closing else { return true }
+        position += 1
+        depth -= 1
+        return false
+    }
+
+    /// After an element: passes the comma before the next (true) or the closing bracket (false).
+    mutating func hasNext(in container: Container) throws(WireFault) -> Bool {
+        let byte = peek()
+        if byte == UInt8(ascii: ",") {
+            position += 1
+            _ = peek()
+            return true
+        }
+        guard byte == container.closing else { throw unexpected() }
+        position += 1
+        depth -= 1
+        return false
+    }
+
+    /// Reads a member's name and the colon behind it.
+    mutating func readMemberName() throws(WireFault) -> String {
+        let token = try scanMemberName()
+        return text(of: token)
+    }
+
+    /// Passes a member's name and the colon behind it.
+    mutating func scanMemberName() throws(WireFault) -> TextToken {
+        guard peek() == UInt8(ascii: "\"") else {
+            throw WireFault("Expected a member name in quotes.", at: position)
+        }
+        let token = try scanText()
+        try passColon()
+        return token
+    }
+
+    mutating func passColon() throws(WireFault) {
+        guard peek() == UInt8(ascii: ":") else {
+            throw WireFault("Expected a colon after a member name.", at: position)
+        }
+        position += 1
+    }
+
+    private mutating func pass(_ word: [UInt8]) throws(WireFault) {
+        for (offset, byte) in word.enumerated() {
+            let index = position + offset
+            guard index < bytes.count, bytes[index] == byte else { throw unexpected() }
+        }
+        position += word.count
+    }
+}
+
+// MARK: - Faults
+
+extension JSONReader {
+    /// What is next is not JSON.
+    func unexpected() -> WireFault {
+        if position >= bytes.count {
+            return WireFault("The document ends too early.", at: position)
+        }
+        if position == 0, bytes[0] == 0xEF {
+            return WireFault("The document starts with a byte order mark; leave it out.", at: 0)
+        }
+        return WireFault("This is not JSON: unexpected character.", at: position)
+    }
+
+    /// What is next is JSON (or may be), but not what was expected.
+    mutating func shape(_ message: String) -> WireFault {
+        switch peek() {
+        case UInt8(ascii: "\""), UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+            UInt8(ascii: "n"), UInt8(ascii: "t"), UInt8(ascii: "f"), UInt8(ascii: "["),
+            UInt8(ascii: "{"):
+            return WireFault(message, at: position, shape: true)
+        default:
+            return unexpected()
+        }
+    }
+
+    static func duplicate(at position: Int) -> WireFault {
+        WireFault("An object has the same member name twice.", at: position)
+    }
+}

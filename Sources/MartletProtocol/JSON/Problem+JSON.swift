@@ -1,0 +1,78 @@
+extension SyncCoder {
+    /// Writes a problem as `application/problem+json` (RFC 9457): `type` (always `about:blank`),
+    /// `title`, `status`, `kind`, `detail`, and `retryAfter` when present.
+    public static func encode(_ problem: Problem) -> [UInt8] {
+        var json = JSONWriter()
+        json.beginObject()
+        json.member("type", "about:blank")
+        json.member("title", Problem.title(ofStatus: problem.status))
+        json.member("status", Int64(problem.status))
+        json.member("kind", problem.kind)
+        json.member("detail", problem.detail)
+        json.member("retryAfter", problem.retryAfter)
+        json.endObject()
+        return json.bytes
+    }
+
+    /// Reads a problem as far as it can be read: what stands between device and server may answer
+    /// with anything. Whatever is missing is made from the status.
+    public static func decodeProblem(_ bytes: [UInt8], status: Int) -> Problem {
+        var problem = Problem(
+            status: status, kind: Problem.unknownKind,
+            detail: "The server answered with status \(status) and no explanation.")
+        guard bytes.count <= Limits.inflatedBytes else { return problem }
+        var found = problem
+        var json = JSONReader(bytes)
+        do {
+            try json.readObject { (json, name) throws(WireFault) in
+                let byte = json.peek()
+                let isText = byte == UInt8(ascii: "\"")
+                switch name {
+                case "kind" where isText: found.kind = try json.readText()
+                case "detail" where isText: found.detail = try json.readText()
+                case "retryAfter" where UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte:
+                    if case .integer(let seconds) = try json.readNumber() {
+                        found.retryAfter = seconds
+                    }
+                default: try json.skipValue()
+                }
+            }
+            try json.finish()
+            problem = found
+        } catch {
+            return problem
+        }
+        return problem
+    }
+}
+
+extension Problem {
+    /// The kind of a problem whose body could not be read.
+    public static let unknownKind = "unknown"
+
+    /// The reason phrase of an HTTP status (RFC 9110, RFC 6585).
+    static func title(ofStatus status: Int) -> String {
+        switch status {
+        case 400: "Bad Request"
+        case 401: "Unauthorized"
+        case 403: "Forbidden"
+        case 404: "Not Found"
+        case 405: "Method Not Allowed"
+        case 406: "Not Acceptable"
+        case 408: "Request Timeout"
+        case 409: "Conflict"
+        case 411: "Length Required"
+        case 413: "Content Too Large"
+        case 415: "Unsupported Media Type"
+        case 422: "Unprocessable Content"
+        case 426: "Upgrade Required"
+        case 429: "Too Many Requests"
+        case 431: "Request Header Fields Too Large"
+        case 500: "Internal Server Error"
+        case 501: "Not Implemented"
+        case 503: "Service Unavailable"
+        case 507: "Insufficient Storage"
+        default: status < 500 ? "Request Refused" : "Server Error"
+        }
+    }
+}

@@ -1,0 +1,162 @@
+/// Reads the messages; what is accepted is documented at `SyncCoder`.
+struct SyncReader {
+    var json: JSONReader
+    /// Whether the limits of requests hold.
+    let isLimited: Bool
+    /// The members of the record read last.
+    var template = RecordTemplate()
+    /// Records in the current change set.
+    var recordCount = 0
+
+    init(_ bytes: [UInt8], isLimited: Bool) {
+        json = JSONReader(bytes)
+        self.isLimited = isLimited
+    }
+
+    mutating func readRequest() throws(WireFault) -> SyncRequest {
+        try checkSize()
+        var request = SyncRequest(maxRevision: -1)
+        var hasChangeSets = false
+        try readMessage { (reader, name) throws(WireFault) in
+            switch name {
+            case "clientId": request.clientID = try reader.readName()
+            case "protocol": request.protocolVersion = try reader.readCount()
+            case "maxRevision": request.maxRevision = try reader.readCount()
+            case "acknowledged": request.acknowledged = try reader.readCount()
+            case "dataSet": request.dataSet = try reader.readName()
+            case "lineage": request.lineage = try reader.readName()
+            case "schema": request.schema = try reader.readName()
+            case "changeSets":
+                request.changeSets = try reader.readChangeSets()
+                hasChangeSets = true
+            default: try reader.json.skipValue()
+            }
+        }
+        try checkRequired(maxRevision: request.maxRevision, hasChangeSets: hasChangeSets)
+        return request
+    }
+
+    mutating func readAnswer() throws(WireFault) -> SyncAnswer {
+        try checkSize()
+        var answer = SyncAnswer(maxRevision: -1)
+        var hasChangeSets = false
+        try readMessage { (reader, name) throws(WireFault) in
+            switch name {
+            case "maxRevision": answer.maxRevision = try reader.readCount()
+            case "more": answer.more = try reader.json.readBoolean()
+            case "dataSet": answer.dataSet = try reader.readName()
+            case "lineage": answer.lineage = try reader.readName()
+            case "schema": answer.schema = try reader.readName()
+            case "changeSets":
+                answer.changeSets = try reader.readChangeSets()
+                hasChangeSets = true
+            default: try reader.json.skipValue()
+            }
+        }
+        try checkRequired(maxRevision: answer.maxRevision, hasChangeSets: hasChangeSets)
+        return answer
+    }
+
+    mutating func readSingleChangeSet() throws(WireFault) -> ChangeSet {
+        try checkSize()
+        let set = try readSoundChangeSet()
+        try json.finish()
+        return set
+    }
+
+    mutating func readAttributes() throws(WireFault) -> Attributes {
+        try checkSize()
+        var names: [String] = []
+        var values: [Value] = []
+        var known = MemberNames()
+        try json.enter(.object)
+        var more = try json.beginsElement(of: .object)
+        while more {
+            let start = json.position
+            let name = try json.readMemberName()
+            guard known.insert(name) else { throw JSONReader.duplicate(at: start) }
+            names.append(name)
+            values.append(try json.readValue())
+            more = try json.hasNext(in: .object)
+        }
+        try json.finish()
+        return Attributes(names: names, values: values)
+    }
+
+    // MARK: Parts
+
+    private func checkSize() throws(WireFault) {
+        if json.bytes.count > Limits.inflatedBytes {
+            throw WireFault("The document has more than \(Limits.inflatedBytes) bytes.", at: 0)
+        }
+    }
+
+    private mutating func readMessage(
+        _ member: (inout SyncReader, String) throws(WireFault) -> Void
+    ) throws(WireFault) {
+        var names = MemberNames()
+        try json.enter(.object)
+        var more = try json.beginsElement(of: .object)
+        while more {
+            let start = json.position
+            let name = try json.readMemberName()
+            guard names.insert(name) else { throw JSONReader.duplicate(at: start) }
+            try member(&self, name)
+            more = try json.hasNext(in: .object)
+        }
+        try json.finish()
+    }
+
+    private func checkRequired(maxRevision: Revision, hasChangeSets: Bool) throws(WireFault) {
+        if maxRevision < 0 {
+            throw WireFault("maxRevision is missing; it is required.", at: json.position)
+        }
+        if !hasChangeSets {
+            throw WireFault("changeSets is missing; it is required.", at: json.position)
+        }
+    }
+
+    private mutating func readChangeSets() throws(WireFault) -> [ChangeSet] {
+        var sets: [ChangeSet] = []
+        try json.enter(.array)
+        var more = try json.beginsElement(of: .array)
+        while more {
+            if isLimited, sets.count == Limits.changeSetsPerRequest {
+                throw WireFault(
+                    "More than \(Limits.changeSetsPerRequest) change sets in one request; "
+                        + "send them in several.", at: json.position)
+            }
+            sets.append(try readChangeSet())
+            more = try json.hasNext(in: .array)
+        }
+        return sets
+    }
+
+    /// An integer of 0 or more.
+    mutating func readCount() throws(WireFault) -> Int64 {
+        _ = json.peek()
+        let start = json.position
+        let number = try json.readInteger()
+        guard number >= 0 else {
+            throw WireFault("Expected an integer of 0 or more.", at: start, shape: true)
+        }
+        return number
+    }
+
+    /// A text of 1 to `Limits.nameBytes` bytes.
+    mutating func readName() throws(WireFault) -> String {
+        _ = json.peek()
+        let start = json.position
+        let name = try json.readText()
+        try check(name: name, at: start)
+        return name
+    }
+
+    func check(name: String, at start: Int) throws(WireFault) {
+        guard 1...Limits.nameBytes ~= name.utf8.count else {
+            throw WireFault(
+                "A name or identifier is empty or longer than \(Limits.nameBytes) bytes.",
+                at: start, shape: true)
+        }
+    }
+}
