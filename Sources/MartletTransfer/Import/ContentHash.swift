@@ -11,13 +11,13 @@ struct ContentHash {
     /// Adds a text and what ends it.
     mutating func add(_ text: String) {
         for byte in text.utf8 { add(byte) }
-        add(0xff)
+        add(0xff as UInt8)
     }
 
     mutating func add(_ value: Value) {
         switch value {
-        case .null: add(0xfe)
-        case .boolean(let flag): add(flag ? "true" : "false")
+        case .null: add(0xfe as UInt8)
+        case .boolean(let flag): add(String(flag))
         case .integer(let number): add(String(number))
         case .real(let number): add(String(number.bitPattern))
         case .text(let text): add(text)
