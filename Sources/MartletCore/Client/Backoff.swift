@@ -1,0 +1,25 @@
+/// How long to wait before the next try: exponential, with full jitter, bounded.
+///
+/// Full jitter spreads devices that failed together (Brooker, "Exponential Backoff And Jitter",
+/// 2015).
+public struct Backoff: Hashable, Sendable {
+    /// Milliseconds; the ceiling of the first wait.
+    public var first: Int64 = 500
+    /// Milliseconds; the ceiling of every wait.
+    public var longest: Int64 = 60_000
+
+    public init() {}
+
+    /// The wait before try number `failures` + 1.
+    /// - Parameters:
+    ///   - failures: Tries failed in a row, at least 1.
+    ///   - random: Evenly spread bits.
+    /// - Returns: Milliseconds, from `first` / 4 up to the ceiling.
+    public func wait(failures: Int, random: UInt64) -> Int64 {
+        let doublings = min(max(failures - 1, 0), 20)
+        let ceiling = min(longest, first << Int64(doublings))
+        let floor = min(ceiling, max(1, first / 4))
+        let span = UInt64(ceiling - floor) + 1
+        return floor + Int64(random % span)
+    }
+}

@@ -1,0 +1,76 @@
+internal import SQLiteKit
+
+/// Martlet's own tables in a device's file.
+enum DeviceTables {
+    /// The form of these tables; a later release that changes them counts up and migrates.
+    static let format: Int64 = 1
+
+    static let script = """
+        CREATE TABLE IF NOT EXISTS martlet_control(
+            one INTEGER PRIMARY KEY CHECK (one = 1), capture INTEGER NOT NULL);
+        INSERT OR IGNORE INTO martlet_control VALUES (1, 1);
+        CREATE TABLE IF NOT EXISTS martlet_state(
+            name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS martlet_types(
+            number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+        CREATE TABLE IF NOT EXISTS martlet_records(
+            type INTEGER NOT NULL, id NOT NULL, revision INTEGER NOT NULL,
+            PRIMARY KEY (type, id)) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS martlet_outbox(
+            sequence INTEGER PRIMARY KEY, identifier TEXT NOT NULL UNIQUE,
+            seen INTEGER NOT NULL, timestamp TEXT NOT NULL, sent INTEGER NOT NULL DEFAULT 0,
+            applied INTEGER NOT NULL DEFAULT 1,
+            settling INTEGER NOT NULL DEFAULT 0, records INTEGER NOT NULL, bytes INTEGER NOT NULL,
+            frozen BLOB);
+        CREATE TABLE IF NOT EXISTS martlet_changes(
+            sequence INTEGER NOT NULL, type INTEGER NOT NULL, id NOT NULL,
+            operation INTEGER NOT NULL, base_revision INTEGER NOT NULL, base BLOB, after BLOB,
+            PRIMARY KEY (sequence, type, id)) WITHOUT ROWID;
+        CREATE INDEX IF NOT EXISTS martlet_changes_record ON martlet_changes(type, id);
+        CREATE TABLE IF NOT EXISTS martlet_base(
+            type INTEGER NOT NULL, id NOT NULL, revision INTEGER NOT NULL, image BLOB,
+            PRIMARY KEY (type, id)) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS martlet_ids(
+            type INTEGER NOT NULL, temporary INTEGER NOT NULL, id INTEGER NOT NULL,
+            PRIMARY KEY (type, temporary)) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS martlet_receipts(
+            sequence INTEGER PRIMARY KEY, identifier TEXT NOT NULL, outcome TEXT NOT NULL,
+            revision INTEGER, reason TEXT, message TEXT, at INTEGER NOT NULL);
+        CREATE TABLE IF NOT EXISTS martlet_parked(
+            sequence INTEGER PRIMARY KEY, identifier TEXT NOT NULL UNIQUE, reason TEXT NOT NULL,
+            message TEXT NOT NULL, seen INTEGER NOT NULL, timestamp TEXT NOT NULL,
+            at INTEGER NOT NULL);
+        CREATE TABLE IF NOT EXISTS martlet_parked_changes(
+            sequence INTEGER NOT NULL, type INTEGER NOT NULL, id NOT NULL,
+            operation INTEGER NOT NULL, base_revision INTEGER NOT NULL, base BLOB, after BLOB,
+            PRIMARY KEY (sequence, type, id)) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS martlet_aside(
+            type TEXT NOT NULL, id NOT NULL, revision INTEGER NOT NULL, attributes BLOB NOT NULL,
+            PRIMARY KEY (type, id)) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS martlet_lease(
+            one INTEGER PRIMARY KEY CHECK (one = 1), owner TEXT NOT NULL, until INTEGER NOT NULL);
+        CREATE VIEW IF NOT EXISTS martlet_new_id(id) AS
+            SELECT min(
+                (SELECT value FROM martlet_state WHERE name = 'nextTemporaryID'),
+                ifnull((SELECT min(id) FROM martlet_capture WHERE typeof(id) = 'integer'), 0) - 1);
+        """
+
+    /// The table triggers write into, as wide as the widest type.
+    static func captureTable(width: Int) -> String {
+        let columns = (0..<width).map { ", v\($0)" }.joined()
+        return """
+            CREATE TABLE IF NOT EXISTS martlet_capture(
+                n INTEGER PRIMARY KEY, type INTEGER NOT NULL, operation INTEGER NOT NULL,
+                id NOT NULL\(columns));
+            """
+    }
+
+    /// The number of value columns the capture table has; nil when there is none yet.
+    static func captureWidth(_ connection: Connection) throws(SQLiteError) -> Int? {
+        let count = try connection.integer(
+            "SELECT count(*) FROM pragma_table_info('martlet_capture') WHERE name GLOB 'v[0-9]*'")
+        let exists = try connection.integer(
+            "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'martlet_capture'")
+        return exists == nil ? nil : Int(count ?? 0)
+    }
+}
