@@ -125,6 +125,10 @@ let package = Package(
             name: "MartletDemoTests",
             dependencies: ["MartletDemo", "MartletTransfer", "Martlet", "MartletProtocol"],
             swiftSettings: safe),
+        .testTarget(
+            name: "MartletTests",
+            dependencies: ["MartletProtocol", "MartletStore", "Martlet", "SQLiteKit"],
+            swiftSettings: strict),
         .testTarget(name: "HouseRulesTests", swiftSettings: strict),
         .testTarget(
             name: "OpenSSLKitTests", dependencies: ["OpenSSLKit"], swiftSettings: strict),

@@ -1,0 +1,33 @@
+public import MartletProtocol
+
+/// What happened to the data on this device.
+public enum ClientEvent: Sendable {
+    /// A local save was committed.
+    case saved
+    /// Tables may show something else now: others changed them, or own edits were moved.
+    case changed(types: Set<String>, remoteRecords: Int)
+    /// The fate of an own change set.
+    case receipt(Receipt)
+    /// So many temporary ids became permanent.
+    case idsAssigned(Int)
+    /// An exchange has ended well at a revision.
+    case reached(Revision)
+    /// An exchange failed; the next try comes by itself in so many milliseconds, or never.
+    case failed(SyncError, retryIn: Int64?)
+}
+
+/// How a device stands.
+public struct ClientStatus: Sendable {
+    /// The device's name, for its life.
+    public var clientID: String
+    /// The data set's identity; nil before the first exchange.
+    public var dataSet: String?
+    /// The newest revision applied.
+    public var revision: Revision
+    /// Change sets not yet confirmed.
+    public var outbox: Int
+    /// Refused change sets waiting for a decision.
+    public var parked: Int
+    /// Milliseconds since 1970 of the last exchange that ended well; nil before the first.
+    public var lastExchange: Int64?
+}

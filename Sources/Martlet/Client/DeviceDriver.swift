@@ -1,0 +1,191 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import MartletStore
+
+/// Performs what the device's machine decides: sends, sets timers, tells the listeners.
+///
+/// It lives on the device's queue (`Confined`) and decides nothing itself.
+final class DeviceDriver {
+    let node: DeviceNode
+    private let transport: (any Transport)?
+    private let now: @Sendable () -> Int64
+    private let publish: @Sendable (ClientEvent) -> Void
+    /// The way back onto the queue, for what ends later.
+    private var inbox: (@Sendable (DeviceNode.Event) -> Void)?
+    private var waiters: [CheckedContinuation<Revision, any Error>] = []
+    private var sends: [Int: Task<Void, Never>] = [:]
+    private var timers: [Int: Task<Void, Never>] = [:]
+    private var isRunning = false
+    private var isClosed = false
+
+    init(
+        path: String, script: String?, transport: (any Transport)?, options: ClientOptions,
+        publish: @escaping @Sendable (ClientEvent) -> Void
+    ) throws {
+        let randomBits = options.randomBits
+        let store = try DeviceStore(path: path, script: script, randomBits: { randomBits() })
+        node = DeviceNode(store: store, options: options.node)
+        self.transport = transport
+        now = options.now
+        self.publish = publish
+    }
+
+    func connect(_ inbox: @escaping @Sendable (DeviceNode.Event) -> Void) {
+        self.inbox = inbox
+    }
+}
+
+// MARK: - Work on the data
+
+extension DeviceDriver {
+    func write<Result>(_ body: (WriteContext) throws -> Result) throws -> Result {
+        try checkOpen()
+        let result = try node.store.write(now: now(), body)
+        publish(.saved)
+        wakeIfRunning()
+        return result
+    }
+
+    func withStore<Result>(_ body: (DeviceStore) throws -> Result) throws -> Result {
+        try checkOpen()
+        return try body(node.store)
+    }
+
+    /// A decision about a refused set; what it queues goes out when the client keeps in step.
+    func decide<Result>(_ body: (DeviceStore, Int64) throws -> Result) throws -> Result {
+        try checkOpen()
+        let result = try body(node.store, now())
+        wakeIfRunning()
+        return result
+    }
+
+    private func wakeIfRunning() {
+        if isRunning { perform(node.handle(.wake(isUrgent: false), now: now())) }
+    }
+
+    private func checkOpen() throws {
+        guard !isClosed else { throw StoreError(.file, "The client was closed.") }
+    }
+}
+
+// MARK: - Keeping in step
+
+extension DeviceDriver {
+    func start() {
+        guard transport != nil, !isClosed else { return }
+        isRunning = true
+        perform(node.handle(.wake(isUrgent: true), now: now()))
+    }
+
+    func stop() {
+        isRunning = false
+        for task in timers.values { task.cancel() }
+        timers.removeAll()
+    }
+
+    func close() {
+        stop()
+        for task in sends.values { task.cancel() }
+        sends.removeAll()
+        isClosed = true
+        resumeWaiters(
+            throwing: SyncError(.offline, "The client was closed before the exchange ended."))
+    }
+
+    /// One exchange now, and those that it calls for.
+    func sync(_ waiter: CheckedContinuation<Revision, any Error>) {
+        guard !isClosed, transport != nil else {
+            waiter.resume(
+                throwing: SyncError(
+                    .rejected, "The client is closed, or was opened without a server."))
+            return
+        }
+        waiters.append(waiter)
+        perform(node.handle(.wake(isUrgent: true), now: now()))
+    }
+
+    func receive(_ event: DeviceNode.Event) {
+        switch event {
+        case .timer(let number): timers[number] = nil
+        case .answered(let exchange, _, _, _), .failed(let exchange, _): sends[exchange] = nil
+        case .wake, .applyNext: break
+        }
+        guard !isClosed else { return }
+        perform(node.handle(event, now: now()))
+    }
+
+    private func perform(_ actions: [DeviceNode.Action]) {
+        var isBusy = false
+        var ended: Revision?
+        for action in actions {
+            switch action {
+            case .send(let exchange, let body):
+                isBusy = true
+                send(exchange, body: body)
+            case .setTimer(let number, let milliseconds):
+                setTimer(number, milliseconds: milliseconds)
+            case .applyNext(let exchange):
+                isBusy = true
+                inbox?(.applyNext(exchange: exchange))
+            case .notify(let notice):
+                if let revision = announce(notice) { ended = revision }
+            }
+        }
+        if let ended, !isBusy {
+            for waiter in waiters { waiter.resume(returning: ended) }
+            waiters.removeAll()
+        }
+    }
+
+    private func send(_ exchange: Int, body: [UInt8]) {
+        guard let transport, let inbox else { return }
+        sends[exchange] = Task {
+            do throws(TransportFailure) {
+                let answer = try await transport.exchange(body)
+                inbox(
+                    .answered(
+                        exchange: exchange, status: answer.status, body: answer.body,
+                        retryAfter: answer.retryAfter))
+            } catch {
+                inbox(.failed(exchange: exchange, message: error.message))
+            }
+        }
+    }
+
+    private func setTimer(_ number: Int, milliseconds: Int64) {
+        guard let inbox else { return }
+        // Only the newest timer matters to the machine.
+        for task in timers.values { task.cancel() }
+        timers.removeAll()
+        timers[number] = Task {
+            guard (try? await Task.sleep(for: .milliseconds(milliseconds))) != nil else { return }
+            inbox(.timer(number))
+        }
+    }
+
+    /// Tells the listeners; returns the revision when an exchange ended well.
+    private func announce(_ notice: DeviceNode.Notice) -> Revision? {
+        switch notice {
+        case .applied(let report, _):
+            if !report.changedTypes.isEmpty {
+                publish(
+                    .changed(types: report.changedTypes, remoteRecords: report.remoteRecords))
+            }
+            if report.assignedIDs > 0 { publish(.idsAssigned(report.assignedIDs)) }
+            for receipt in report.receipts { publish(.receipt(receipt)) }
+            return nil
+        case .exchanged(let revision, _):
+            publish(.reached(revision))
+            return revision
+        case .failed(let error, let retryIn):
+            publish(.failed(error, retryIn: retryIn))
+            resumeWaiters(throwing: error)
+            return nil
+        }
+    }
+
+    private func resumeWaiters(throwing error: SyncError) {
+        for waiter in waiters { waiter.resume(throwing: error) }
+        waiters.removeAll()
+    }
+}

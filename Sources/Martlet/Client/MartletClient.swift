@@ -1,0 +1,163 @@
+public import Foundation
+public import MartletProtocol
+public import MartletStore
+internal import Synchronization
+
+/// A device: the app's data in a SQLite file, and what keeps it in step with the server.
+///
+/// Reading and writing never wait for the network. Every `write` is one change set, queued in the
+/// same transaction; `sync()` exchanges once, `start()` keeps exchanging. Values go in and out;
+/// the file's own connections stay inside.
+public final class MartletClient: Sendable {
+    private let device: Confined<DeviceDriver>
+    private let readers: [Confined<LocalStore>]
+    private let turn = Mutex(0)
+    private let listeners: EventListeners
+
+    private init(
+        device: Confined<DeviceDriver>, readers: [Confined<LocalStore>], listeners: EventListeners
+    ) {
+        self.device = device
+        self.readers = readers
+        self.listeners = listeners
+    }
+
+    /// Opens or creates a device's file.
+    ///
+    /// - Parameters:
+    ///   - path: The SQLite file.
+    ///   - schema: The app's tables as SQL DDL; nil to take them as they are in the file.
+    ///   - server: The server's address; nil to work without one. https, or http to this machine.
+    ///   - token: The bearer token.
+    /// - Throws: `StoreError` for a schema or file that cannot be used, `SyncError` for an address
+    ///   that cannot.
+    public static func open(
+        path: String, schema: String?, server: URL? = nil, token: String? = nil,
+        options: ClientOptions = ClientOptions()
+    ) async throws -> MartletClient {
+        let transport = try server.map { try URLSessionTransport(server: $0, token: token) }
+        return try await open(
+            path: path, schema: schema, transport: transport, options: options)
+    }
+
+    /// Opens or creates a device's file that exchanges over the given transport.
+    public static func open(
+        path: String, schema: String?, transport: (any Transport)?,
+        options: ClientOptions = ClientOptions()
+    ) async throws -> MartletClient {
+        let listeners = EventListeners()
+        // Opening blocks (it may migrate), so it happens on a queue as well.
+        let opener = Confined(label: "martlet.open", ())
+        let device = try await opener.run { _ in
+            let driver = try DeviceDriver(
+                path: path, script: schema, transport: transport, options: options,
+                publish: { listeners.publish($0) })
+            let device = Confined(label: "martlet.device", driver)
+            return device
+        }
+        device.post { driver in
+            driver.connect { [weak device] event in device?.post { $0.receive(event) } }
+        }
+        let readers = try await opener.run { _ in
+            try (0..<max(1, options.readers)).map { _ in
+                Confined(label: "martlet.reader", try LocalStore(readingFrom: path))
+            }
+        }
+        return MartletClient(device: device, readers: readers, listeners: listeners)
+    }
+
+    /// Runs `body` as one local save: one transaction, one change set.
+    /// - Throws: What `body` throws, and then nothing was written; `StoreError`; `SQLiteError`.
+    public func write<Result: Sendable>(
+        _ body: @escaping @Sendable (WriteContext) throws -> Result
+    ) async throws -> Result {
+        try await device.run { try $0.write(body) }
+    }
+
+    /// Runs `body` on one moment's data.
+    public func read<Result: Sendable>(
+        _ body: @escaping @Sendable (ReadContext) throws -> Result
+    ) async throws -> Result {
+        let index = turn.withLock { turn in
+            turn = (turn + 1) % readers.count
+            return turn
+        }
+        return try await readers[index].run { store in
+            try store.reading { try body(ReadContext(store: store)) }
+        }
+    }
+
+    /// Exchanges until both sides have what the other had when this was called.
+    /// - Returns: The revision reached.
+    /// - Throws: `SyncError`; what was written stays queued.
+    @discardableResult
+    public func sync() async throws -> Revision {
+        let device = device
+        return try await withCheckedThrowingContinuation { waiter in
+            device.post { $0.sync(waiter) }
+        }
+    }
+
+    /// Keeps in step: exchanges now, after every save, and again after failures.
+    public func start() {
+        device.post { $0.start() }
+    }
+
+    /// Stops exchanging. Writing and reading go on.
+    public func stop() {
+        device.post { $0.stop() }
+    }
+
+    /// Stops exchanging and refuses further writes.
+    public func close() async {
+        try? await device.run { $0.close() }
+        listeners.finish()
+    }
+
+    /// What happens from now on. A listener that does not keep up loses the oldest events.
+    public var events: AsyncStream<ClientEvent> {
+        listeners.add()
+    }
+
+    /// How this device stands.
+    public func status() async throws -> ClientStatus {
+        try await onStore { store in
+            ClientStatus(
+                clientID: try store.clientID, dataSet: try store.dataSet,
+                revision: try store.revision, outbox: try store.outboxCount,
+                parked: try store.parkedCount, lastExchange: try store.lastExchange)
+        }
+    }
+
+    /// Refused change sets, oldest first.
+    public func parked() async throws -> [ParkedSet] {
+        try await onStore { try $0.parked() }
+    }
+
+    /// Gives a refused change set up.
+    public func drop(_ identifier: String) async throws {
+        try await device.run { driver in
+            try driver.decide { store, now in try store.drop(identifier, now: now) }
+        }
+    }
+
+    /// Makes a refused change set's edits again, on top of what the server has now.
+    /// - Returns: The new set's identifier.
+    @discardableResult
+    public func retry(_ identifier: String) async throws -> String {
+        try await device.run { driver in
+            try driver.decide { store, now in try store.retry(identifier, now: now) }
+        }
+    }
+
+    /// The fates of the newest change sets, newest first.
+    public func receipts(limit: Int = 100) async throws -> [Receipt] {
+        try await onStore { try $0.receipts(limit: limit) }
+    }
+
+    private func onStore<Result: Sendable>(
+        _ body: @escaping @Sendable (DeviceStore) throws -> Result
+    ) async throws -> Result {
+        try await device.run { try $0.withStore(body) }
+    }
+}

@@ -1,0 +1,34 @@
+/// Carries one exchange to the server and back.
+///
+/// A contract: an answer of any status is an answer; a failure means that it is unknown whether
+/// the server got the request. The same body may be carried again after a failure.
+public protocol Transport: Sendable {
+    /// - Parameter body: The request as JSON, uncompressed.
+    /// - Throws: `TransportFailure` when no whole answer came; `CancellationError` is not thrown,
+    ///   a cancelled exchange fails.
+    func exchange(_ body: [UInt8]) async throws(TransportFailure) -> TransportAnswer
+}
+
+/// What the server answered.
+public struct TransportAnswer: Sendable {
+    public var status: Int
+    /// Inflated.
+    public var body: [UInt8]
+    /// Seconds from a Retry-After header.
+    public var retryAfter: Int64?
+
+    public init(status: Int, body: [UInt8], retryAfter: Int64? = nil) {
+        self.status = status
+        self.body = body
+        self.retryAfter = retryAfter
+    }
+}
+
+/// Why no whole answer came.
+public struct TransportFailure: Error, Hashable, Sendable {
+    public let message: String
+
+    public init(message: String) {
+        self.message = message
+    }
+}

@@ -1,0 +1,69 @@
+internal import CompressionKit
+public import Foundation
+
+#if canImport(FoundationNetworking)
+    internal import FoundationNetworking
+#endif
+
+/// Exchanges over HTTP with Foundation's URLSession; bodies are compressed both ways.
+public struct URLSessionTransport: Transport {
+    private let endpoint: URL
+    private let token: String?
+    private let session: URLSession
+
+    /// Bodies shorter than this are sent as they are; gzip would not pay.
+    private static let compressedFrom = 1_024
+
+    /// - Parameters:
+    ///   - server: The server's address, such as `https://sync.example.org`.
+    ///   - token: The bearer token; nil where the server asks for none.
+    /// - Throws: `SyncError` `.rejected` for plain http to anything but this machine.
+    public init(server: URL, token: String?) throws(SyncError) {
+        let host = server.host ?? ""
+        let isLoopback = ["127.0.0.1", "::1", "[::1]", "localhost"].contains(host)
+        guard server.scheme == "https" || (server.scheme == "http" && isLoopback) else {
+            throw SyncError(
+                .rejected,
+                "The server's address must begin with https://; plain http is only for"
+                    + " this machine (http://127.0.0.1).")
+        }
+        endpoint = server.appendingPathComponent("sync")
+        self.token = token
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.timeoutIntervalForRequest = 60
+        configuration.urlCache = nil
+        configuration.httpCookieStorage = nil
+        configuration.httpMaximumConnectionsPerHost = 2
+        // One session for the transport's life: URLSession keeps the connection alive.
+        session = URLSession(configuration: configuration)
+    }
+
+    /// Posts the body to `/sync` and waits for the whole answer.
+    public func exchange(_ body: [UInt8]) async throws(TransportFailure) -> TransportAnswer {
+        var request = URLRequest(url: endpoint)
+        request.httpMethod = "POST"
+        request.setValue("application/json", forHTTPHeaderField: "Content-Type")
+        request.setValue("gzip", forHTTPHeaderField: "Accept-Encoding")
+        if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
+        if body.count >= Self.compressedFrom {
+            request.setValue("gzip", forHTTPHeaderField: "Content-Encoding")
+            request.httpBody = Data(Gzip.compress(body))
+        } else {
+            request.httpBody = Data(body)
+        }
+        do {
+            let (data, response) = try await session.data(for: request)
+            guard let response = response as? HTTPURLResponse else {
+                throw TransportFailure(message: "The server's answer was not HTTP.")
+            }
+            let wait = response.value(forHTTPHeaderField: "Retry-After").flatMap { Int64($0) }
+            return TransportAnswer(
+                status: response.statusCode, body: [UInt8](data), retryAfter: wait)
+        } catch let failure as TransportFailure {
+            throw failure
+        } catch {
+            throw TransportFailure(
+                message: "The server could not be reached: \(error.localizedDescription)")
+        }
+    }
+}

@@ -1,0 +1,171 @@
+internal import MartletCore
+public import MartletProtocol
+internal import MartletStore
+internal import SQLiteKit
+
+/// What to send next.
+public enum Gathered: Sendable {
+    /// The body of a request and the number of change sets in it.
+    case request([UInt8], changeSets: Int)
+    /// Another process exchanges for this file until then (milliseconds since 1970).
+    case leased(until: Int64)
+}
+
+extension DeviceStore {
+    /// Closes what was written, freezes what goes out, and builds the request, in one transaction
+    /// that is durable before the bytes leave.
+    /// - Parameters:
+    ///   - owner: Who exchanges; one exchange at a time, across processes on one file.
+    ///   - lease: Milliseconds the exchange may take before another process may start its own.
+    ///   - includesChanges: False while the device catches up in several answers.
+    public func gather(
+        owner: String, lease: Int64, byteLimit: Int, includesChanges: Bool, now: Int64
+    ) throws -> Gathered {
+        try applying.connection.transaction {
+            if let until = try leaseOfOther(than: owner, now: now) { return .leased(until: until) }
+            try takeLease(owner: owner, until: now + lease)
+            try closeForeignCapture(applying, now: now)
+            let outbox = Outbox(store: applying)
+            var request = SyncRequest(maxRevision: try revision)
+            request.clientID = try clientID
+            request.protocolVersion = WireVersion.current
+            request.acknowledged = try outbox.acknowledged()
+            request.dataSet = try dataSet
+            request.lineage = try applying.textState("lineage")
+            request.schema = applying.schema.fingerprint
+            let pieces = includesChanges ? try outbox.freeze(byteLimit: byteLimit) : []
+            var body = try SyncCoder.requestHead(request)
+            body.reserveCapacity(body.count + pieces.reduce(16) { $0 + $1.count + 1 })
+            for (index, piece) in pieces.enumerated() {
+                if index > 0 { body.append(UInt8(ascii: ",")) }
+                body += piece
+            }
+            body += SyncCoder.tail
+            return .request(body, changeSets: pieces.count)
+        }
+    }
+
+    /// Applies part of an answer, the revision it leads to, assigned ids and receipts, in one
+    /// transaction.
+    ///
+    /// Any run of whole sets in the answer's order leaves a true state, so a big answer is taken
+    /// in slices and the user's own writes get their turn in between.
+    /// - Parameters:
+    ///   - reaching: The revision after the run.
+    ///   - lineage: The hash of that revision's entry, where the answer names it.
+    /// - Throws: `StoreError`, `SQLiteError`; nothing was applied then.
+    public func apply(
+        _ sets: ArraySlice<ChangeSet>, reaching: Revision, lineage: String?, dataSet: String?,
+        owner: String, now: Int64
+    ) throws -> RebaseReport? {
+        try applying.connection.transaction { () -> RebaseReport? in
+            guard try leaseOfOther(than: owner, now: now) == nil else { return nil }
+            try closeForeignCapture(applying, now: now)
+            try applying.setCapture(false)
+            var rebase = Rebase(store: applying, now: now)
+            let current = try revision
+            try rebase.apply(sets, after: current)
+            try applying.setState("revision", .integer(max(current, reaching)))
+            try applying.setState("lineage", lineage.map { .text($0) } ?? .null)
+            try applying.setState("lastExchange", .integer(now))
+            if let dataSet { try applying.setState("dataSet", .text(dataSet)) }
+            try applying.setCapture(true)
+            return rebase.report
+        }
+    }
+
+    /// Ends the lease, so that another process need not wait for its end.
+    public func releaseLease(owner: String) throws {
+        let delete = try applying.connection.statement("DELETE FROM martlet_lease WHERE owner = ?")
+        delete.bind(1, text: owner)
+        try delete.run()
+    }
+
+    private func leaseOfOther(than owner: String, now: Int64) throws -> Int64? {
+        let find = try applying.connection.statement(
+            "SELECT until FROM martlet_lease WHERE owner <> ? AND until > ?")
+        find.bind(1, text: owner)
+        find.bind(2, integer: now)
+        defer { find.reset() }
+        return try find.step() ? find.integer(0) : nil
+    }
+
+    private func takeLease(owner: String, until: Int64) throws {
+        let put = try applying.connection.statement(
+            "INSERT OR REPLACE INTO martlet_lease(one, owner, until) VALUES (1, ?, ?)")
+        put.bind(1, text: owner)
+        put.bind(2, integer: until)
+        try put.run()
+    }
+
+    /// Takes a new name, because the server met another file under this one: the file was copied,
+    /// or restored from a backup. Sets keep their identifiers, so none is applied twice.
+    public func renewIdentity() throws {
+        try applying.connection.transaction {
+            try applying.setState("clientID", .text(newIdentity()))
+        }
+    }
+}
+
+// MARK: - Decisions about refused sets
+
+extension DeviceStore {
+    /// Refused change sets, oldest first, each record with base, mine and theirs.
+    public func parked() throws -> [ParkedSet] {
+        try Parking(store: applying).list()
+    }
+
+    /// Gives a refused set up: what the server has stands.
+    public func drop(_ identifier: String, now: Int64) throws {
+        try applying.connection.transaction {
+            let parking = Parking(store: applying)
+            let sequence = try parking.sequence(of: identifier)
+            try parking.remove(sequence)
+            try parking.keep(
+                Receipt(identifier: identifier, outcome: .dropped), sequence: sequence, now: now)
+        }
+    }
+
+    /// Makes a refused set's edits again, on top of what the server has now, as a new change set.
+    /// - Returns: The new set's identifier.
+    /// - Throws: `StoreError` `.value` when they do not fit what is there now; the set then stays
+    ///   parked.
+    @discardableResult
+    public func retry(_ identifier: String, now: Int64) throws -> String {
+        try applying.connection.transaction {
+            try closeForeignCapture(applying, now: now)
+            try applying.setCapture(false)
+            let parking = Parking(store: applying)
+            let sequence = try parking.sequence(of: identifier)
+            let new = try Retry(store: applying).run(
+                sequence, identifier: newIdentity(), now: now)
+            try parking.remove(sequence)
+            try parking.keep(
+                Receipt(identifier: identifier, outcome: .retried), sequence: sequence, now: now)
+            try applying.setCapture(true)
+            return new
+        }
+    }
+
+    /// The fates of the newest sets, newest first.
+    public func receipts(limit: Int) throws -> [Receipt] {
+        let rows = try applying.connection.statement(
+            """
+            SELECT identifier, outcome, revision, reason, message FROM martlet_receipts
+            ORDER BY sequence DESC LIMIT ?
+            """)
+        rows.bind(1, integer: Int64(limit))
+        defer { rows.reset() }
+        var receipts: [Receipt] = []
+        while try rows.step() {
+            guard let outcome = Receipt.Outcome(rawValue: rows.text(1)) else { continue }
+            receipts.append(
+                Receipt(
+                    identifier: rows.text(0), outcome: outcome,
+                    revision: rows.isNull(2) ? nil : rows.integer(2),
+                    reason: rows.isNull(3) ? nil : RefusalReason(rawValue: rows.text(3)),
+                    message: rows.isNull(4) ? nil : rows.text(4)))
+        }
+        return receipts
+    }
+}

@@ -1,0 +1,100 @@
+internal import MartletCore
+package import MartletProtocol
+internal import MartletStore
+internal import SQLiteKit
+internal import SQLiteRecords
+
+/// What the simulator looks at from outside.
+extension DeviceStore {
+    /// A change set as it stands in the queue.
+    package struct Queued {
+        package let identifier: String
+        /// The confirmed revision of every record it touches that has one.
+        package let seen: [(type: String, id: RecordID, revision: Revision)]
+    }
+
+    /// The set queued last; nil when the queue is empty.
+    package func newestQueued() throws -> Queued? {
+        let outbox = Outbox(store: applying)
+        guard let last = try outbox.queued().last else { return nil }
+        var seen: [(type: String, id: RecordID, revision: Revision)] = []
+        for change in try outbox.changes(of: last.sequence) {
+            let number = applying.numbers[change.type]
+            if let revision = try outbox.confirmedRevision(number, change.id) {
+                seen.append((applying.schema.types[change.type].name, change.id, revision))
+            }
+        }
+        return Queued(identifier: last.identifier, seen: seen)
+    }
+
+    /// Identifiers of all queued sets.
+    package func queuedIdentifiers() throws -> [String] {
+        try Outbox(store: applying).queued().map(\.identifier)
+    }
+
+    /// Every record as the server confirmed it: the tables, with base images in place of records
+    /// that have unconfirmed edits. By type, attributes that are null left out.
+    package func confirmedState() throws -> [String: [RecordID: [String: Value]]] {
+        var state: [String: [RecordID: [String: Value]]] = [:]
+        for (index, type) in applying.schema.types.enumerated() {
+            var records: [RecordID: [String: Value]] = [:]
+            try applying.tables[index].forEach { id, attributes in
+                records[id] = Self.dictionary(attributes)
+            }
+            let bases = try applying.connection.statement(
+                "SELECT id, image FROM martlet_base WHERE type = ?")
+            bases.bind(1, integer: applying.numbers[index])
+            while try bases.step() {
+                let id = try bases.recordID(0)
+                records[id] =
+                    bases.isNull(1)
+                    ? nil : Self.dictionary(try SyncCoder.decodeAttributes(bases.blob(1)))
+            }
+            bases.reset()
+            if !records.isEmpty { state[type.name] = records }
+        }
+        return state
+    }
+
+    /// The tables as the app sees them. By type, attributes that are null left out.
+    package func shownState() throws -> [String: [RecordID: [String: Value]]] {
+        var state: [String: [RecordID: [String: Value]]] = [:]
+        for (index, type) in applying.schema.types.enumerated() {
+            try applying.tables[index].forEach { id, attributes in
+                state[type.name, default: [:]][id] = Self.dictionary(attributes)
+            }
+        }
+        return state
+    }
+
+    private static func dictionary(_ attributes: Attributes) -> [String: Value] {
+        var record: [String: Value] = [:]
+        for (name, value) in zip(attributes.names, attributes.values) where value != .null {
+            record[name] = value
+        }
+        return record
+    }
+
+    /// Whether what is stored contradicts itself, in a sentence; nil when it does not.
+    package func contradiction() throws -> String? {
+        if let text = try applying.connection.text("PRAGMA quick_check"), text != "ok" {
+            return "the file is damaged: \(text)"
+        }
+        if try applying.connection.integer("SELECT capture FROM martlet_control") != 1 {
+            return "capture is off outside a transaction"
+        }
+        let orphans = try applying.connection.integer(
+            """
+            SELECT count(*) FROM martlet_changes
+            WHERE sequence NOT IN (SELECT sequence FROM martlet_outbox)
+            """)
+        if orphans != 0 { return "\(orphans ?? 0) changes belong to no queued set" }
+        let unbased = try applying.connection.integer(
+            """
+            SELECT count(*) FROM martlet_base AS b WHERE NOT EXISTS (
+                SELECT 1 FROM martlet_changes AS c WHERE c.type = b.type AND c.id = b.id)
+            """)
+        if unbased != 0 { return "\(unbased ?? 0) base images belong to no queued edit" }
+        return nil
+    }
+}

@@ -1,0 +1,125 @@
+internal import MartletCore
+public import MartletProtocol
+public import MartletStore
+internal import SQLiteKit
+internal import SQLiteRecords
+
+/// A device's data: the app's tables, its identity, what it has yet to send, and what was refused.
+///
+/// Two connections to one file, used by one holder, one at a time: `local` is the app's, with
+/// foreign keys enforced; `applying` takes remote change in, with foreign keys unchecked while a
+/// transaction is under way, because rows come in any order and a parent may lie outside what the
+/// device may see. Two, because switching the setting on one throws away every prepared statement.
+public final class DeviceStore {
+    public let local: LocalStore
+    let applying: LocalStore
+    /// Evenly spread random bits, for identities.
+    let randomBits: () -> UInt64
+
+    /// Opens or creates a device's file.
+    /// - Parameters:
+    ///   - script: The app's DDL; nil takes the tables as they are in the file.
+    ///   - randomBits: The source of identities; seeded in a simulation.
+    /// - Throws: `StoreError`, or `SQLiteError` where the file itself fails.
+    public init(
+        path: String, script: String?, vfs: String? = nil, randomBits: @escaping () -> UInt64
+    ) throws {
+        local = try LocalStore(path: path, script: script, vfs: vfs)
+        applying = try LocalStore(applyingBeside: local, path: path, vfs: vfs)
+        self.randomBits = randomBits
+        if try local.textState("clientID") == nil {
+            try local.connection.transaction {
+                try local.setState("clientID", .text(newIdentity()))
+            }
+        }
+    }
+
+    /// 128 random bits in hexadecimal.
+    func newIdentity() -> String {
+        [randomBits(), randomBits()].map { bits in
+            let digits = String(bits, radix: 16)
+            return String(repeating: "0", count: 16 - digits.count) + digits
+        }.joined()
+    }
+
+    /// The device's name, for its life.
+    public var clientID: String {
+        get throws { try applying.textState("clientID") ?? "" }
+    }
+
+    /// The newest revision whose entries are all applied.
+    public var revision: Revision {
+        get throws { try applying.integerState("revision") ?? 0 }
+    }
+
+    /// The data set the device belongs to; nil before the first answer.
+    public var dataSet: String? {
+        get throws { try applying.textState("dataSet") }
+    }
+
+    /// Milliseconds since 1970 of the last exchange that ended well; nil before the first.
+    public var lastExchange: Int64? {
+        get throws { try applying.integerState("lastExchange") }
+    }
+
+    /// Change sets not yet confirmed.
+    public var outboxCount: Int {
+        get throws {
+            Int(try applying.connection.integer("SELECT count(*) FROM martlet_outbox") ?? 0)
+        }
+    }
+
+    /// Refused change sets waiting for a decision.
+    public var parkedCount: Int {
+        get throws {
+            Int(try applying.connection.integer("SELECT count(*) FROM martlet_parked") ?? 0)
+        }
+    }
+
+    /// Runs `body` as one local save: all it writes becomes one change set in the outbox, in the
+    /// same transaction.
+    ///
+    /// What other connections wrote since is closed first, as change sets of its own.
+    /// - Parameter now: Milliseconds since 1970, for the set's timestamp.
+    /// - Throws: What `body` throws; `StoreError` `.tooLarge` when the set could never be sent.
+    ///   The transaction is then rolled back.
+    public func write<Result>(
+        now: Int64, _ body: (WriteContext) throws -> Result
+    ) throws -> Result {
+        try local.connection.transaction {
+            try closeForeignCapture(local, now: now)
+            let context = try WriteContext(
+                store: local, nextTemporaryID: try local.integerState("nextTemporaryID") ?? -1,
+                randomBits: randomBits)
+            let result = try body(context)
+            let changes = try local.takeCapture()
+            guard !changes.isEmpty else { return result }
+            try Outbox(store: local).enqueue(
+                changes, identifier: newIdentity(), now: now)
+            try local.setState("nextTemporaryID", .integer(context.nextTemporaryID))
+            return result
+        }
+    }
+
+    /// Turns what foreign connections wrote into change sets. Runs in the caller's transaction.
+    ///
+    /// Their transactions cannot be told apart and cannot be refused any more, so a large note is
+    /// cut into sets of a size that can be sent.
+    func closeForeignCapture(_ store: LocalStore, now: Int64) throws {
+        guard try store.hasCapture else { return }
+        let changes = try store.takeCapture()
+        var lowest = try store.integerState("nextTemporaryID") ?? -1
+        for change in changes where change.operation == .create {
+            if case .integer(let id) = change.id { lowest = min(lowest, id - 1) }
+        }
+        try store.setState("nextTemporaryID", .integer(lowest))
+        let outbox = Outbox(store: store)
+        var start = 0
+        while start < changes.count {
+            let end = min(changes.count, start + Outbox.foreignSetRecords)
+            try outbox.enqueue(
+                Array(changes[start..<end]), identifier: newIdentity(), now: now)
+            start = end
+        }
+    }
+}

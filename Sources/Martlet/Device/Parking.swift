@@ -1,0 +1,139 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import MartletStore
+internal import SQLiteKit
+internal import SQLiteRecords
+
+/// The place of refused sets, and the book of every set's fate.
+struct Parking {
+    let store: LocalStore
+
+    /// Moves a set out of the queue, with the images it was made from.
+    func park(
+        _ own: QueuedSet, reason: RefusalReason, message: String, now: Int64
+    ) throws {
+        let row = try store.connection.statement(
+            """
+            INSERT INTO martlet_parked(sequence, identifier, reason, message, seen, timestamp, at)
+            SELECT sequence, identifier, ?, ?, seen, timestamp, ? FROM martlet_outbox
+            WHERE sequence = ?
+            """)
+        row.bind(1, text: reason.rawValue)
+        row.bind(2, text: message)
+        row.bind(3, integer: now)
+        row.bind(4, integer: own.sequence)
+        try row.run()
+        let changes = try store.connection.statement(
+            """
+            INSERT INTO martlet_parked_changes(
+                sequence, type, id, operation, base_revision, base, after)
+            SELECT sequence, type, id, operation, base_revision, base, after FROM martlet_changes
+            WHERE sequence = ?
+            """)
+        changes.bind(1, integer: own.sequence)
+        try changes.run()
+        try Outbox(store: store).remove(own.sequence)
+        try keep(
+            Receipt(
+                identifier: own.identifier, outcome: .refused, reason: reason, message: message),
+            sequence: own.sequence, now: now)
+    }
+
+    /// Books a set's fate; a later fate of the same set replaces it.
+    func keep(_ receipt: Receipt, sequence: Int64, now: Int64) throws {
+        let row = try store.connection.statement(
+            """
+            INSERT OR REPLACE INTO martlet_receipts(
+                sequence, identifier, outcome, revision, reason, message, at)
+            VALUES (?, ?, ?, ?, ?, ?, ?)
+            """)
+        row.bind(1, integer: sequence)
+        row.bind(2, text: receipt.identifier)
+        row.bind(3, text: receipt.outcome.rawValue)
+        if let revision = receipt.revision {
+            row.bind(4, integer: revision)
+        } else {
+            row.bindNull(4)
+        }
+        if let reason = receipt.reason {
+            row.bind(5, text: reason.rawValue)
+        } else {
+            row.bindNull(5)
+        }
+        if let message = receipt.message { row.bind(6, text: message) } else { row.bindNull(6) }
+        row.bind(7, integer: now)
+        try row.run()
+    }
+
+    /// All refused sets, oldest first.
+    func list() throws -> [ParkedSet] {
+        let rows = try store.connection.statement(
+            """
+            SELECT sequence, identifier, reason, message, timestamp FROM martlet_parked
+            ORDER BY sequence
+            """)
+        defer { rows.reset() }
+        var sets: [ParkedSet] = []
+        while try rows.step() {
+            let changes = try Outbox(store: store).changes(
+                of: rows.integer(0), in: "martlet_parked_changes")
+            sets.append(
+                ParkedSet(
+                    identifier: rows.text(1), reason: RefusalReason(rawValue: rows.text(2)),
+                    message: rows.text(3), timestamp: rows.text(4),
+                    changes: try changes.map { try shown($0) }))
+        }
+        return sets
+    }
+
+    private func shown(_ change: StoredChange) throws -> ParkedChange {
+        let operation: ParkedChange.Operation =
+            switch change.operation {
+            case .create: .create
+            case .update: .update
+            case .delete: .delete
+            }
+        return ParkedChange(
+            type: store.schema.types[change.type].name, id: change.id, operation: operation,
+            baseRevision: change.baseRevision,
+            base: try change.base.map { try SyncCoder.decodeAttributes($0) },
+            mine: try change.after.map { try SyncCoder.decodeAttributes($0) },
+            theirs: try confirmed(change))
+    }
+
+    /// A record as the server has it: the base under unconfirmed edits, else the row itself.
+    private func confirmed(_ change: StoredChange) throws -> Attributes? {
+        if let base = try Outbox(store: store).base(store.numbers[change.type], change.id) {
+            return try base.image.map { try SyncCoder.decodeAttributes($0) }
+        }
+        return try store.tables[change.type].read(change.id)?.withoutNulls()
+    }
+
+    /// The number of the refused set with an identifier.
+    /// - Throws: `StoreError` `.unknown` when there is none.
+    func sequence(of identifier: String) throws -> Int64 {
+        let find = try store.connection.statement(
+            "SELECT sequence FROM martlet_parked WHERE identifier = ?")
+        find.bind(1, text: identifier)
+        defer { find.reset() }
+        guard try find.step() else {
+            throw StoreError(
+                .unknown,
+                "There is no refused change set \(identifier); list them to see which"
+                    + " there are.")
+        }
+        return find.integer(0)
+    }
+
+    /// Forgets a refused set.
+    func remove(_ sequence: Int64) throws {
+        for sql in [
+            "DELETE FROM martlet_parked WHERE sequence = ?",
+            "DELETE FROM martlet_parked_changes WHERE sequence = ?",
+        ] {
+            let statement = try store.connection.statement(sql)
+            statement.bind(1, integer: sequence)
+            try statement.run()
+        }
+    }
+}

@@ -1,0 +1,382 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import MartletStore
+internal import SQLiteKit
+internal import SQLiteRecords
+
+/// Takes remote change in under the device's own unconfirmed edits, in one transaction.
+///
+/// Own edits are undone from their base images, the remote sets are applied as the server made
+/// them, and the own edits still unconfirmed are redone in order. What cannot be redone, or has
+/// become stale, is parked whole. Where the remote sets touch nothing the waiting edits touch,
+/// those stay in place and only the settled ones are undone.
+///
+/// Foreign keys are off on this connection, so that order inside a set does not matter; redone
+/// sets are checked here instead.
+struct Rebase {
+    let store: LocalStore
+    let outbox: Outbox
+    let parking: Parking
+    /// Milliseconds since 1970, for receipts.
+    let now: Int64
+    var applier: RemoteApplier
+    private(set) var report = RebaseReport()
+    /// Records that other people's sets touched.
+    private var touchedByOthers: Set<RecordKey> = []
+    /// The newest revision own accepted sets gave a record.
+    private var ownRevisions: [RecordKey: Revision] = [:]
+    /// Temporary ids that became permanent now.
+    private var assigned: [RecordKey: Int64] = [:]
+    /// Records of sets that were parked, or cannot be applied for now.
+    private var blocked: Set<RecordKey> = []
+
+    init(store: LocalStore, now: Int64) {
+        self.store = store
+        self.now = now
+        outbox = Outbox(store: store)
+        parking = Parking(store: store)
+        applier = RemoteApplier(store: store)
+    }
+
+    /// Applies a run of an answer's sets. The caller has opened the transaction, closed foreign
+    /// captures and turned capture off.
+    ///
+    /// - Throws: `StoreError` `.inconsistent` when a set cannot be applied to what is stored;
+    ///   `SQLiteError` when the file fails. The caller rolls back.
+    mutating func apply(_ sets: ArraySlice<ChangeSet>, after current: Revision) throws {
+        let queued = try outbox.queued()
+        let byIdentifier = Dictionary(
+            uniqueKeysWithValues: queued.map { ($0.identifier, $0) })
+        var settled: Set<Int64> = []
+        for set in sets where set.retryAfter == nil {
+            if let own = set.identifier.flatMap({ byIdentifier[$0] }) {
+                settled.insert(own.sequence)
+            }
+        }
+        try markSettling(settled)
+        let waiting = queued.filter { !settled.contains($0.sequence) }
+        let plan = Plan(
+            sets: sets, own: byIdentifier, settled: settled, waiting: waiting, current: current)
+        let fresh = self
+        var isFull = true
+        if !waiting.isEmpty {
+            isFull = try touches(plan)
+        }
+        try store.connection.run("SAVEPOINT martlet_rebase")
+        do {
+            try run(plan, isFull: isFull)
+        } catch let error as SQLiteError where error.isUniqueViolation {
+            // Two rows changed places, or a waiting edit holds a value the server gave to another
+            // row. Undo all, and write rows by deleting them all before inserting any.
+            try store.connection.run("ROLLBACK TO martlet_rebase")
+            self = fresh
+            applier.replaces = true
+            try run(plan, isFull: true)
+        }
+        try store.connection.run("RELEASE martlet_rebase")
+    }
+
+    /// The sets whose fate the answer brings.
+    private static let settling = "(SELECT sequence FROM martlet_outbox WHERE settling = 1)"
+
+    private func markSettling(_ sequences: Set<Int64>) throws {
+        for sequence in sequences {
+            let mark = try store.connection.statement(
+                "UPDATE martlet_outbox SET settling = 1 WHERE sequence = ?")
+            mark.bind(1, integer: sequence)
+            try mark.run()
+        }
+    }
+
+    private struct Plan {
+        let sets: ArraySlice<ChangeSet>
+        let own: [String: QueuedSet]
+        let settled: Set<Int64>
+        let waiting: [QueuedSet]
+        let current: Revision
+    }
+
+    private mutating func run(_ plan: Plan, isFull: Bool) throws {
+        try undo(plan, isFull: isFull)
+        for set in plan.sets {
+            let own = set.identifier.flatMap { plan.own[$0] }
+            if set.conflict == true {
+                if let own { try refuse(set, own: own) }
+            } else {
+                try accept(set, own: own, current: plan.current)
+            }
+        }
+        if isFull {
+            for set in plan.waiting {
+                try redo(set)
+            }
+        }
+    }
+}
+
+/// A type's position and an id.
+struct RecordKey: Hashable {
+    let type: Int
+    let id: RecordID
+}
+
+// MARK: - Undoing
+
+extension Rebase {
+    /// Brings the records of own sets back to their confirmed state.
+    private mutating func undo(_ plan: Plan, isFull: Bool) throws {
+        var scope = ""
+        if !isFull {
+            scope = """
+                 AND EXISTS (SELECT 1 FROM martlet_changes AS c WHERE c.type = martlet_base.type
+                    AND c.id = martlet_base.id AND c.sequence IN \(Self.settling))
+                """
+        }
+        try removeRecords(where: (applier.replaces ? "1" : "image IS NULL") + scope)
+        let rows = try store.connection.statement(
+            "SELECT type, id, image FROM martlet_base WHERE image IS NOT NULL" + scope)
+        while try rows.step() {
+            guard let type = store.index(ofNumber: rows.integer(0)) else { continue }
+            let image = try SyncCoder.decodeAttributes(rows.blob(2))
+            try applier.restore(type, rows.recordID(1), image)
+        }
+        rows.reset()
+        try store.connection.run("DELETE FROM martlet_base WHERE 1" + scope)
+    }
+
+    private func removeRecords(where condition: String) throws {
+        let rows = try store.connection.statement(
+            "SELECT type, id FROM martlet_base WHERE " + condition)
+        while try rows.step() {
+            guard let type = store.index(ofNumber: rows.integer(0)) else { continue }
+            _ = try store.tables[type].delete(rows.recordID(1))
+        }
+        rows.reset()
+    }
+}
+
+// MARK: - The server's verdicts
+
+extension Rebase {
+    private mutating func accept(
+        _ set: ChangeSet, own: QueuedSet?, current: Revision
+    ) throws {
+        guard let revision = set.revision else {
+            throw StoreError(.inconsistent, "The server sent an entry without its revision.")
+        }
+        if revision > current {
+            report.remoteRecords += own == nil ? set.recordCount : 0
+            try applier.apply(set, revision: revision)
+            note(set, isOwn: own != nil, revision: revision)
+        }
+        if let own {
+            try keepAssignedIDs(set)
+            try outbox.remove(own.sequence)
+            let receipt = Receipt(
+                identifier: own.identifier, outcome: .accepted, revision: revision)
+            try parking.keep(receipt, sequence: own.sequence, now: now)
+            report.receipts.append(receipt)
+        }
+    }
+
+    private mutating func note(_ set: ChangeSet, isOwn: Bool, revision: Revision) {
+        for changes in set.types {
+            guard let type = store.schema.index(of: changes.name) else { continue }
+            report.changedTypes.insert(changes.name)
+            for ids in [changes.create, changes.update, changes.delete] {
+                for id in ids {
+                    let key = RecordKey(type: type, id: id)
+                    if isOwn { ownRevisions[key] = revision } else { touchedByOthers.insert(key) }
+                }
+            }
+        }
+    }
+
+    /// Remembers for ever which permanent id a temporary one became.
+    private mutating func keepAssignedIDs(_ set: ChangeSet) throws {
+        for changes in set.types {
+            guard let type = store.schema.index(of: changes.name) else { continue }
+            for entry in changes.entries {
+                guard case .integer(let old)? = entry.oldID, case .integer(let id) = entry.id
+                else { continue }
+                assigned[RecordKey(type: type, id: .integer(old))] = id
+                let row = try store.connection.statement(
+                    "INSERT OR REPLACE INTO martlet_ids(type, temporary, id) VALUES (?, ?, ?)")
+                row.bind(1, integer: store.numbers[type])
+                row.bind(2, integer: old)
+                row.bind(3, integer: id)
+                try row.run()
+                report.assignedIDs += 1
+            }
+        }
+    }
+
+    private mutating func refuse(_ set: ChangeSet, own: QueuedSet) throws {
+        guard set.retryAfter == nil else {
+            report.retryAfter = max(report.retryAfter ?? 0, set.retryAfter ?? 0)
+            return
+        }
+        try park(
+            own, reason: set.reason ?? .invalid,
+            message: set.message ?? "The server refused the change without a sentence.")
+    }
+
+    /// Parks a set with its images, and blocks what was made on top of it.
+    private mutating func park(
+        _ own: QueuedSet, reason: RefusalReason, message: String
+    ) throws {
+        for change in try outbox.changes(of: own.sequence) {
+            blocked.insert(RecordKey(type: change.type, id: change.id))
+            report.changedTypes.insert(store.schema.types[change.type].name)
+        }
+        try parking.park(own, reason: reason, message: message, now: now)
+        report.receipts.append(
+            Receipt(
+                identifier: own.identifier, outcome: .refused, reason: reason, message: message))
+    }
+}
+
+// MARK: - Redoing
+
+extension Rebase {
+    private mutating func redo(_ own: QueuedSet) throws {
+        let changes = try rewritten(own)
+        if let refusal = refusal(of: changes, isSent: own.isSent) {
+            return try block(own, changes: changes, refusal: refusal)
+        }
+        try store.connection.run("SAVEPOINT martlet_redo")
+        do {
+            let redo = RedoneSet(store: store, outbox: outbox)
+            try redo.apply(changes)
+            try store.connection.run("RELEASE martlet_redo")
+            if !own.isApplied { try mark(own, isApplied: true) }
+        } catch let refusal as RedoRefusal {
+            try store.connection.run("ROLLBACK TO martlet_redo")
+            try store.connection.run("RELEASE martlet_redo")
+            try block(own, changes: changes, refusal: refusal)
+        }
+    }
+
+    /// What is known to be refused before it is tried: an edit never sent that has become stale,
+    /// or one made on top of a set that was parked.
+    private func refusal(of changes: [StoredChange], isSent: Bool) -> RedoRefusal? {
+        for change in changes {
+            let key = RecordKey(type: change.type, id: change.id)
+            let name = store.schema.types[change.type].name
+            if blocked.contains(key) {
+                return RedoRefusal(
+                    .dependency,
+                    "It was made on top of a change to the same record of \(name) that"
+                        + " was refused.")
+            }
+            if !isSent, change.operation != .create, touchedByOthers.contains(key) {
+                return RedoRefusal(
+                    .stale, "Someone else changed the same record of \(name) first.")
+            }
+        }
+        return nil
+    }
+
+    /// A set that was sent may have been accepted, so it waits for its verdict, unapplied; one
+    /// that was never sent is parked.
+    private mutating func block(
+        _ own: QueuedSet, changes: [StoredChange], refusal: RedoRefusal
+    ) throws {
+        if own.isSent {
+            for change in changes {
+                blocked.insert(RecordKey(type: change.type, id: change.id))
+            }
+            try mark(own, isApplied: false)
+        } else {
+            try park(own, reason: refusal.reason, message: refusal.message)
+        }
+    }
+
+    private func mark(_ own: QueuedSet, isApplied: Bool) throws {
+        let update = try store.connection.statement(
+            "UPDATE martlet_outbox SET applied = ? WHERE sequence = ?")
+        update.bind(1, integer: isApplied ? 1 : 0)
+        update.bind(2, integer: own.sequence)
+        try update.run()
+    }
+
+    /// A set's changes with the ids assigned now, and with bases moved up to this device's own
+    /// accepted sets. What was sent stays frozen; only the rows beside it follow.
+    private mutating func rewritten(_ own: QueuedSet) throws -> [StoredChange] {
+        var changes = try outbox.changes(of: own.sequence)
+        guard !assigned.isEmpty || !ownRevisions.isEmpty else { return changes }
+        let rewriter = IDRewriter(schema: store.schema, assigned: assigned)
+        var isChanged = false
+        for index in changes.indices {
+            let before = changes[index]
+            if try rewriter.rewrite(&changes[index]) { isChanged = true }
+            let key = RecordKey(type: before.type, id: changes[index].id)
+            if let revision = ownRevisions[key], revision > changes[index].baseRevision {
+                changes[index].baseRevision = revision
+                isChanged = true
+            }
+        }
+        if isChanged {
+            let clear = try store.connection.statement(
+                "DELETE FROM martlet_changes WHERE sequence = ?")
+            clear.bind(1, integer: own.sequence)
+            try clear.run()
+            for change in changes {
+                try outbox.insertChange(change, sequence: own.sequence)
+            }
+        }
+        return changes
+    }
+}
+
+// MARK: - Whether waiting edits must be moved
+
+extension Rebase {
+    /// Whether the sets may touch what waiting edits touch: the same records, rows tied to them
+    /// by references, or temporary ids they use. Errs towards yes.
+    private func touches(_ plan: Plan) throws -> Bool {
+        let waiting = "sequence NOT IN \(Self.settling)"
+        if try store.connection.integer(
+            "SELECT 1 FROM martlet_changes WHERE operation = 3 AND \(waiting) LIMIT 1") != nil
+        {
+            return true
+        }
+        if !plan.settled.isEmpty,
+            try store.connection.integer(
+                """
+                SELECT 1 FROM martlet_changes AS a JOIN martlet_changes AS b
+                ON a.type = b.type AND a.id = b.id
+                WHERE a.sequence IN \(Self.settling) AND b.\(waiting) LIMIT 1
+                """) != nil
+        {
+            return true
+        }
+        for set in plan.sets {
+            let isOwn = set.identifier.map { plan.own[$0] != nil } ?? false
+            if set.conflict == true {
+                if isOwn { return true }
+                continue
+            }
+            if (set.revision ?? 0) <= plan.current { continue }
+            for changes in set.types {
+                if !changes.delete.isEmpty || (isOwn && !changes.create.isEmpty) { return true }
+                if try isWaiting(changes, condition: waiting) { return true }
+            }
+        }
+        return plan.waiting.contains { !$0.isApplied }
+    }
+
+    private func isWaiting(_ changes: TypeChanges, condition: String) throws -> Bool {
+        guard let type = store.schema.index(of: changes.name) else { return false }
+        let find = try store.connection.statement(
+            "SELECT 1 FROM martlet_changes WHERE type = ? AND id = ? AND \(condition) LIMIT 1")
+        defer { find.reset() }
+        for id in changes.update + changes.create {
+            find.rewind()
+            find.bind(1, integer: store.numbers[type])
+            find.bind(2, id)
+            if try find.step() { return true }
+        }
+        return false
+    }
+}

@@ -1,0 +1,57 @@
+public import MartletProtocol
+
+/// The fate of one own change set.
+public struct Receipt: Hashable, Sendable {
+    /// How a change set ended.
+    public enum Outcome: String, Hashable, Sendable {
+        /// The server took it, at `revision`.
+        case accepted
+        /// It was refused and is parked until someone decides.
+        case refused
+        /// It was refused, and someone dropped it.
+        case dropped
+        /// It was refused, and someone sent it again as a new set.
+        case retried
+    }
+
+    public let identifier: String
+    public let outcome: Outcome
+    public let revision: Revision?
+    public let reason: RefusalReason?
+    public let message: String?
+
+    public init(
+        identifier: String, outcome: Outcome, revision: Revision? = nil,
+        reason: RefusalReason? = nil, message: String? = nil
+    ) {
+        self.identifier = identifier
+        self.outcome = outcome
+        self.revision = revision
+        self.reason = reason
+        self.message = message
+    }
+}
+
+/// What one application of remote change did.
+public struct RebaseReport: Sendable {
+    /// Fates that became known, parked sets among them.
+    public internal(set) var receipts: [Receipt] = []
+    /// Records of other people's sets.
+    public internal(set) var remoteRecords = 0
+    /// Temporary ids that became permanent.
+    public internal(set) var assignedIDs = 0
+    /// Types whose tables may look different now.
+    public internal(set) var changedTypes: Set<String> = []
+    /// Seconds after which the server wants a set again that it could not take now.
+    public internal(set) var retryAfter: Int64?
+
+    public init() {}
+
+    mutating func add(_ other: RebaseReport) {
+        receipts += other.receipts
+        remoteRecords += other.remoteRecords
+        assignedIDs += other.assignedIDs
+        changedTypes.formUnion(other.changedTypes)
+        if let wait = other.retryAfter { retryAfter = max(retryAfter ?? 0, wait) }
+    }
+}

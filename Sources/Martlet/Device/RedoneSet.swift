@@ -1,0 +1,112 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import MartletStore
+internal import SQLiteKit
+internal import SQLiteRecords
+
+/// Why an own set cannot be applied on top of what has arrived.
+struct RedoRefusal: Error {
+    let reason: RefusalReason
+    let message: String
+
+    init(_ reason: RefusalReason, _ message: String) {
+        self.reason = reason
+        self.message = message
+    }
+}
+
+/// Applies one own set again, on top of the confirmed state.
+struct RedoneSet {
+    let store: LocalStore
+    let outbox: Outbox
+
+    /// - Throws: `RedoRefusal` when the set no longer fits; the caller rolls back to its savepoint.
+    func apply(_ changes: [StoredChange]) throws {
+        for change in changes {
+            try keepBase(change)
+        }
+        for operation in [RecordChange.Operation.create, .update, .delete] {
+            for change in changes where change.operation == operation {
+                try redo(change)
+            }
+        }
+        for change in changes {
+            if change.operation == .delete {
+                try checkChildren(change)
+            } else {
+                try checkParents(change)
+            }
+        }
+    }
+
+    /// Keeps the confirmed image and its revision, before the first own change to it.
+    private func keepBase(_ change: StoredChange) throws {
+        let number = store.numbers[change.type]
+        guard try outbox.base(number, change.id) == nil else { return }
+        var image: [UInt8]?
+        if let present = try store.tables[change.type].read(change.id) {
+            image = try SyncCoder.encode(
+                store.stored(present, type: change.type).withoutNulls())
+        }
+        let revision = try outbox.confirmedRevision(number, change.id) ?? 0
+        try outbox.insertBase(number, change.id, revision: revision, image: image)
+    }
+
+    private func redo(_ change: StoredChange) throws {
+        let table = store.tables[change.type]
+        let name = store.schema.types[change.type].name
+        do {
+            switch change.operation {
+            case .create:
+                let after = try SyncCoder.decodeAttributes(change.after ?? [])
+                try table.insert(change.id, after, absentMeansNull: true)
+            case .update:
+                let after = try SyncCoder.decodeAttributes(change.after ?? [])
+                guard try table.update(change.id, after) else {
+                    throw RedoRefusal(.stale, "Someone else deleted a record of \(name) first.")
+                }
+            case .delete:
+                guard try table.delete(change.id) else {
+                    throw RedoRefusal(.stale, "Someone else deleted a record of \(name) first.")
+                }
+            }
+        } catch let error as SQLiteError where error.isConstraint {
+            throw RedoRefusal(
+                .constraint,
+                "A record of \(name) no longer fits what others changed:"
+                    + " \(error.message).")
+        }
+    }
+
+    /// Every record a reference names must be there.
+    private func checkParents(_ change: StoredChange) throws {
+        let type = store.schema.types[change.type]
+        guard !type.references.isEmpty else { return }
+        let after = try SyncCoder.decodeAttributes(change.after ?? [])
+        for reference in type.references {
+            guard let value = after[reference.attribute], let id = RecordID(value),
+                let target = store.schema.index(of: reference.target)
+            else { continue }
+            if try !store.tables[target].exists(id) {
+                throw RedoRefusal(
+                    .dependency,
+                    "\(type.name).\(reference.attribute) names a record of"
+                        + " \(reference.target) that is not there any more.")
+            }
+        }
+    }
+
+    /// A record that others have since tied something to must not be deleted unseen.
+    private func checkChildren(_ change: StoredChange) throws {
+        let name = store.schema.types[change.type].name
+        for (child, reference) in store.schema.references(to: name) {
+            guard let index = store.schema.index(of: child.name) else { continue }
+            if try !store.tables[index].ids(where: reference, holds: change.id).isEmpty {
+                throw RedoRefusal(
+                    .stale,
+                    "Someone else tied a record of \(child.name) to the deleted record of"
+                        + " \(name).")
+            }
+        }
+    }
+}

@@ -1,0 +1,200 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import MartletStore
+internal import SQLiteKit
+internal import SQLiteRecords
+
+/// Writes the server's entries into the app's tables.
+struct RemoteApplier {
+    let store: LocalStore
+    /// Whether a set's rows are all deleted before any is inserted, so that no order of writes can
+    /// meet a UNIQUE constraint on the way.
+    var replaces = false
+    private let outbox: Outbox
+    private let storedNames: [[String]]
+    private var knownNames: [[String]]
+
+    init(store: LocalStore) {
+        self.store = store
+        outbox = Outbox(store: store)
+        storedNames = store.schema.types.map { type in
+            type.attributes.filter { !$0.isGenerated }.map(\.name)
+        }
+        knownNames = store.schema.types.map { _ in [] }
+    }
+
+    /// Applies one entry of the change log.
+    mutating func apply(_ set: ChangeSet, revision: Revision) throws {
+        for changes in set.types {
+            guard let type = store.schema.index(of: changes.name) else {
+                try keepAside(changes, revision: revision)
+                continue
+            }
+            let number = store.numbers[type]
+            let creates = changes.update.isEmpty ? [] : Set(changes.create)
+            let deletes = Set(changes.delete)
+            for id in changes.delete {
+                // With rows replaced, deletes come before the inserts they make room for.
+                if replaces { _ = try store.tables[type].delete(id) }
+                try forget(number, id)
+            }
+            if replaces { try merge(changes, type: type, creates: creates, deletes: deletes) }
+            for entry in changes.entries where !deletes.contains(entry.id) {
+                let isCreate = changes.update.isEmpty || creates.contains(entry.id)
+                if !replaces {
+                    let known = try split(entry, type: type, revision: revision)
+                    try put(type, entry.id, known, isWhole: isCreate)
+                }
+                try remember(number, entry.id, revision: entry.revision ?? revision)
+            }
+        }
+        guard !replaces else { return }
+        for changes in set.types {
+            guard let type = store.schema.index(of: changes.name) else { continue }
+            for id in changes.delete {
+                _ = try store.tables[type].delete(id)
+            }
+        }
+    }
+
+    /// Writes the entries of one type by taking all their rows out first.
+    private mutating func merge(
+        _ changes: TypeChanges, type: Int, creates: Set<RecordID>, deletes: Set<RecordID>
+    ) throws {
+        let table = store.tables[type]
+        var whole: [(RecordID, Attributes)] = []
+        for entry in changes.entries where !deletes.contains(entry.id) {
+            let known = try split(entry, type: type, revision: entry.revision ?? 0)
+            var image = Attributes()
+            if !(changes.update.isEmpty || creates.contains(entry.id)),
+                let present = try table.read(entry.id)
+            {
+                image = store.stored(present, type: type)
+            }
+            for (name, value) in zip(known.names, known.values) {
+                image[name] = value
+            }
+            whole.append((entry.id, image))
+        }
+        for (id, _) in whole { _ = try table.delete(id) }
+        for (id, image) in whole { try table.insert(id, image, absentMeansNull: true) }
+    }
+
+    /// Makes a record be as given.
+    /// - Parameter isWhole: Whether attributes not given are null; otherwise they stay.
+    func put(_ type: Int, _ id: RecordID, _ attributes: Attributes, isWhole: Bool) throws {
+        let table = store.tables[type]
+        if isWhole {
+            do {
+                try table.insert(id, attributes, absentMeansNull: true)
+            } catch {
+                guard error.isUniqueViolation, try table.exists(id) else { throw error }
+                _ = try table.update(id, completed(attributes, type: type))
+            }
+        } else if try !table.update(id, attributes) {
+            throw StoreError(
+                .inconsistent,
+                "The server changed a record of \(store.schema.types[type].name)"
+                    + " that this device does not have.")
+        }
+    }
+
+    /// Brings a record back to an image of it.
+    func restore(_ type: Int, _ id: RecordID, _ image: Attributes) throws {
+        let table = store.tables[type]
+        if try !table.update(id, completed(image, type: type)) {
+            try table.insert(id, image, absentMeansNull: true)
+        }
+    }
+
+    /// All attributes, those not given as null.
+    private func completed(_ attributes: Attributes, type: Int) -> Attributes {
+        let names = storedNames[type]
+        return Attributes(names: names, values: names.map { attributes[$0] ?? .null })
+    }
+
+    func remember(_ number: Int64, _ id: RecordID, revision: Revision) throws {
+        let put = try store.connection.statement(
+            "INSERT OR REPLACE INTO martlet_records(type, id, revision) VALUES (?, ?, ?)")
+        put.bind(1, integer: number)
+        put.bind(2, id)
+        put.bind(3, integer: revision)
+        try put.run()
+    }
+
+    private func forget(_ number: Int64, _ id: RecordID) throws {
+        let delete = try store.connection.statement(
+            "DELETE FROM martlet_records WHERE type = ? AND id = ?")
+        delete.bind(1, integer: number)
+        delete.bind(2, id)
+        try delete.run()
+    }
+}
+
+// MARK: - What this version of the app does not know
+
+extension RemoteApplier {
+    /// The attributes the schema has; the others are kept aside for a later version of the app.
+    private mutating func split(
+        _ entry: RecordEntry, type: Int, revision: Revision
+    ) throws -> Attributes {
+        let names = entry.attributes.names
+        if names == knownNames[type] { return entry.attributes }
+        let described = store.schema.types[type]
+        let isKnown = names.map { described[attribute: $0].map { !$0.isGenerated } ?? false }
+        if !isKnown.contains(false) {
+            knownNames[type] = names
+            return entry.attributes
+        }
+        var known = Attributes()
+        var unknown = Attributes()
+        for index in names.indices {
+            if isKnown[index] {
+                known[names[index]] = entry.attributes.values[index]
+            } else if described[attribute: names[index]] == nil {
+                unknown[names[index]] = entry.attributes.values[index]
+            }
+        }
+        if !unknown.isEmpty {
+            try keepAside(described.name, entry.id, unknown, revision: revision)
+        }
+        return known
+    }
+
+    private func keepAside(_ changes: TypeChanges, revision: Revision) throws {
+        for entry in changes.entries {
+            try keepAside(changes.name, entry.id, entry.attributes, revision: revision)
+        }
+        for id in changes.delete {
+            let delete = try store.connection.statement(
+                "DELETE FROM martlet_aside WHERE type = ? AND id = ?")
+            delete.bind(1, text: changes.name)
+            delete.bind(2, id)
+            try delete.run()
+        }
+    }
+
+    private func keepAside(
+        _ type: String, _ id: RecordID, _ attributes: Attributes, revision: Revision
+    ) throws {
+        let find = try store.connection.statement(
+            "SELECT attributes FROM martlet_aside WHERE type = ? AND id = ?")
+        find.bind(1, text: type)
+        find.bind(2, id)
+        var merged = try find.step() ? SyncCoder.decodeAttributes(find.blob(0)) : Attributes()
+        find.reset()
+        for (name, value) in zip(attributes.names, attributes.values) {
+            merged[name] = value
+        }
+        let put = try store.connection.statement(
+            """
+            INSERT OR REPLACE INTO martlet_aside(type, id, revision, attributes)
+            VALUES (?, ?, ?, ?)
+            """)
+        put.bind(1, text: type)
+        put.bind(2, id)
+        put.bind(3, integer: revision)
+        put.bind(4, blob: try SyncCoder.encode(merged))
+        try put.run()
+    }
+}
