@@ -127,7 +127,7 @@ let package = Package(
             swiftSettings: safe),
         .testTarget(
             name: "MartletTests",
-            dependencies: ["MartletProtocol", "MartletStore", "Martlet", "SQLiteKit"],
+            dependencies: ["MartletProtocol", "MartletCore", "MartletStore", "Martlet", "SQLiteKit"],
             swiftSettings: strict),
         .testTarget(name: "HouseRulesTests", swiftSettings: strict),
         .testTarget(

@@ -1,4 +1,4 @@
-extension Value: ExpressibleByStringLiteral {
+extension Value: ExpressibleByStringInterpolation {
     public init(stringLiteral value: String) { self = .text(value) }
 }
 

@@ -1,0 +1,280 @@
+import MartletCore
+import MartletProtocol
+import MartletStore
+import Testing
+
+@testable import Martlet
+
+@Suite("Device node")
+struct DeviceNodeTests {
+    private func node(
+        _ device: DeviceFixture, _ change: (inout DeviceNode.Options) -> Void = { _ in }
+    ) -> DeviceNode {
+        var options = DeviceNode.Options()
+        change(&options)
+        return DeviceNode(store: device.store, options: options)
+    }
+
+    private func sent(_ actions: [DeviceNode.Action]) throws -> (exchange: Int, SyncRequest)? {
+        for action in actions {
+            if case .send(let exchange, let body) = action {
+                return (exchange, try SyncCoder.decodeRequest(body))
+            }
+        }
+        return nil
+    }
+
+    private func timer(_ actions: [DeviceNode.Action]) -> (number: Int, milliseconds: Int64)? {
+        for case .setTimer(let number, let milliseconds) in actions {
+            return (number, milliseconds)
+        }
+        return nil
+    }
+
+    private func error(_ actions: [DeviceNode.Action]) -> SyncError? {
+        for case .notify(.failed(let error, _)) in actions { return error }
+        return nil
+    }
+
+    private func body(
+        _ revision: Revision, more: Bool = false, _ sets: [ChangeSet] = []
+    ) throws -> [UInt8] {
+        var answer = SyncAnswer(maxRevision: revision, more: more, changeSets: sets)
+        answer.dataSet = "d"
+        answer.lineage = "l\(revision)"
+        return try SyncCoder.encode(answer)
+    }
+
+    private func problem(_ status: Int, _ kind: String) -> [UInt8] {
+        SyncCoder.encode(Problem(status: status, kind: kind, detail: "Because."))
+    }
+
+    @Test("an exchange carries who it is, how far it is, and what is queued")
+    func request() throws {
+        let device = try DeviceFixture()
+        try device.write { try $0.insert("teams", ["name": "Falcons"]) }
+        let sent = try sent(node(device).handle(.wake(isUrgent: true), now: 5))
+        let request = try #require(sent).1
+        #expect(request.clientID == (try device.store.clientID))
+        #expect(request.maxRevision == 0)
+        #expect(request.acknowledged == 0)
+        #expect(request.changeSets.map(\.sequence) == [1])
+        #expect(request.schema == device.store.local.schema.fingerprint)
+    }
+
+    @Test("one exchange at a time: waking during it means another afterwards")
+    func oneAtATime() throws {
+        let device = try DeviceFixture()
+        let node = node(device)
+        let first = try #require(try sent(node.handle(.wake(isUrgent: true), now: 5)))
+        #expect(node.handle(.wake(isUrgent: true), now: 6).isEmpty)
+        let next = node.handle(
+            .answered(exchange: first.exchange, status: 200, body: try body(0), retryAfter: nil),
+            now: 7)
+        #expect(try sent(next) != nil)
+    }
+
+    @Test("a lost answer is followed by the same bytes, after a growing wait")
+    func lost() throws {
+        let device = try DeviceFixture()
+        try device.write { try $0.insert("teams", ["name": "Falcons"]) }
+        let node = node(device) { $0.backoff.first = 1_000 }
+        let first = try #require(try sent(node.handle(.wake(isUrgent: true), now: 5)))
+        let failed = node.handle(.failed(exchange: first.exchange, message: "cut"), now: 6)
+        #expect(error(failed)?.kind == .offline)
+        let wait = try #require(timer(failed))
+        #expect((250...1_000).contains(wait.milliseconds))
+        #expect(node.handle(.wake(isUrgent: false), now: 7).isEmpty)
+        let second = try #require(try sent(node.handle(.timer(wait.number), now: 2_000)))
+        #expect(second.1.changeSets == first.1.changeSets)
+        // The answer to the first try is nobody's any more.
+        #expect(
+            node.handle(
+                .answered(
+                    exchange: first.exchange, status: 200, body: try body(0), retryAfter: nil),
+                now: 2_001
+            ).isEmpty)
+    }
+
+    @Test("an exchange without an answer fails by its own timer")
+    func timeout() throws {
+        let device = try DeviceFixture()
+        let node = node(device)
+        let actions = node.handle(.wake(isUrgent: true), now: 5)
+        let failed = node.handle(.timer(try #require(timer(actions)).number), now: 200_000)
+        #expect(error(failed)?.kind == .offline)
+    }
+
+    @Test(
+        "errors that waiting does not mend stop the exchanges until someone acts",
+        arguments: [
+            (401, "unauthorized", SyncError.Kind.unauthorized),
+            (409, "wrongDataSet", .wrongDataSet), (409, "lineage", .wrongDataSet),
+            (400, "versionUnsupported", .versionUnsupported), (400, "malformed", .rejected),
+        ])
+    func halted(status: Int, kind: String, expected: SyncError.Kind) throws {
+        let device = try DeviceFixture()
+        let node = node(device)
+        let first = try #require(try sent(node.handle(.wake(isUrgent: true), now: 5)))
+        let actions = node.handle(
+            .answered(
+                exchange: first.exchange, status: status, body: problem(status, kind),
+                retryAfter: nil), now: 6)
+        #expect(error(actions)?.kind == expected)
+        #expect(timer(actions) == nil)
+        #expect(node.handle(.wake(isUrgent: false), now: 7).isEmpty)
+        #expect(try sent(node.handle(.wake(isUrgent: true), now: 8)) != nil)
+    }
+
+    @Test("a busy server is given the time it asks for")
+    func busy() throws {
+        let device = try DeviceFixture()
+        let node = node(device)
+        let first = try #require(try sent(node.handle(.wake(isUrgent: true), now: 5)))
+        let actions = node.handle(
+            .answered(
+                exchange: first.exchange, status: 503, body: problem(503, "busy"), retryAfter: 30),
+            now: 6)
+        #expect(try #require(timer(actions)).milliseconds >= 30_000)
+    }
+
+    @Test("a file whose name another file uses takes a new name and goes on")
+    func renewed() throws {
+        let device = try DeviceFixture()
+        let node = node(device)
+        let first = try #require(try sent(node.handle(.wake(isUrgent: true), now: 5)))
+        let actions = node.handle(
+            .answered(
+                exchange: first.exchange, status: 409, body: problem(409, "identityReused"),
+                retryAfter: nil), now: 6)
+        let second = try #require(try sent(actions))
+        #expect(second.1.clientID != first.1.clientID)
+    }
+
+    @Test("while there is more, nothing is sent up; then the queue goes")
+    func more() throws {
+        let device = try DeviceFixture()
+        let node = node(device)
+        let first = try #require(try sent(node.handle(.wake(isUrgent: true), now: 5)))
+        try device.write { try $0.insert("teams", ["name": "Mine"]) }
+        let second = try #require(
+            try sent(
+                node.handle(
+                    .answered(
+                        exchange: first.exchange, status: 200,
+                        body: try body(
+                            1, more: true, [.entry(1, .created("teams", 9, at: 1, ["name": "A"]))]),
+                        retryAfter: nil), now: 6)))
+        #expect(second.1.maxRevision == 1)
+        #expect(second.1.lineage == "l1")
+        #expect(second.1.changeSets.isEmpty)
+        let third = try #require(
+            try sent(
+                node.handle(
+                    .answered(
+                        exchange: second.exchange, status: 200, body: try body(1), retryAfter: nil),
+                    now: 7)))
+        #expect(third.1.changeSets.count == 1)
+    }
+
+    @Test("a big answer is applied in slices, each at its own revision")
+    func slices() throws {
+        let device = try DeviceFixture()
+        let node = node(device) { $0.sliceRecords = 2 }
+        let first = try #require(try sent(node.handle(.wake(isUrgent: true), now: 5)))
+        let sets = (1...5).map { revision in
+            ChangeSet.entry(
+                revision, .created("teams", 10 + revision, at: revision, ["name": "T"]))
+        }
+        var actions = node.handle(
+            .answered(
+                exchange: first.exchange, status: 200, body: try body(5, sets), retryAfter: nil),
+            now: 6)
+        var revisions: [Revision] = []
+        while true {
+            for case .notify(.applied(_, let revision)) in actions { revisions.append(revision) }
+            // A person's save goes in between.
+            try device.write { try $0.insert("teams", ["name": "Mine \(revisions.count)"]) }
+            guard
+                actions.contains(where: { if case .applyNext = $0 { true } else { false } })
+            else { break }
+            actions = node.handle(.applyNext(exchange: first.exchange), now: 7)
+        }
+        #expect(revisions == [2, 4, 5])
+        #expect(try device.store.outboxCount == 3)
+        #expect(try device.rows("SELECT count(*) FROM teams WHERE id > 0") == [[5]])
+    }
+
+    @Test("an answer of another data set changes nothing")
+    func otherDataSet() throws {
+        let device = try DeviceFixture()
+        let node = node(device)
+        try device.apply([], reaching: 0)
+        let first = try #require(try sent(node.handle(.wake(isUrgent: true), now: 3_000)))
+        var answer = SyncAnswer(
+            maxRevision: 1, changeSets: [.entry(1, .created("teams", 9, at: 1, ["name": "A"]))])
+        answer.dataSet = "other"
+        let actions = node.handle(
+            .answered(
+                exchange: first.exchange, status: 200, body: try SyncCoder.encode(answer),
+                retryAfter: nil), now: 3_001)
+        #expect(error(actions)?.kind == .wrongDataSet)
+        #expect(try device.store.revision == 0)
+    }
+
+    @Test("another process on the same file waits for its turn")
+    func lease() throws {
+        let device = try DeviceFixture()
+        let other = try DeviceStore(path: device.path, script: nil, randomBits: { 7 })
+        let first = node(device)
+        let second = DeviceNode(store: other)
+        #expect(try sent(first.handle(.wake(isUrgent: true), now: 5)) != nil)
+        let actions = second.handle(.wake(isUrgent: true), now: 6)
+        #expect(try sent(actions) == nil)
+        #expect(timer(actions) != nil)
+        // The first process died; its lease ends.
+        let later = second.handle(.timer(try #require(timer(actions)).number), now: 1_000_000)
+        #expect(try sent(later) != nil)
+        // Should the first come back, its answer is not applied.
+        let late = first.handle(
+            .answered(
+                exchange: 1, status: 200,
+                body: try body(1, [.entry(1, .created("teams", 9, at: 1, ["name": "A"]))]),
+                retryAfter: nil), now: 1_000_001)
+        #expect(error(late)?.kind == .busy)
+        #expect(try device.store.revision == 0)
+    }
+
+    @Test("an answer that is not JSON is not applied and asked for again")
+    func garbage() throws {
+        let device = try DeviceFixture()
+        let node = node(device)
+        let first = try #require(try sent(node.handle(.wake(isUrgent: true), now: 5)))
+        let actions = node.handle(
+            .answered(
+                exchange: first.exchange, status: 200, body: Array("<html>".utf8), retryAfter: nil),
+            now: 6)
+        #expect(error(actions)?.kind == .violation)
+        #expect(timer(actions) != nil)
+    }
+
+    @Test("the wait grows to its bound and keeps its jitter")
+    func backoff() {
+        let backoff = Backoff()
+        #expect((1...40).allSatisfy { backoff.wait(failures: $0, random: .max) <= 60_000 })
+        #expect(backoff.wait(failures: 1, random: 0) == 125)
+        #expect(backoff.wait(failures: 40, random: 0) == 125)
+        #expect(Set((0..<50).map { backoff.wait(failures: 9, random: $0 * 977) }).count > 40)
+    }
+
+    @Test(
+        "timestamps",
+        arguments: [
+            (0, "1970-01-01T00:00:00.000Z"), (-1, "1969-12-31T23:59:59.999Z"),
+            (1_709_210_096_789, "2024-02-29T12:34:56.789Z"),
+            (4_102_444_800_000, "2100-01-01T00:00:00.000Z"),
+        ])
+    func timestamps(milliseconds: Int64, text: String) {
+        #expect(Timestamp.rfc3339(milliseconds: milliseconds) == text)
+    }
+}
