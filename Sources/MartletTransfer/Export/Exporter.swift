@@ -1,0 +1,101 @@
+public import Foundation
+public import Martlet
+public import MartletCore
+import MartletProtocol
+import MartletStore
+
+/// Writes a device's records as CSV files, one for each type, all of one moment.
+public struct Exporter: Sendable {
+    private let client: MartletClient
+    /// Rows held in memory at a time.
+    private static let pageRows = 2_000
+
+    public init(client: MartletClient) {
+        self.client = client
+    }
+
+    /// What was written for one type.
+    public struct Table: Hashable, Sendable {
+        /// The entity type's name.
+        public let type: String
+        /// The file's name.
+        public let file: String
+        public let recordCount: Int
+    }
+
+    /// Writes the files; a file that is there is replaced as a whole once it is complete.
+    ///
+    /// Null is an empty field, an empty text `""`; booleans are true and false, binary data base64.
+    /// - Parameters:
+    ///   - types: The types to write; nil for all.
+    ///   - folder: Made where it is missing.
+    /// - Throws: `TransferError` for unknown types, Foundation's errors for the files.
+    public func run(
+        schema: Schema, types: [String]? = nil, folder: URL
+    ) async throws -> [Table] {
+        for name in types ?? [] where schema[name] == nil {
+            let known = schema.types.map(\.name).joined(separator: ", ")
+            throw TransferError("There is no type \(name). The types are \(known).")
+        }
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let chosen = schema.types.filter { types?.contains($0.name) ?? true }
+        return try await client.read { context in
+            try chosen.map { try Self.write($0, context, folder) }
+        }
+    }
+
+    private static func write(
+        _ type: EntityType, _ context: ReadContext, _ folder: URL
+    ) throws -> Table {
+        let name = "\(type.name).csv"
+        let target = folder.appendingPathComponent(name)
+        let partial = folder.appendingPathComponent(name + ".partial")
+        try Data().write(to: partial)
+        let handle = try FileHandle(forWritingTo: partial)
+        var writer = CSVWriter()
+        let attributes = type.attributes.filter { !$0.isGenerated }
+        writer.write([type.key] + attributes.map(\.name))
+        var count = 0
+        var last: Value?
+        while true {
+            let rows = try page(type, attributes, context, after: last)
+            for row in rows {
+                let fields = zip(row.values, [nil] + attributes).map(Self.field)
+                writer.write(fields)
+            }
+            try handle.write(contentsOf: Data(writer.take()))
+            count += rows.count
+            guard rows.count == pageRows, let key = rows.last?.values.first else { break }
+            last = key
+        }
+        try handle.close()
+        if FileManager.default.fileExists(atPath: target.path) {
+            try FileManager.default.removeItem(at: target)
+        }
+        try FileManager.default.moveItem(at: partial, to: target)
+        return Table(type: type.name, file: name, recordCount: count)
+    }
+
+    private static func page(
+        _ type: EntityType, _ attributes: [Attribute], _ context: ReadContext, after last: Value?
+    ) throws -> [Attributes] {
+        let key = SQLName.quoted(type.key)
+        let columns = ([key] + attributes.map { SQLName.quoted($0.name) }).joined(separator: ", ")
+        let from = "FROM \(SQLName.quoted(type.name))"
+        let order = "ORDER BY \(key) LIMIT \(pageRows)"
+        guard let last else { return try context.rows("SELECT \(columns) \(from) \(order)") }
+        return try context.rows(
+            "SELECT \(columns) \(from) WHERE \(key) > ? \(order)", [last])
+    }
+
+    private static func field(_ value: Value, _ attribute: Attribute?) -> String? {
+        switch value {
+        case .null: nil
+        case .boolean(let flag): flag ? "true" : "false"
+        case .integer(let number):
+            attribute?.kind == .boolean ? (number == 0 ? "false" : "true") : String(number)
+        case .real(let number): String(number)
+        case .text(let text): text
+        }
+    }
+}

@@ -1,0 +1,126 @@
+import MartletCore
+import MartletProtocol
+import MartletStore
+
+/// The records of one change set of an import.
+struct ImportBatch: Sendable {
+    let table: ImportPlan.Table
+    let columns: [ImportColumn]
+    let rows: [[Value]]
+    /// Records of the source written once this batch is.
+    let done: Int
+
+    /// Writes the records, the ids they got and how far the source is.
+    /// - Returns: The id that each given id became.
+    func write(
+        _ context: WriteContext, maps: [String: [RecordID: RecordID]]
+    ) throws -> [(given: RecordID, id: RecordID)] {
+        var made: [(given: RecordID, id: RecordID)] = []
+        made.reserveCapacity(rows.count)
+        var own: [RecordID: RecordID] = [:]
+        for row in rows {
+            let (attributes, given, later) = try attributes(of: row, context, maps, own)
+            var key: String?
+            if table.type.keyKind == .text, let given { key = given.description }
+            let id = try context.insert(table.type.name, attributes, id: key)
+            if let given {
+                own[given] = id
+                made.append((given, id))
+                try context.rows(
+                    "INSERT INTO martlet_import_ids(type, given, id) VALUES (?, ?, ?)",
+                    [.text(table.type.name), given.value, id.value])
+            }
+            for (attribute, target, given) in later {
+                try context.rows(
+                    """
+                    INSERT INTO martlet_import_later(type, id, attribute, target, given)
+                    VALUES (?, ?, ?, ?, ?)
+                    """,
+                    [
+                        .text(table.type.name), id.value, .text(attribute), .text(target),
+                        given.value,
+                    ])
+            }
+        }
+        try context.rows(
+            """
+            INSERT INTO martlet_import_tables(type, fingerprint, done, total) VALUES (?, ?, ?, ?)
+            ON CONFLICT(type) DO UPDATE SET fingerprint = excluded.fingerprint,
+                done = excluded.done, total = excluded.total
+            """,
+            [
+                .text(table.type.name), .text(table.fingerprint), .integer(Int64(done)),
+                .integer(Int64(table.recordCount)),
+            ])
+        return made
+    }
+
+    private typealias Later = (attribute: String, target: String, given: RecordID)
+
+    private func attributes(
+        of row: [Value], _ context: WriteContext, _ maps: [String: [RecordID: RecordID]],
+        _ own: [RecordID: RecordID]
+    ) throws -> (Attributes, given: RecordID?, [Later]) {
+        var names: [String] = []
+        var values: [Value] = []
+        names.reserveCapacity(row.count)
+        values.reserveCapacity(row.count)
+        var given: RecordID?
+        var later: [Later] = []
+        for (column, value) in zip(columns, row) {
+            switch column {
+            case .key:
+                given = RecordID(value)
+                continue
+            case .attribute(let attribute):
+                // A required attribute with a default takes it where the source has nothing.
+                if value == .null, attribute.isRequired, attribute.hasDefault { continue }
+                names.append(attribute.name)
+                values.append(value)
+            case .reference(let attribute, let reference):
+                names.append(attribute.name)
+                guard let id = RecordID(value) else {
+                    values.append(.null)
+                    continue
+                }
+                let found =
+                    maps[reference.target]?[id]
+                    ?? (reference.target == table.type.name ? own[id] : nil)
+                if let found {
+                    values.append(try context.currentID(reference.target, found).value)
+                } else if maps[reference.target]?.isEmpty ?? true, reference.target != table.type.name {
+                    values.append(id.value)
+                } else {
+                    values.append(.null)
+                    later.append((attribute.name, reference.target, id))
+                }
+            }
+        }
+        return (Attributes(names: names, values: values), given, later)
+    }
+
+    /// Fills in up to `count` references whose records have come meanwhile.
+    /// - Returns: How many.
+    static func settle(
+        _ context: WriteContext, count: Int, maps: [String: [RecordID: RecordID]]
+    ) throws -> Int {
+        let waiting = try context.rows(
+            """
+            SELECT n, type, id, attribute, target, given FROM martlet_import_later
+            ORDER BY n LIMIT ?
+            """, [.integer(Int64(count))])
+        for row in waiting {
+            guard case .text(let type) = row.values[1], let id = RecordID(row.values[2]),
+                case .text(let attribute) = row.values[3], case .text(let target) = row.values[4],
+                let given = RecordID(row.values[5]), let found = maps[target]?[given]
+            else {
+                throw TransferError(
+                    "The import's own notes in the file are damaged. Import into a new file.")
+            }
+            let value = try context.currentID(target, found).value
+            try context.update(type, id, Attributes(names: [attribute], values: [value]))
+            try context.rows("DELETE FROM martlet_import_later WHERE n = ?", [row.values[0]])
+        }
+        return waiting.count
+    }
+}

@@ -1,0 +1,88 @@
+import Martlet
+import MartletCore
+import MartletProtocol
+import MartletStore
+
+/// What earlier imports into a device's file did, kept in the file.
+struct ImportJournal: Sendable {
+    let client: MartletClient
+
+    /// One source's state.
+    struct Table: Hashable, Sendable {
+        let fingerprint: String
+        /// Records written.
+        let done: Int
+        let total: Int
+    }
+
+    private static let tablesScript = [
+        """
+        CREATE TABLE IF NOT EXISTS martlet_import_tables(
+            type TEXT PRIMARY KEY, fingerprint TEXT NOT NULL, done INTEGER NOT NULL,
+            total INTEGER NOT NULL) WITHOUT ROWID
+        """,
+        """
+        CREATE TABLE IF NOT EXISTS martlet_import_ids(
+            type TEXT NOT NULL, given NOT NULL, id NOT NULL, PRIMARY KEY (type, given))
+            WITHOUT ROWID
+        """,
+        """
+        CREATE TABLE IF NOT EXISTS martlet_import_later(
+            n INTEGER PRIMARY KEY, type TEXT NOT NULL, id NOT NULL, attribute TEXT NOT NULL,
+            target TEXT NOT NULL, given NOT NULL)
+        """,
+    ]
+
+    func prepare() async throws {
+        try await client.write { context in
+            for statement in Self.tablesScript { try context.rows(statement) }
+        }
+    }
+
+    /// Forgets what was imported of some types; the records stay.
+    func forget(_ types: [String]) async throws {
+        try await client.write { context in
+            for type in types {
+                for table in ["tables", "ids"] {
+                    try context.rows(
+                        "DELETE FROM martlet_import_\(table) WHERE type = ?", [.text(type)])
+                }
+            }
+        }
+    }
+
+    func tables() async throws -> [String: Table] {
+        let rows = try await client.read { context in
+            try context.rows("SELECT type, fingerprint, done, total FROM martlet_import_tables")
+        }
+        var result: [String: Table] = [:]
+        for row in rows {
+            guard case .text(let type) = row.values[0], case .text(let hash) = row.values[1],
+                case .integer(let done) = row.values[2], case .integer(let total) = row.values[3]
+            else { continue }
+            result[type] = Table(fingerprint: hash, done: Int(done), total: Int(total))
+        }
+        return result
+    }
+
+    /// The ids that given ids became, for every type that others refer to.
+    func maps(_ schema: Schema) async throws -> [String: [RecordID: RecordID]] {
+        let targets = Set(schema.types.flatMap { $0.references.map(\.target) })
+        var result: [String: [RecordID: RecordID]] = [:]
+        for target in targets {
+            let rows = try await client.read { context in
+                try context.rows(
+                    "SELECT given, id FROM martlet_import_ids WHERE type = ?", [.text(target)])
+            }
+            var map: [RecordID: RecordID] = [:]
+            for row in rows {
+                guard let given = RecordID(row.values[0]), let id = RecordID(row.values[1]) else {
+                    continue
+                }
+                map[given] = id
+            }
+            result[target] = map
+        }
+        return result
+    }
+}

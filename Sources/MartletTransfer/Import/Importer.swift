@@ -1,0 +1,189 @@
+public import Martlet
+public import MartletCore
+public import MartletProtocol
+import MartletStore
+
+/// Brings records from other places into a device's file, in change sets.
+///
+/// Ids of integer keys are made anew on the device, and every given id is kept beside the one it
+/// became, so that references hold between files, between runs, and after the server has replaced
+/// the temporary ids. What was imported and how far stands in the same transaction as the records:
+/// an import that was killed goes on where it was, and one that is done is not done again.
+public struct Importer: Sendable {
+    private let client: MartletClient
+    private let options: ImportOptions
+
+    public init(client: MartletClient, options: ImportOptions = ImportOptions()) {
+        self.client = client
+        self.options = options
+    }
+
+    /// Imports all sources, parents before children.
+    ///
+    /// Everything is read and checked once before the first record is written.
+    /// - Parameters:
+    ///   - progress: Called after every change set.
+    ///   - afterSet: Called after every change set with the number of sets so far, the place to
+    ///     exchange with a server. What it throws stops the import, which can be taken up again.
+    /// - Throws: `CSVFault`, `TransferError`, and what the client throws.
+    public func run(
+        _ sources: [any ImportSource], schema: Schema,
+        progress: (ImportProgress) -> Void = { _ in },
+        afterSet: (_ sets: Int) async throws -> Void = { _ in }
+    ) async throws -> ImportReport {
+        let journal = ImportJournal(client: client)
+        try await journal.prepare()
+        if options.again { try await journal.forget(sources.map(\.type)) }
+        let done = try await journal.tables()
+        var maps = try await journal.maps(schema)
+        let plan = try await plan(sources, schema, done: done, maps: maps)
+        var report = ImportReport(records: 0, skipped: 0, changeSets: 0)
+        for table in plan.tables {
+            let start = Self.start(of: table, done)
+            report.skipped += start
+            guard start < table.recordCount else { continue }
+            try await load(table, from: start, maps: &maps, report: &report) { report in
+                progress(
+                    ImportProgress(
+                        type: table.type.name, done: report.records + report.skipped,
+                        total: plan.recordCount))
+                try await afterSet(report.changeSets)
+            }
+        }
+        try await settle(journal, maps: maps, schema: schema, report: &report, afterSet: afterSet)
+        return report
+    }
+
+    /// Checks the sources against the schema, against earlier imports and the device's records.
+    private func plan(
+        _ sources: [any ImportSource], _ schema: Schema, done: [String: ImportJournal.Table],
+        maps: [String: [RecordID: RecordID]]
+    ) async throws -> ImportPlan {
+        // The ids of a source that is taken up again are given by the source itself.
+        var known = maps.mapValues { Set($0.keys) }
+        for source in sources { known[source.type] = nil }
+        let wanted = try await existing(sources, schema, known: known)
+        let plan = try ImportPlan(sources: sources, schema: schema, known: known) { type, id in
+            wanted[type]?.contains(id) ?? false
+        }
+        for table in plan.tables {
+            guard let earlier = done[table.type.name], earlier.fingerprint != table.fingerprint
+            else { continue }
+            let state =
+                earlier.done < earlier.total
+                ? "an import of another \(table.source.label) is not finished"
+                : "another \(table.source.label) was imported before"
+            throw TransferError(
+                "\(table.source.label): \(state). Bring the old file back to go on with it, or"
+                    + " import this one as new records with --again.")
+        }
+        return plan
+    }
+
+    /// Ids of records to which sources may refer though nothing of their type was imported.
+    private func existing(
+        _ sources: [any ImportSource], _ schema: Schema, known: [String: Set<RecordID>]
+    ) async throws -> [String: Set<RecordID>] {
+        let given = Set(sources.map(\.type)).union(known.keys)
+        let targets = Set(sources.flatMap { schema[$0.type]?.references.map(\.target) ?? [] })
+            .subtracting(given)
+        var result: [String: Set<RecordID>] = [:]
+        for target in targets.sorted() {
+            guard let type = schema[target] else { continue }
+            let key = SQLName.quoted(type.key)
+            let table = SQLName.quoted(type.name)
+            let ids = try await client.read { context in
+                try context.rows("SELECT \(key) FROM \(table)").compactMap {
+                    $0.values.first.flatMap { RecordID($0) }
+                }
+            }
+            result[target] = Set(ids)
+        }
+        return result
+    }
+
+    private static func start(
+        of table: ImportPlan.Table, _ done: [String: ImportJournal.Table]
+    ) -> Int {
+        guard let earlier = done[table.type.name], earlier.fingerprint == table.fingerprint else {
+            return 0
+        }
+        return min(earlier.done, table.recordCount)
+    }
+
+    /// Writes one source's records from a position on.
+    private func load(
+        _ table: ImportPlan.Table, from start: Int, maps: inout [String: [RecordID: RecordID]],
+        report: inout ImportReport, afterSet: (ImportReport) async throws -> Void
+    ) async throws {
+        var cursor = try table.source.open(table.type)
+        for _ in 0..<start { _ = try cursor.next() }
+        let isReferredTo = maps[table.type.name] != nil
+        var done = start
+        while done < table.recordCount {
+            var rows: [[Value]] = []
+            while rows.count < options.setSize, let values = try cursor.next() {
+                rows.append(values)
+            }
+            guard !rows.isEmpty else {
+                throw TransferError("\(table.source.label) changed while it was read; run it again.")
+            }
+            done += rows.count
+            let batch = ImportBatch(
+                table: table, columns: cursor.columns, rows: rows, done: done)
+            let known = maps
+            let made = try await client.write { try batch.write($0, maps: known) }
+            if isReferredTo {
+                for (given, id) in made { maps[table.type.name]?[given] = id }
+            }
+            report.records += rows.count
+            report.changeSets += 1
+            try await afterSet(report)
+        }
+    }
+
+    /// Fills in the references that pointed at records further down.
+    private func settle(
+        _ journal: ImportJournal, maps: [String: [RecordID: RecordID]], schema: Schema,
+        report: inout ImportReport, afterSet: (Int) async throws -> Void
+    ) async throws {
+        while true {
+            let count = options.setSize
+            let settled = try await client.write { context in
+                try ImportBatch.settle(context, count: count, maps: maps)
+            }
+            guard settled > 0 else { return }
+            report.changeSets += 1
+            try await afterSet(report.changeSets)
+        }
+    }
+}
+
+/// How an import is done.
+public struct ImportOptions: Hashable, Sendable {
+    /// Records in one change set.
+    public var setSize = 1_000
+    /// Whether to forget earlier imports of the same types, and so make new records.
+    public var again = false
+
+    public init() {}
+}
+
+/// How far an import is.
+public struct ImportProgress: Hashable, Sendable {
+    /// The type whose records are being written.
+    public let type: String
+    /// Records written, those of an earlier run included.
+    public let done: Int
+    /// Records in all.
+    public let total: Int
+}
+
+/// What an import did.
+public struct ImportReport: Hashable, Sendable {
+    /// Records written.
+    public var records: Int
+    /// Records that an earlier run had written.
+    public var skipped: Int
+    public var changeSets: Int
+}
