@@ -9,6 +9,8 @@ struct ImportBatch: Sendable {
     let rows: [[Value]]
     /// Records of the source written once this batch is.
     let done: Int
+    /// The types of which something was or will be imported.
+    let sourced: Set<String>
 
     /// Writes the records, the ids they got and how far the source is.
     /// - Returns: The id that each given id became.
@@ -88,7 +90,8 @@ struct ImportBatch: Sendable {
                     ?? (reference.target == table.type.name ? own[id] : nil)
                 if let found {
                     values.append(try context.currentID(reference.target, found).value)
-                } else if maps[reference.target]?.isEmpty ?? true, reference.target != table.type.name {
+                } else if !sourced.contains(reference.target) {
+                    // Nothing of that type is imported, so it is a record's own id.
                     values.append(id.value)
                 } else {
                     values.append(.null)

@@ -38,11 +38,15 @@ public struct Importer: Sendable {
         var maps = try await journal.maps(schema)
         let plan = try await plan(sources, schema, done: done, maps: maps)
         var report = ImportReport(records: 0, skipped: 0, changeSets: 0)
+        let sourced = Set(plan.tables.map(\.type.name))
+            .union(maps.filter { !$0.value.isEmpty }.keys)
         for table in plan.tables {
             let start = Self.start(of: table, done)
             report.skipped += start
             guard start < table.recordCount else { continue }
-            try await load(table, from: start, maps: &maps, report: &report) { report in
+            try await load(
+                table, from: start, sourced: sourced, maps: &maps, report: &report
+            ) { report in
                 progress(
                     ImportProgress(
                         type: table.type.name, done: report.records + report.skipped,
@@ -113,7 +117,7 @@ public struct Importer: Sendable {
 
     /// Writes one source's records from a position on.
     private func load(
-        _ table: ImportPlan.Table, from start: Int, maps: inout [String: [RecordID: RecordID]],
+        _ table: ImportPlan.Table, from start: Int, sourced: Set<String>, maps: inout [String: [RecordID: RecordID]],
         report: inout ImportReport, afterSet: (ImportReport) async throws -> Void
     ) async throws {
         var cursor = try table.source.open(table.type)
@@ -130,7 +134,7 @@ public struct Importer: Sendable {
             }
             done += rows.count
             let batch = ImportBatch(
-                table: table, columns: cursor.columns, rows: rows, done: done)
+                table: table, columns: cursor.columns, rows: rows, done: done, sourced: sourced)
             let known = maps
             let made = try await client.write { try batch.write($0, maps: known) }
             if isReferredTo {

@@ -53,18 +53,12 @@ public struct SchemaInference: Sendable {
         tables.map { table in
             var lines = ["    id INTEGER PRIMARY KEY"]
             lines += table.columns.map { column in
-                let reference = column.target.map { " REFERENCES \(Self.quoted($0))(id)" } ?? ""
-                return "    \(Self.quoted(column.name)) \(column.kind)\(reference)"
+                let reference = column.target.map { " REFERENCES \(SQLName.quoted($0))(id)" } ?? ""
+                return "    \(SQLName.quoted(column.name)) \(column.kind)\(reference)"
             }
-            return "CREATE TABLE \(Self.quoted(table.name)) (\n"
+            return "CREATE TABLE \(SQLName.quoted(table.name)) (\n"
                 + lines.joined(separator: ",\n") + "\n);\n"
         }.joined()
-    }
-
-    static func quoted(_ name: String) -> String {
-        "\""
-            + name.split(separator: "\"", omittingEmptySubsequences: false)
-            .joined(separator: "\"\"") + "\""
     }
 
     /// The table a column's name speaks of.
