@@ -81,6 +81,11 @@ public final class WriteContext {
         return try store.tables[index].delete(try store.resolve(id, type: index))
     }
 
+    /// The id a record has now: the permanent one as soon as it is known.
+    public func currentID(_ type: String, _ id: RecordID) throws -> RecordID {
+        try store.resolve(id, type: try store.index(of: type))
+    }
+
     /// A record's attributes; nil where there is none.
     public func record(_ type: String, _ id: RecordID) throws -> Attributes? {
         try store.record(type, id)

@@ -1,6 +1,6 @@
 public import Martlet
 public import MartletCore
-public import MartletProtocol
+import MartletProtocol
 import MartletStore
 
 /// Brings records from other places into a device's file, in change sets.
@@ -64,7 +64,7 @@ public struct Importer: Sendable {
         maps: [String: [RecordID: RecordID]]
     ) async throws -> ImportPlan {
         // The ids of a source that is taken up again are given by the source itself.
-        var known = maps.mapValues { Set($0.keys) }
+        var known = maps.filter { !$0.value.isEmpty }.mapValues { Set($0.keys) }
         for source in sources { known[source.type] = nil }
         let wanted = try await existing(sources, schema, known: known)
         let plan = try ImportPlan(sources: sources, schema: schema, known: known) { type, id in
@@ -117,7 +117,8 @@ public struct Importer: Sendable {
 
     /// Writes one source's records from a position on.
     private func load(
-        _ table: ImportPlan.Table, from start: Int, sourced: Set<String>, maps: inout [String: [RecordID: RecordID]],
+        _ table: ImportPlan.Table, from start: Int, sourced: Set<String>,
+        maps: inout [String: [RecordID: RecordID]],
         report: inout ImportReport, afterSet: (ImportReport) async throws -> Void
     ) async throws {
         var cursor = try table.source.open(table.type)
@@ -130,7 +131,8 @@ public struct Importer: Sendable {
                 rows.append(values)
             }
             guard !rows.isEmpty else {
-                throw TransferError("\(table.source.label) changed while it was read; run it again.")
+                throw TransferError(
+                    "\(table.source.label) changed while it was read; run it again.")
             }
             done += rows.count
             let batch = ImportBatch(
