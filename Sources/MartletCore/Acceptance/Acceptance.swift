@@ -1,0 +1,171 @@
+internal import MartletProtocol
+
+/// The rules by which a change set is accepted or refused, as far as they can be decided before
+/// the set is carried out. What only the database can tell (unique, not null, check, a missing
+/// parent) shows when it is.
+public enum Acceptance {
+    /// Seconds a device waits before it sends a set again that waits for another.
+    public static let dependencyWaitSeconds: Int64 = 1
+
+    /// The verdict on a set decided before, or bearing the identifier of one that was.
+    /// - Throws: `Refusal`, not to be stored over the old verdict, when the identifier is another
+    ///   set's.
+    public static func repeated(
+        _ decided: DecidedSet
+    ) throws(Refusal) -> DecidedSet.Verdict {
+        guard decided.isSameContent else {
+            throw Refusal(
+                .invalid,
+                """
+                the identifier names another change set with other content; give this one an \
+                identifier of its own
+                """)
+        }
+        guard decided.isSamePrincipal else {
+            throw Refusal(
+                .invalid, "the identifier is in use; give the set an identifier of its own")
+        }
+        return decided.verdict
+    }
+
+    /// Judges a set not decided before.
+    /// - Throws: `Refusal`; when none is thrown the set is to be carried out.
+    /// - Complexity: O(*n*), *n* records named or affected.
+    public static func judge(
+        _ plan: SetPlan, in context: SetContext, facts: SetFacts, schema: Schema, rules: Rules
+    ) throws(Refusal) {
+        guard context.seen <= context.maxRevision else {
+            throw Refusal(.invalid, "“seen” is newer than the device's own “maxRevision”")
+        }
+        if context.dependency != nil, !facts.isDependencyDecided {
+            throw Refusal(
+                .dependency, "the set this one depends on has not arrived yet",
+                retryAfter: dependencyWaitSeconds)
+        }
+        try judgePermission(plan, context, schema, rules)
+        try judgeTemporaries(plan, context, facts, schema)
+        try judgeCreates(plan, context, facts, schema)
+        for change in plan.updates {
+            try judge(change, verb: "update", context, facts, schema)
+        }
+        for change in plan.deletes {
+            try judge(change, verb: "delete", context, facts, schema)
+        }
+        try judgeAffected(plan, context, facts, schema)
+    }
+
+    private static func judgePermission(
+        _ plan: SetPlan, _ context: SetContext, _ schema: Schema, _ rules: Rules
+    ) throws(Refusal) {
+        for type in plan.types {
+            let name = schema.types[type].name
+            let allowed = rules.operations(of: context.principal, on: name)
+            guard allowed != .all else { continue }
+            let missing = plan.operations(on: type).subtracting(allowed)
+            for (word, operation) in Operations.words where missing.contains(operation) {
+                throw Refusal(
+                    .permission, "you may not \(word) records of “\(name)”")
+            }
+        }
+    }
+
+    private static func judgeTemporaries(
+        _ plan: SetPlan, _ context: SetContext, _ facts: SetFacts, _ schema: Schema
+    ) throws(Refusal) {
+        if let used = facts.usedTemporaries.first {
+            throw Refusal(
+                .invalid,
+                """
+                a new record of “\(schema.types[used.type].name)” has a temporary id this device \
+                used before
+                """)
+        }
+        for address in plan.foreignTemporaries where facts.permanent[address] == nil {
+            throw Refusal(
+                .dependency,
+                """
+                a temporary id of “\(schema.types[address.type].name)” stands for a record the \
+                server does not have
+                """, retryAfter: context.followsRetryable ? dependencyWaitSeconds : nil)
+        }
+        guard !plan.foreignTemporaries.isEmpty else { return }
+        var named: Set<RecordAddress> = []
+        for change in plan.updates + plan.deletes {
+            guard named.insert(facts.permanentAddress(of: change.address)).inserted else {
+                throw Refusal(
+                    .invalid,
+                    """
+                    a record of “\(schema.types[change.type].name)” is named twice in the set, by \
+                    two ids
+                    """)
+            }
+        }
+    }
+
+    /// New integer ids come from the server; only text ids can meet a record that is there.
+    private static func judgeCreates(
+        _ plan: SetPlan, _ context: SetContext, _ facts: SetFacts, _ schema: Schema
+    ) throws(Refusal) {
+        guard !facts.rows.isEmpty else { return }
+        for change in plan.creates {
+            guard !change.id.isTemporary, let row = facts.rows[change.address] else { continue }
+            let isKnown = row.newestForeign(to: context.device) <= context.seen
+            guard row.isDeleted, isKnown else {
+                throw Refusal(
+                    .stale,
+                    """
+                    a record of “\(schema.types[change.type].name)” with the new record's id \
+                    \(row.isDeleted ? "was deleted meanwhile" : "exists already")
+                    """)
+            }
+        }
+    }
+
+    private static func judge(
+        _ change: SetPlan.Change, verb: String, _ context: SetContext, _ facts: SetFacts,
+        _ schema: Schema
+    ) throws(Refusal) {
+        let name = schema.types[change.type].name
+        let address = facts.permanentAddress(of: change.address)
+        guard let row = facts.rows[address], !row.isDeleted else {
+            throw Refusal(.stale, "a record of “\(name)” the set would \(verb) does not exist")
+        }
+        if let base = change.base, base > row.revision {
+            throw Refusal(
+                .invalid,
+                "a record of “\(name)” is based on a revision it never had")
+        }
+        guard (change.base ?? context.seen) >= row.newestForeign(to: context.device) else {
+            throw Refusal(
+                .stale, "someone else changed a record of “\(name)” the set would \(verb)")
+        }
+    }
+
+    private static func judgeAffected(
+        _ plan: SetPlan, _ context: SetContext, _ facts: SetFacts, _ schema: Schema
+    ) throws(Refusal) {
+        guard !facts.affected.isEmpty else { return }
+        var named: Set<RecordAddress> = []
+        for change in plan.updates { named.insert(facts.permanentAddress(of: change.address)) }
+        for change in plan.deletes { named.insert(facts.permanentAddress(of: change.address)) }
+        for row in facts.affected where !named.contains(row.address) {
+            let newest = row.facts?.newestForeign(to: context.device)
+            guard let newest, newest <= context.seen else {
+                throw Refusal(
+                    .stale,
+                    """
+                    deleting would change a record of “\(schema.types[row.address.type].name)” \
+                    the device had not seen in its present state
+                    """)
+            }
+        }
+    }
+}
+
+extension SetFacts {
+    /// The address by permanent id; the same where the id is permanent or unknown.
+    public func permanentAddress(of address: RecordAddress) -> RecordAddress {
+        guard address.id.isTemporary, let id = permanent[address] else { return address }
+        return RecordAddress(address.type, id)
+    }
+}

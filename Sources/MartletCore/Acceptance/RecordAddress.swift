@@ -1,0 +1,12 @@
+public import MartletProtocol
+
+/// One record of a data set: the position of its type in the schema, and its id.
+public struct RecordAddress: Hashable, Sendable {
+    public let type: Int
+    public let id: RecordID
+
+    public init(_ type: Int, _ id: RecordID) {
+        self.type = type
+        self.id = id
+    }
+}

@@ -1,0 +1,62 @@
+public import MartletProtocol
+
+/// What the server knows that bears on one change set, at one moment.
+public struct SetFacts: Sendable {
+    /// The earlier verdict on the set, or on another one that bears its identifier.
+    public var decided: DecidedSet?
+    /// Whether the set named as `dependencyIdentifier` has been decided, either way.
+    public var isDependencyDecided = false
+    /// The facts of the records the set names, by permanent id; a record that never existed is
+    /// absent.
+    public var rows: [RecordAddress: RowFacts] = [:]
+    /// The permanent ids of `SetPlan.foreignTemporaries`, as far as the device's id map has them.
+    public var permanent: [RecordAddress: RecordID] = [:]
+    /// Temporary ids the set creates that an earlier set of the device has created already.
+    public var usedTemporaries: [RecordAddress] = []
+    /// What ON DELETE actions would do to records beside those the set deletes.
+    public var affected: [AffectedRow] = []
+
+    public init() {}
+}
+
+/// A verdict given before.
+public struct DecidedSet: Hashable, Sendable {
+    public enum Verdict: Hashable, Sendable {
+        /// Accepted, as this revision.
+        case accepted(Revision)
+        case refused(Refusal)
+    }
+
+    public let verdict: Verdict
+    /// Whether the set's bytes are the ones then decided on.
+    public let isSameContent: Bool
+    /// Whether it came from the same principal, as far as that is known.
+    public let isSamePrincipal: Bool
+
+    public init(verdict: Verdict, isSameContent: Bool, isSamePrincipal: Bool) {
+        self.verdict = verdict
+        self.isSameContent = isSameContent
+        self.isSamePrincipal = isSamePrincipal
+    }
+}
+
+/// A record an ON DELETE action changes.
+public struct AffectedRow: Hashable, Sendable {
+    public enum Effect: Hashable, Sendable {
+        /// CASCADE.
+        case removed
+        /// SET NULL or SET DEFAULT of the attribute that held the id.
+        case changed(attribute: String, held: RecordID)
+    }
+
+    public let address: RecordAddress
+    public let effect: Effect
+    /// Nil where the server keeps none: the row was written past Martlet.
+    public let facts: RowFacts?
+
+    public init(address: RecordAddress, effect: Effect, facts: RowFacts?) {
+        self.address = address
+        self.effect = effect
+        self.facts = facts
+    }
+}

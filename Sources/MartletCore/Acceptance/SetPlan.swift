@@ -1,0 +1,49 @@
+public import MartletProtocol
+
+/// A change set read against the schema: what it wants done, record by record.
+public struct SetPlan: Sendable {
+    /// What the set wants of one record.
+    public struct Change: Sendable {
+        /// The position of the record's type in the schema.
+        public let type: Int
+        /// The record's id as sent, perhaps temporary.
+        public let id: RecordID
+        /// The revision the change is based on.
+        public let base: Revision?
+        public let attributes: Attributes
+
+        public var address: RecordAddress { RecordAddress(type, id) }
+    }
+
+    public internal(set) var creates: [Change] = []
+    public internal(set) var updates: [Change] = []
+    public internal(set) var deletes: [Change] = []
+    /// The positions of the set's types in the schema, in the set's order.
+    public internal(set) var types: [Int] = []
+    /// Temporary ids the set uses and does not create: only the device's id map knows them.
+    public internal(set) var foreignTemporaries: [RecordAddress] = []
+
+    /// The operations the set needs on a type it names.
+    public func operations(on type: Int) -> Operations {
+        var needed: Operations = []
+        if creates.contains(where: { $0.type == type }) { needed.insert(.create) }
+        if updates.contains(where: { $0.type == type }) { needed.insert(.update) }
+        if deletes.contains(where: { $0.type == type }) { needed.insert(.delete) }
+        return needed
+    }
+}
+
+/// How a storage judges single values and ids: nil, or a sentence such as “expected an integer,
+/// found text”.
+public struct ValueChecks: Sendable {
+    public let value: @Sendable (Value, Attribute) -> String?
+    public let id: @Sendable (RecordID, EntityType) -> String?
+
+    public init(
+        value: @escaping @Sendable (Value, Attribute) -> String?,
+        id: @escaping @Sendable (RecordID, EntityType) -> String?
+    ) {
+        self.value = value
+        self.id = id
+    }
+}
