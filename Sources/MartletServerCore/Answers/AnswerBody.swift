@@ -1,0 +1,95 @@
+import CompressionKit
+import MartletProtocol
+
+/// The change sets of an answer being gathered, compressed as far as they already are.
+struct AnswerBody {
+    private enum Part {
+        case plain([UInt8])
+        case piece(DeflatePiece)
+    }
+
+    private let acceptsGzip: Bool
+    private var parts: [Part] = []
+    private var count = 0
+    private static let comma: [UInt8] = [UInt8(ascii: ",")]
+    /// Below this many bytes compression saves less than it costs.
+    private static let leastGzip = 1_024
+
+    init(acceptsGzip: Bool) {
+        self.acceptsGzip = acceptsGzip
+    }
+
+    /// Adds an encoded set, or says that there is no room. One set always has room.
+    mutating func add(_ set: [UInt8]) -> Bool {
+        guard makeRoom(set.count) else { return false }
+        appendPlain(set)
+        return true
+    }
+
+    /// Adds encoded sets, or says that there is no room.
+    mutating func add(_ sets: DeflatePiece) -> Bool {
+        guard makeRoom(sets.uncompressedCount) else { return false }
+        parts.append(.piece(sets))
+        return true
+    }
+
+    private mutating func makeRoom(_ bytes: Int) -> Bool {
+        guard count == 0 || count + bytes < Limits.answerBytes else { return false }
+        if count > 0 {
+            appendPlain(Self.comma)
+            count += 1
+        }
+        count += bytes
+        return true
+    }
+
+    private mutating func appendPlain(_ bytes: [UInt8]) {
+        if case .plain(var last)? = parts.last {
+            parts.removeLast()
+            last.append(contentsOf: bytes)
+            parts.append(.plain(last))
+        } else {
+            parts.append(.plain(bytes))
+        }
+    }
+
+    func finish(
+        head: [UInt8], tail: [UInt8], revision: Revision, more: Bool
+    ) -> PreparedAnswer {
+        let plainCount = head.count + count + tail.count
+        guard acceptsGzip, plainCount >= Self.leastGzip else {
+            var body: [UInt8] = []
+            body.reserveCapacity(plainCount)
+            body.append(contentsOf: head)
+            for case .plain(let bytes) in parts { body.append(contentsOf: bytes) }
+            body.append(contentsOf: tail)
+            precondition(body.count == plainCount, "a plain answer holds plain parts only")
+            return PreparedAnswer(
+                body: body, isGzip: false, plainCount: plainCount, revision: revision, more: more)
+        }
+        var joiner = GzipJoiner(reserving: plainCount / 4)
+        let compressor = PieceCompressor()
+        func join(_ plain: [UInt8]) {
+            if plain.count < 256 {
+                joiner.append(plain: plain)
+            } else {
+                joiner.append(compressor.piece(plain))
+            }
+        }
+        // The head goes with the first plain part, the tail with the last.
+        var pending = head
+        for part in parts {
+            switch part {
+            case .plain(let bytes): pending.append(contentsOf: bytes)
+            case .piece(let piece):
+                join(pending)
+                pending = []
+                joiner.append(piece)
+            }
+        }
+        join(pending + tail)
+        return PreparedAnswer(
+            body: joiner.finished(), isGzip: true, plainCount: plainCount, revision: revision,
+            more: more)
+    }
+}

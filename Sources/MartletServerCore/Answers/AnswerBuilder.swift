@@ -1,0 +1,174 @@
+import CompressionKit
+import MartletCore
+import MartletProtocol
+
+/// Puts an answer together: the entries after a revision, a device's own in their own form, then
+/// the refused sets; cut at a set's boundary where it would grow too long.
+struct AnswerBuilder {
+    let cache: LogCache
+    /// Nil where only memory may be used.
+    let log: (any LogSource)?
+    let filter: VisibilityFilter
+    let identity: String
+    let fingerprint: String
+
+    struct Question {
+        let principal: Principal
+        /// 0 where the device is not known.
+        let device: Int64
+        let since: Revision
+        /// The end of the log the answer is to reach.
+        let head: LogHead
+        let acceptsGzip: Bool
+        /// Whether the request spoke of clients and protocols; one that did not gets the bare
+        /// answer.
+        let isPlainRequest: Bool
+        /// Entries to be sent in the device's own form, also where they are not after `since`.
+        var own: [Revision: [UInt8]] = [:]
+        var refused: [ChangeSet] = []
+    }
+
+    /// Why no answer could be made.
+    enum Failure: Error {
+        /// Something is not in memory, and there is no log to read.
+        case notInMemory
+        case fault(StorageFault)
+    }
+
+    func answer(to question: Question) throws(Failure) -> PreparedAnswer {
+        var body = AnswerBody(acceptsGzip: question.acceptsGzip)
+        var reached = question.since
+        var isCut = false
+        for revision in question.own.keys.sorted() where revision <= question.since {
+            guard let bytes = question.own[revision] else { continue }
+            isCut = isCut || !body.add(filter.entry(bytes, for: question.principal))
+        }
+        if !isCut { isCut = try !addEntries(&reached, &body, question) }
+        var more = isCut
+        if !isCut {
+            for set in question.refused {
+                guard let bytes = try? SyncCoder.encode(set) else { continue }
+                guard body.add(bytes) else {
+                    // The sets left out come again, and so will the rest of the verdicts.
+                    more = true
+                    break
+                }
+            }
+        }
+        var head = SyncAnswer(maxRevision: reached, more: more)
+        if !question.isPlainRequest {
+            head.dataSet = identity
+            head.lineage = try hash(at: reached, question).text
+            head.schema = fingerprint
+        }
+        let start: [UInt8]
+        do throws(WireFault) {
+            start = try SyncCoder.answerHead(head)
+        } catch {
+            preconditionFailure("an answer's head can always be written: \(error)")
+        }
+        return body.finish(head: start, tail: SyncCoder.tail, revision: reached, more: more)
+    }
+
+    private func hash(
+        at revision: Revision, _ question: Question
+    ) throws(Failure) -> LineageHash {
+        if revision == question.head.revision { return question.head.hash }
+        if let known = cache.hash(at: revision) { return known }
+        guard let log else { throw .notInMemory }
+        do throws(StorageFault) {
+            if let stored = try log.hash(at: revision) { return stored }
+        } catch {
+            throw .fault(error)
+        }
+        throw .fault(StorageFault(.failed, "the log lacks an entry"))
+    }
+
+    // MARK: - Entries
+
+    /// - Returns: Whether all fitted.
+    private func addEntries(
+        _ reached: inout Revision, _ body: inout AnswerBody, _ question: Question
+    ) throws(Failure) -> Bool {
+        // Whether the next revision is one at which blocks begin.
+        var isBoundary = reached % LogCache.blockEntries == 0
+        while reached < question.head.revision {
+            let next = reached + 1
+            let spanEnd = (reached / LogCache.blockEntries + 1) * LogCache.blockEntries
+            if question.acceptsGzip, isBoundary, spanEnd <= question.head.revision,
+                let block = try block(from: next, through: spanEnd),
+                suits(block, question)
+            {
+                guard body.add(block.piece) else { return false }
+                reached = block.last
+                continue
+            }
+            let last = min(spanEnd, question.head.revision)
+            for entry in try entries(from: next, through: last) {
+                let bytes = try form(of: entry, question)
+                guard body.add(filter.entry(bytes, for: question.principal)) else { return false }
+                reached = entry.revision
+            }
+            isBoundary = reached % LogCache.blockEntries == 0
+        }
+        return true
+    }
+
+    private func suits(_ block: LogCache.Block, _ question: Question) -> Bool {
+        (question.device == 0 || !block.devices.contains(question.device))
+            && !question.own.keys.contains { (block.first...block.last).contains($0) }
+            && filter.passesWhole(block, for: question.principal)
+    }
+
+    private func form(of entry: LogEntry, _ question: Question) throws(Failure) -> [UInt8] {
+        if let own = question.own[entry.revision] { return own }
+        guard question.device != 0, entry.device == question.device else { return entry.body }
+        do throws(WireFault) {
+            return try OwnForm.bytes(of: entry)
+        } catch {
+            throw .fault(StorageFault(.failed, "an entry of the log cannot be read: \(error)"))
+        }
+    }
+
+    /// The entries from `first` on: at least one, and no more bytes than a block holds.
+    private func entries(
+        from first: Revision, through last: Revision
+    ) throws(Failure) -> [LogEntry] {
+        if let held = cache.entries(
+            from: first, through: last, maxBytes: LogCache.blockBytes), !held.isEmpty
+        {
+            return held
+        }
+        guard let log else { throw .notInMemory }
+        let found: [LogEntry]
+        do throws(StorageFault) {
+            found = try log.entries(from: first, through: last, maxBytes: LogCache.blockBytes)
+        } catch {
+            throw .fault(error)
+        }
+        guard found.first?.revision == first else {
+            throw .fault(StorageFault(.failed, "the log lacks an entry"))
+        }
+        return found
+    }
+
+    /// The block that begins at `first`, made where there is none yet.
+    private func block(
+        from first: Revision, through last: Revision
+    ) throws(Failure) -> LogCache.Block? {
+        if let held = cache.block(from: first) { return held }
+        let entries = try entries(from: first, through: last)
+        guard let end = entries.last else { return nil }
+        var plain: [UInt8] = []
+        plain.reserveCapacity(entries.reduce(entries.count) { $0 + $1.body.count })
+        for entry in entries {
+            if entry.revision != first { plain.append(UInt8(ascii: ",")) }
+            plain.append(contentsOf: entry.body)
+        }
+        let block = LogCache.Block(
+            first: first, last: end.revision, piece: DeflatePiece(compressing: plain),
+            devices: Set(entries.map(\.device)))
+        cache.keep(block)
+        return block
+    }
+}

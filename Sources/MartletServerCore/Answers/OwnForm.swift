@@ -1,0 +1,51 @@
+import MartletProtocol
+
+/// The form in which a device receives a set of its own: with its identifier, its number, and the
+/// ids its records had.
+enum OwnForm {
+    /// See `LogEntry.temporaries`.
+    static func temporaries(_ ids: [RecordID?]) -> String? {
+        guard ids.contains(where: { $0 != nil }) else { return nil }
+        return ids.map { $0?.description ?? "" }.joined(separator: ",")
+    }
+
+    /// An entry as its author receives it.
+    static func bytes(of entry: LogEntry) throws(WireFault) -> [UInt8] {
+        try bytes(of: entry, holding: SyncCoder.decodeChangeSet(entry.body))
+    }
+
+    /// An entry as its author receives it, where its set is at hand.
+    static func bytes(
+        of entry: LogEntry, holding stored: ChangeSet
+    ) throws(WireFault) -> [UInt8] {
+        var set = stored
+        set.conflict = false
+        set.identifier = entry.identifier
+        set.sequence = entry.sequence
+        if let temporaries = entry.temporaries {
+            let ids = temporaries.split(separator: ",", omittingEmptySubsequences: false)
+            var position = 0
+            for type in set.types.indices {
+                let created = set.types[type].create
+                // A type's created records come first among its entries, in the same order.
+                for index in created.indices where position < ids.count {
+                    if let number = Int64(ids[position]) {
+                        put(.integer(number), on: created[index], at: index, in: &set.types[type])
+                    }
+                    position += 1
+                }
+            }
+        }
+        return try SyncCoder.encode(set)
+    }
+
+    private static func put(
+        _ old: RecordID, on id: RecordID, at index: Int, in changes: inout TypeChanges
+    ) {
+        if index < changes.entries.count, changes.entries[index].id == id {
+            changes.entries[index].oldID = old
+        } else if let found = changes.entries.firstIndex(where: { $0.id == id }) {
+            changes.entries[found].oldID = old
+        }
+    }
+}

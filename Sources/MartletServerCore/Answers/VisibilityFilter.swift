@@ -1,0 +1,20 @@
+import MartletCore
+import MartletProtocol
+
+/// What of a data set a principal may see. Every answer passes it: entries, blocks of entries,
+/// and the truth that goes with a refusal.
+///
+/// This form shows everybody everything; scopes will be decided here and nowhere else.
+public struct VisibilityFilter: Sendable {
+    /// Everybody sees everything.
+    public static let everything = VisibilityFilter()
+
+    /// An entry as the principal may see it, encoded.
+    func entry(_ body: [UInt8], for principal: Principal) -> [UInt8] { body }
+
+    /// Whether a block made for all may go to the principal as it is.
+    func passesWhole(_ block: LogCache.Block, for principal: Principal) -> Bool { true }
+
+    /// The truth beside a refusal, as the principal may see it.
+    func truth(_ types: [TypeChanges], for principal: Principal) -> [TypeChanges] { types }
+}

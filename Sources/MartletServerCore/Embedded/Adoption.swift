@@ -1,0 +1,208 @@
+import MartletCore
+import MartletProtocol
+import SQLiteRecords
+
+/// Puts into the log what came into the tables past it: rows that were there before Martlet, and
+/// the values a new column gave to old rows. The log folded is then again what the tables hold.
+struct Adoption {
+    /// Records in one entry, where references do not ask for more.
+    static let recordsPerSet = 1_000
+
+    let session: EmbeddedSession
+    let now: Int64
+
+    // MARK: - Rows
+
+    /// Enters all rows of the types, parents before children. Records that refer to each other in
+    /// a circle stand in one entry together with what refers to them.
+    func adopt(types: [Int]) throws {
+        for group in groups(of: types) {
+            if group.count == 1, let type = group.first, !refersToItself(type) {
+                try adoptFlat(type)
+            } else {
+                try adoptLinked(group)
+            }
+        }
+    }
+
+    private func adoptFlat(_ type: Int) throws {
+        var pending: [(RecordAddress, Attributes)] = []
+        try session.tables[type].forEach { id, row in
+            try check(id, type)
+            pending.append((RecordAddress(type, id), row))
+            if pending.count == Self.recordsPerSet {
+                try enter(created: pending)
+                pending = []
+            }
+        }
+        try enter(created: pending)
+    }
+
+    private func adoptLinked(_ types: [Int]) throws {
+        var rows: [RecordAddress: Attributes] = [:]
+        var order: [RecordAddress] = []
+        for type in types {
+            try session.tables[type].forEach { id, row in
+                try check(id, type)
+                rows[RecordAddress(type, id)] = row
+                order.append(RecordAddress(type, id))
+            }
+        }
+        // Kahn's algorithm: a record is free once all it refers to has been entered.
+        var waiting: [RecordAddress: Int] = [:]
+        var children: [RecordAddress: [RecordAddress]] = [:]
+        for address in order {
+            for parent in parents(of: address, rows[address] ?? Attributes()) {
+                guard rows[parent] != nil else { continue }
+                waiting[address, default: 0] += 1
+                children[parent, default: []].append(address)
+            }
+        }
+        var free = order.filter { waiting[$0] == nil }
+        var next = 0
+        while next < free.count {
+            for child in children[free[next]] ?? [] {
+                let left = (waiting[child] ?? 0) - 1
+                waiting[child] = left
+                if left == 0 { free.append(child) }
+            }
+            next += 1
+        }
+        for start in stride(from: 0, to: free.count, by: Self.recordsPerSet) {
+            let part = free[start..<min(start + Self.recordsPerSet, free.count)]
+            try enter(created: part.map { ($0, rows[$0] ?? Attributes()) })
+        }
+        let entered = Set(free)
+        let bound = order.filter { !entered.contains($0) }
+        try enter(created: bound.map { ($0, rows[$0] ?? Attributes()) })
+    }
+
+    private func parents(of address: RecordAddress, _ row: Attributes) -> [RecordAddress] {
+        session.columns[address.type].references.compactMap { attribute, target in
+            row[attribute].flatMap { RecordID($0) }.map { RecordAddress(target, $0) }
+        }
+    }
+
+    /// Negative ids are the devices' own, and zero is none.
+    private func check(_ id: RecordID, _ type: Int) throws(SchemaError) {
+        guard case .integer(let number) = id, number <= 0 else { return }
+        throw SchemaError(
+            """
+            table “\(session.schema.types[type].name)” has a row whose key is not positive; \
+            renumber it
+            """)
+    }
+
+    private func enter(created: [(address: RecordAddress, row: Attributes)]) throws {
+        guard !created.isEmpty else { return }
+        var types: [Int] = []
+        for (address, _) in created where !types.contains(address.type) {
+            types.append(address.type)
+        }
+        var account = SetAccount(types: types)
+        let revision = try session.nextRevision()
+        for (address, row) in created {
+            account.set(address, .created, session.columns[address.type].withoutNulls(row))
+            try session.store(RowFacts(revision: revision, author: 0, others: 0), of: address)
+            if case .integer(let id) = address.id {
+                _ = session.skipIDs(of: address.type, through: id)
+            }
+        }
+        try enter(account.changeSet(session.schema, revision: revision).set, revision)
+    }
+
+    private func enter(_ set: ChangeSet, _ revision: Revision) throws {
+        let body = try SyncCoder.encode(set)
+        let entry = LogEntry(
+            revision: revision, device: 0, identifier: nil, sequence: nil, temporaries: nil,
+            body: body, hash: session.head.hash.appending(body, identifier: nil))
+        try session.append(entry, content: nil, now: now)
+    }
+
+    // MARK: - Types in order
+
+    private func refersToItself(_ type: Int) -> Bool {
+        session.columns[type].references.contains { $0.target == type }
+    }
+
+    /// The types in groups, each after the groups it refers to; types that refer to each other in
+    /// a circle share a group (Tarjan's strongly connected components).
+    private func groups(of types: [Int]) -> [[Int]] {
+        let wanted = Set(types)
+        var components = TypeComponents { type in
+            session.columns[type].references.map(\.target).filter(wanted.contains)
+        }
+        for type in types { components.visit(type) }
+        return components.found
+    }
+
+    // MARK: - Columns
+
+    /// Enters the values new columns gave to rows that were there. The rows keep their revisions:
+    /// nobody changed them, and no edit that waits on a device is stale for it.
+    func announceColumns(added: [Int: [String]]) throws {
+        for (type, names) in added.sorted(by: { $0.key < $1.key }) {
+            var pending: [RecordEntry] = []
+            try session.tables[type].forEach { id, row in
+                var attributes = Attributes()
+                for name in names {
+                    if let value = row[name], value != .null { attributes[name] = value }
+                }
+                guard !attributes.isEmpty else { return }
+                let facts = try session.rowFacts(RecordAddress(type, id))
+                pending.append(
+                    RecordEntry(id: id, revision: facts?.revision, attributes: attributes))
+                if pending.count == Self.recordsPerSet {
+                    try enter(updated: pending, of: type)
+                    pending = []
+                }
+            }
+            try enter(updated: pending, of: type)
+        }
+    }
+
+    private func enter(updated: [RecordEntry], of type: Int) throws {
+        guard !updated.isEmpty else { return }
+        let revision = try session.nextRevision()
+        var set = ChangeSet(
+            types: [
+                TypeChanges(
+                    name: session.schema.types[type].name, update: updated.map(\.id),
+                    entries: updated)
+            ])
+        set.revision = revision
+        try enter(set, revision)
+    }
+}
+
+/// Tarjan's algorithm over the references between types: depth is at most the number of types.
+private struct TypeComponents {
+    private(set) var found: [[Int]] = []
+    private var indexes: [Int: Int] = [:]
+    private var lowest: [Int: Int] = [:]
+    private var stack: [Int] = []
+    private let targets: (Int) -> [Int]
+
+    init(_ targets: @escaping (Int) -> [Int]) {
+        self.targets = targets
+    }
+
+    mutating func visit(_ type: Int) {
+        guard indexes[type] == nil else { return }
+        let index = indexes.count
+        indexes[type] = index
+        lowest[type] = index
+        stack.append(type)
+        for target in targets(type) {
+            if indexes[target] == nil {
+                visit(target)
+                lowest[type] = min(lowest[type] ?? index, lowest[target] ?? index)
+            } else if stack.contains(target) {
+                lowest[type] = min(lowest[type] ?? index, indexes[target] ?? index)
+            }
+        }
+        guard lowest[type] == index, let start = stack.firstIndex(of: type) else { return }
+        found.append(Array(stack[start...]))
+        stack.removeSubrange(start...)
+    }
+}

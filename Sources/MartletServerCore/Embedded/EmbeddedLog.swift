@@ -1,0 +1,102 @@
+import MartletProtocol
+import SQLiteKit
+
+/// Reads the log of a data set's file on a connection of its own, opened when first needed and
+/// again after a fault.
+package final class EmbeddedLog: LogSource {
+    private let path: String
+    private let vfs: String?
+    private var connection: Connection?
+
+    package init(path: String, vfs: String?) {
+        self.path = path
+        self.vfs = vfs
+    }
+
+    private static let columns =
+        "revision, device, identifier, sequence, temporaries, body, hash"
+
+    package func entries(
+        from first: Revision, through last: Revision, maxBytes: Int
+    ) throws(StorageFault) -> [LogEntry] {
+        try reading { (connection) throws(SQLiteError) in
+            let statement = try connection.statement(
+                """
+                SELECT \(Self.columns) FROM martlet_log \
+                WHERE revision BETWEEN ?1 AND ?2 ORDER BY revision
+                """)
+            defer { statement.reset() }
+            statement.bind(1, integer: first)
+            statement.bind(2, integer: last)
+            var entries: [LogEntry] = []
+            var bytes = 0
+            while bytes < maxBytes, try statement.step() {
+                let entry = Self.entry(statement)
+                bytes += entry.body.count
+                entries.append(entry)
+            }
+            return entries
+        }
+    }
+
+    package func entries(at revisions: [Revision]) throws(StorageFault) -> [LogEntry] {
+        try reading { (connection) throws(SQLiteError) in
+            let statement = try connection.statement(
+                "SELECT \(Self.columns) FROM martlet_log WHERE revision = ?1")
+            defer { statement.reset() }
+            var entries: [LogEntry] = []
+            for revision in revisions {
+                statement.rewind()
+                statement.bind(1, integer: revision)
+                if try statement.step() { entries.append(Self.entry(statement)) }
+            }
+            return entries
+        }
+    }
+
+    package func hash(at revision: Revision) throws(StorageFault) -> LineageHash? {
+        try reading { (connection) throws(SQLiteError) in
+            guard revision > 0 else {
+                let identity = try connection.text("SELECT identity FROM martlet_dataset")
+                return identity.map { LineageHash(origin: $0) }
+            }
+            let statement = try connection.statement(
+                "SELECT hash FROM martlet_log WHERE revision = ?1")
+            defer { statement.reset() }
+            statement.bind(1, integer: revision)
+            return try statement.step() ? LineageHash(stored: statement.blob(0)) : nil
+        }
+    }
+
+    private static func entry(_ row: Statement) -> LogEntry {
+        LogEntry(
+            revision: row.integer(0), device: row.integer(1),
+            identifier: row.isNull(2) ? nil : row.text(2),
+            sequence: row.isNull(3) ? nil : row.integer(3),
+            temporaries: row.isNull(4) ? nil : row.text(4), body: row.blob(5),
+            hash: LineageHash(stored: row.blob(6)))
+    }
+
+    private func reading<Result>(
+        _ body: (Connection) throws(SQLiteError) -> Result
+    ) throws(StorageFault) -> Result {
+        do throws(SQLiteError) {
+            let open: Connection
+            if let connection {
+                open = connection
+            } else {
+                // WAL needs its shared memory writable even for readers.
+                open = try Connection(path: path, mode: .readWrite, vfs: vfs)
+                try open.execute("PRAGMA query_only = ON")
+                connection = open
+            }
+            return try body(open)
+        } catch {
+            connection = nil
+            throw StorageFault(error)
+        }
+    }
+}
+
+@available(*, unavailable)
+extension EmbeddedLog: Sendable {}

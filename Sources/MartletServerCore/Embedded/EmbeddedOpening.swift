@@ -1,0 +1,96 @@
+import MartletCore
+import MartletProtocol
+import SQLiteKit
+import SQLiteRecords
+
+/// Opening a data set's file: Martlet's tables, the user's tables as the script wants them, and
+/// the rows Martlet does not know yet.
+struct EmbeddedOpening {
+    let connection: Connection
+
+    init(path: String, vfs: String?) throws(SQLiteError) {
+        connection = try EmbeddedSession.connect(path: path, vfs: vfs)
+    }
+
+    /// Does all of it in one transaction, or nothing.
+    func prepare(script: String?, identity: String, now: Int64) throws -> Schema {
+        try connection.transaction {
+            if try EmbeddedTables.exist(in: connection) {
+                try checkFormat()
+            } else {
+                try create(identity: identity)
+            }
+            let before = try SchemaReader.read(connection)
+            let schema: Schema
+            if let script {
+                schema = try SchemaMigration.apply(script: script, to: connection)
+            } else {
+                schema = before
+            }
+            let new = try register(schema)
+            connection.clearStatementCache()
+            try connection.run("PRAGMA defer_foreign_keys = ON")
+            let session = try EmbeddedSession(connection: connection, schema: schema)
+            let adoption = Adoption(session: session, now: now)
+            try adoption.adopt(types: new)
+            try adoption.announceColumns(added: addedColumns(from: before, to: schema, new))
+            try session.flush()
+            return schema
+        }
+    }
+
+    private func checkFormat() throws {
+        let format = try connection.integer(
+            "SELECT value FROM martlet_meta WHERE key = 'format'")
+        guard let format, format <= EmbeddedTables.format else {
+            throw StorageFault(
+                .failed,
+                """
+                the data set's file was written by a newer version of Martlet (format \
+                \(format ?? 0), this one knows \(EmbeddedTables.format)); use that version
+                """)
+        }
+    }
+
+    private func create(identity: String) throws(SQLiteError) {
+        try EmbeddedTables.create(in: connection)
+        try connection.run(
+            "INSERT INTO martlet_meta VALUES ('format', \(EmbeddedTables.format))")
+        let statement = try connection.prepare(
+            "INSERT INTO martlet_dataset VALUES (1, ?1, 0, ?2)")
+        statement.bind(1, text: identity)
+        statement.bind(2, blob: LineageHash(origin: identity).bytes)
+        try statement.run()
+    }
+
+    /// Gives every type a number.
+    /// - Returns: The positions of the types that had none.
+    private func register(_ schema: Schema) throws(SQLiteError) -> [Int] {
+        var new: [Int] = []
+        for (position, type) in schema.types.enumerated() {
+            let statement = try connection.statement(
+                """
+                INSERT INTO martlet_types (name, next_id) VALUES (?1, 1) \
+                ON CONFLICT (name) DO NOTHING
+                """)
+            defer { statement.reset() }
+            statement.bind(1, text: type.name)
+            while try statement.step() {}
+            if connection.changes > 0 { new.append(position) }
+        }
+        return new
+    }
+
+    /// Attributes that types known before have gained.
+    private func addedColumns(
+        from before: Schema, to schema: Schema, _ new: [Int]
+    ) -> [Int: [String]] {
+        var added: [Int: [String]] = [:]
+        for (position, type) in schema.types.enumerated() where !new.contains(position) {
+            guard let old = before[type.name] else { continue }
+            let names = type.attributes.map(\.name).filter { old[attribute: $0] == nil }
+            if !names.isEmpty { added[position] = names }
+        }
+        return added
+    }
+}

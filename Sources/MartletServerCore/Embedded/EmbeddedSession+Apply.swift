@@ -1,0 +1,114 @@
+import MartletCore
+import MartletProtocol
+import SQLiteKit
+import SQLiteRecords
+
+extension EmbeddedSession {
+    private enum Attempt {
+        case accepted(LogEntry, ChangeSet)
+        case refused(Refusal)
+        /// The database refused a statement.
+        case failed(SQLiteError)
+    }
+
+    /// Carries out one set within a savepoint.
+    /// - Throws: what is not the set's fault.
+    func apply(_ work: SetWork) throws(SQLiteError) -> SetOutcome {
+        let counters = idCounters
+        var attempt = try attempt(work, parking: false)
+        if case .failed(let error) = attempt, error.isUniqueViolation {
+            // Values may only have met on their way to their new places, or a writer of another
+            // kind may have taken an id.
+            idCounters = counters
+            try skipTakenIDs(work.plan)
+            attempt = try self.attempt(work, parking: true)
+        }
+        switch attempt {
+        case .accepted(let entry, let set):
+            return .accepted(entry, set)
+        case .refused(let refusal):
+            idCounters = counters
+            return .refused(refusal)
+        case .failed(let error):
+            idCounters = counters
+            return .refused(Self.refusal(for: error))
+        }
+    }
+
+    private func attempt(_ work: SetWork, parking: Bool) throws(SQLiteError) -> Attempt {
+        try connection.run("SAVEPOINT martlet_set")
+        let result: Attempt
+        do throws(SQLiteError) {
+            var execution = SetExecution(session: self, work: work, revision: try nextRevision())
+            if let refusal = try execution.run(parking: parking) {
+                result = .refused(refusal)
+            } else {
+                result = try enter(execution.accepted, work)
+            }
+        } catch {
+            guard connection.isInTransaction, Self.isOfTheSet(error) else { throw error }
+            result = .failed(error)
+        }
+        if case .accepted = result {
+            try connection.run("RELEASE martlet_set")
+        } else {
+            try connection.run("ROLLBACK TO martlet_set")
+            try connection.run("RELEASE martlet_set")
+        }
+        return result
+    }
+
+    /// Writes the log entry of a set that was carried out.
+    private func enter(
+        _ accepted: (set: ChangeSet, created: [RecordID?]), _ work: SetWork
+    ) throws(SQLiteError) -> Attempt {
+        var set = accepted.set
+        set.timestamp = work.timestamp
+        let body: [UInt8]
+        do throws(WireFault) {
+            body = try SyncCoder.encode(set)
+        } catch {
+            return .refused(
+                Refusal(
+                    .constraint,
+                    "the database stored a value no device can be sent: \(error.message)"))
+        }
+        let question = work.question
+        let entry = LogEntry(
+            revision: set.revision ?? 0, device: question.device,
+            identifier: question.identifier, sequence: question.sequence,
+            temporaries: OwnForm.temporaries(accepted.created), body: body,
+            hash: head.hash.appending(body, identifier: question.identifier))
+        try append(entry, content: question.content, now: work.now)
+        return .accepted(entry, set)
+    }
+
+    private func highestID(of type: Int) throws(SQLiteError) -> Int64? {
+        let name = schema.types[type]
+        return try connection.integer(
+            "SELECT max(\(SQLName.quoted(name.key))) FROM \(SQLName.quoted(name.name))")
+    }
+
+    private func skipTakenIDs(_ plan: SetPlan) throws(SQLiteError) {
+        for type in Set(plan.creates.map(\.type)) where schema.types[type].keyKind == .integer {
+            if let highest = try highestID(of: type) {
+                _ = skipIDs(of: type, through: highest)
+            }
+        }
+    }
+
+    /// Whether an error says something about the set, not about the machine.
+    private static func isOfTheSet(_ error: SQLiteError) -> Bool {
+        let tooBig: Int32 = 18
+        return error.isConstraint || error.isMismatch || error.isStatementError
+            || error.code == tooBig
+    }
+
+    private static func refusal(for error: SQLiteError) -> Refusal {
+        if error.isRaised {
+            // The sentence is the schema's own.
+            return Refusal(.constraint, "the database refused: \(error.message)")
+        }
+        return Refusal(.constraint, "the database refused the change: \(error.message)")
+    }
+}

@@ -1,0 +1,201 @@
+import MartletCore
+import MartletProtocol
+import SQLiteKit
+
+extension EmbeddedSession {
+    func facts(for question: SetQuestion) throws(SQLiteError) -> SetFacts {
+        var facts = SetFacts()
+        facts.decided = try decided(question)
+        guard facts.decided == nil else { return facts }
+        if let dependency = question.dependency {
+            facts.isDependencyDecided =
+                try acceptedSet(identifier: dependency) != nil
+                || refusedSet(identifier: dependency) != nil
+        }
+        guard let plan = question.plan else { return facts }
+        if question.device != 0 {
+            for address in plan.foreignTemporaries {
+                guard case .integer(let number) = address.id else { continue }
+                facts.permanent[address] = try permanentID(
+                    of: number, type: address.type, device: question.device)
+            }
+            for create in plan.creates {
+                guard case .integer(let number) = create.id, number < 0 else { continue }
+                if try isUsed(temporary: number, type: create.type, device: question.device) {
+                    facts.usedTemporaries.append(create.address)
+                }
+            }
+        }
+        for change in plan.updates + plan.deletes {
+            let address = facts.permanentAddress(of: change.address)
+            guard !address.id.isTemporary else { continue }
+            facts.rows[address] = try rowFacts(address)
+        }
+        for create in plan.creates where !create.id.isTemporary {
+            facts.rows[create.address] = try rowFacts(create.address)
+        }
+        facts.affected = try affected(by: plan, facts)
+        return facts
+    }
+
+    private func affected(
+        by plan: SetPlan, _ facts: SetFacts
+    ) throws(SQLiteError) -> [AffectedRow] {
+        let deleted = plan.deletes.map { facts.permanentAddress(of: $0.address) }
+            .filter { !$0.id.isTemporary }
+        guard deleted.contains(where: { !cascades.links(from: $0.type).isEmpty }) else {
+            return []
+        }
+        var updated: [RecordAddress: Attributes] = [:]
+        for change in plan.updates {
+            updated[facts.permanentAddress(of: change.address)] = resolved(
+                change, assigned: [:], facts)
+        }
+        return try affected(byDeleting: deleted, updating: updated)
+    }
+
+    /// A change's attributes with permanent ids in place of temporary ones, as far as known.
+    func resolved(
+        _ change: SetPlan.Change, assigned: [RecordAddress: RecordID], _ facts: SetFacts
+    ) -> Attributes {
+        var attributes = change.attributes
+        for (attribute, target) in columns[change.type].references {
+            guard let index = attributes.names.firstIndex(of: attribute),
+                case .integer(let number) = attributes.values[index], number < 0
+            else { continue }
+            let address = RecordAddress(target, .integer(number))
+            if let id = assigned[address] ?? facts.permanent[address] {
+                attributes.setValue(id.value, at: index)
+            }
+        }
+        return attributes
+    }
+}
+
+// MARK: - Sets decided before
+
+extension EmbeddedSession {
+    /// A verdict as it is stored.
+    struct StoredVerdict {
+        let device: Int64
+        let content: [UInt8]
+        let identifier: String?
+        let verdict: DecidedSet.Verdict
+    }
+
+    private func decided(_ question: SetQuestion) throws(SQLiteError) -> DecidedSet? {
+        guard let stored = try storedVerdict(question) else { return nil }
+        let isKnownDevice = stored.device == 0 || stored.device == question.device
+        return DecidedSet(
+            verdict: stored.verdict, isSameContent: stored.content == question.content,
+            isSamePrincipal: isKnownDevice
+                || principal(of: stored.device) == question.principal.identity)
+    }
+
+    private func storedVerdict(_ question: SetQuestion) throws(SQLiteError) -> StoredVerdict? {
+        if let identifier = question.identifier {
+            if let accepted = try acceptedSet(identifier: identifier) { return accepted }
+            if let refused = try refusedSet(identifier: identifier) { return refused }
+        }
+        guard question.device != 0, let sequence = question.sequence,
+            try mayHaveUsed(sequence, device: question.device)
+        else { return nil }
+        if let accepted = try acceptedSet(sequence: sequence, device: question.device) {
+            return accepted
+        }
+        return try refusedSet(sequence: sequence, device: question.device)
+    }
+
+    func usedSequence(_ sequence: Int64, device: Int64) throws(SQLiteError) -> UsedSequence? {
+        guard try mayHaveUsed(sequence, device: device) else { return nil }
+        let stored =
+            try acceptedSet(sequence: sequence, device: device)
+            ?? refusedSet(sequence: sequence, device: device)
+        return stored.map { UsedSequence(identifier: $0.identifier, content: $0.content) }
+    }
+
+    private func acceptedSet(identifier: String) throws(SQLiteError) -> StoredVerdict? {
+        let statement = try connection.statement(
+            "SELECT device, content, identifier, revision FROM martlet_log WHERE identifier = ?1")
+        statement.bind(1, text: identifier)
+        return try acceptedSet(statement)
+    }
+
+    private func acceptedSet(
+        sequence: Int64, device: Int64
+    ) throws(SQLiteError) -> StoredVerdict? {
+        let statement = try connection.statement(
+            """
+            SELECT device, content, identifier, revision FROM martlet_log \
+            WHERE device = ?1 AND device <> 0 AND sequence = ?2
+            """)
+        statement.bind(1, integer: device)
+        statement.bind(2, integer: sequence)
+        return try acceptedSet(statement)
+    }
+
+    private func acceptedSet(_ statement: Statement) throws(SQLiteError) -> StoredVerdict? {
+        defer { statement.reset() }
+        guard try statement.step() else { return nil }
+        return StoredVerdict(
+            device: statement.integer(0), content: statement.blob(1),
+            identifier: statement.isNull(2) ? nil : statement.text(2),
+            verdict: .accepted(statement.integer(3)))
+    }
+
+    private func refusedSet(identifier: String) throws(SQLiteError) -> StoredVerdict? {
+        let statement = try connection.statement(
+            """
+            SELECT device, content, identifier, reason, message FROM martlet_refusals \
+            WHERE identifier = ?1
+            """)
+        statement.bind(1, text: identifier)
+        return try refusedSet(statement)
+    }
+
+    private func refusedSet(
+        sequence: Int64, device: Int64
+    ) throws(SQLiteError) -> StoredVerdict? {
+        let statement = try connection.statement(
+            """
+            SELECT device, content, identifier, reason, message FROM martlet_refusals \
+            WHERE device = ?1 AND sequence = ?2
+            """)
+        statement.bind(1, integer: device)
+        statement.bind(2, integer: sequence)
+        return try refusedSet(statement)
+    }
+
+    private func refusedSet(_ statement: Statement) throws(SQLiteError) -> StoredVerdict? {
+        defer { statement.reset() }
+        guard try statement.step() else { return nil }
+        let refusal = Refusal(RefusalReason(rawValue: statement.text(3)), statement.text(4))
+        return StoredVerdict(
+            device: statement.integer(0), content: statement.blob(1),
+            identifier: statement.isNull(2) ? nil : statement.text(2),
+            verdict: .refused(refusal))
+    }
+
+    func remember(
+        _ refusal: Refusal, of question: SetQuestion, now: Int64
+    ) throws(SQLiteError) {
+        guard question.device != 0, question.identifier != nil || question.sequence != nil else {
+            return
+        }
+        let statement = try connection.statement(
+            """
+            INSERT INTO martlet_refusals (device, sequence, identifier, content, reason, message, \
+            time) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+            """)
+        defer { statement.reset() }
+        statement.bind(1, integer: question.device)
+        if let sequence = question.sequence { statement.bind(2, integer: sequence) }
+        if let identifier = question.identifier { statement.bind(3, text: identifier) }
+        statement.bind(4, blob: question.content)
+        statement.bind(5, text: refusal.reason.rawValue)
+        statement.bind(6, text: refusal.message)
+        statement.bind(7, integer: now)
+        while try statement.step() {}
+        note(sequence: question.sequence, device: question.device)
+    }
+}

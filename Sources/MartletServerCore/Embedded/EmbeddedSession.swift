@@ -1,0 +1,326 @@
+import MartletCore
+import MartletProtocol
+import SQLiteKit
+import SQLiteRecords
+
+/// An open file, and what is kept in memory of it. Thrown away after a fault.
+final class EmbeddedSession {
+    let connection: Connection
+    let schema: Schema
+    let identity: String
+    let tables: [RecordTable]
+    /// The number of each type in Martlet's tables, by its position in the schema.
+    let numbers: [Int64]
+    let cascades: CascadeMap
+    /// What changes rows behind the statements that are run, where the schema has any such thing.
+    let capture: RowCapture?
+    let columns: [TypeColumns]
+
+    private(set) var head: LogHead
+    private(set) var devices: [String: KnownDevice]
+    /// The principal of each device, by number.
+    private var principals: [Int64: String] = [:]
+    /// The next permanent id of each type, by position.
+    private var nextIDs: [Int64]
+    private var usedNumbers: Set<Int> = []
+    /// The highest set number each device used, as far as looked up.
+    private var highestSequences: [Int64: Int64] = [:]
+    /// The lowest temporary id used, by device and type, as far as looked up: no lower one is in
+    /// the id map.
+    private var lowestTemporaries: [RecordAddress: Int64] = [:]
+    private var fileVersion: Int64 = -1
+
+    static func connect(path: String, vfs: String?) throws(SQLiteError) -> Connection {
+        let connection = try Connection(path: path, vfs: vfs)
+        try connection.execute(
+            """
+            PRAGMA journal_mode = WAL;
+            PRAGMA synchronous = FULL;
+            PRAGMA foreign_keys = ON;
+            PRAGMA recursive_triggers = ON;
+            PRAGMA cache_size = -65536;
+            PRAGMA temp_store = MEMORY;
+            """)
+        return connection
+    }
+
+    init(connection: Connection, schema: Schema) throws(SQLiteError) {
+        self.connection = connection
+        self.schema = schema
+        tables = schema.types.map { RecordTable(type: $0, connection: connection) }
+        columns = schema.types.map { TypeColumns($0, schema: schema) }
+        cascades = CascadeMap(schema)
+        numbers = try Self.numbers(schema, connection)
+        identity = try connection.text("SELECT identity FROM martlet_dataset") ?? ""
+        capture = try RowCapture(connection: connection, schema: schema)
+        head = LogHead(revision: 0, hash: LineageHash(stored: []))
+        devices = [:]
+        nextIDs = []
+        try reload()
+    }
+
+    private static func numbers(
+        _ schema: Schema, _ connection: Connection
+    ) throws(SQLiteError) -> [Int64] {
+        let statement = try connection.statement(
+            "SELECT number FROM martlet_types WHERE name = ?1")
+        defer { statement.reset() }
+        var numbers: [Int64] = []
+        for type in schema.types {
+            statement.rewind()
+            statement.bind(1, text: type.name)
+            guard try statement.step() else {
+                throw SQLiteError.mismatch("martlet_types lacks “\(type.name)”")
+            }
+            numbers.append(statement.integer(0))
+        }
+        return numbers
+    }
+
+    /// Reads everything kept in memory from the file.
+    private func reload() throws(SQLiteError) {
+        let dataSet = try connection.statement("SELECT revision, hash FROM martlet_dataset")
+        defer { dataSet.reset() }
+        guard try dataSet.step() else {
+            throw SQLiteError.mismatch("martlet_dataset is empty")
+        }
+        head = LogHead(
+            revision: dataSet.integer(0), hash: LineageHash(stored: dataSet.blob(1)))
+        devices = [:]
+        principals = [:]
+        let known = try connection.statement(
+            "SELECT client_id, number, principal, acknowledged FROM martlet_devices")
+        _ = try known.rows { (row) throws(SQLiteError) in
+            remember(
+                KnownDevice(
+                    number: row.integer(1), principal: row.text(2),
+                    acknowledged: row.integer(3)), clientID: row.text(0))
+        }
+        let next = try connection.statement(
+            "SELECT next_id FROM martlet_types WHERE number = ?1")
+        nextIDs = []
+        for number in numbers {
+            next.rewind()
+            next.bind(1, integer: number)
+            nextIDs.append(try next.step() ? next.integer(0) : 1)
+        }
+        next.reset()
+        usedNumbers = []
+        highestSequences = [:]
+        lowestTemporaries = [:]
+        fileVersion = try connection.integer("PRAGMA data_version") ?? 0
+    }
+
+    private func remember(_ device: KnownDevice, clientID: String) {
+        devices[clientID] = device
+        principals[device.number] = device.principal
+    }
+}
+
+// MARK: - Transactions
+
+extension EmbeddedSession {
+    func begin() throws(SQLiteError) {
+        try connection.begin()
+        // Another program that wrote to the file may have changed what is kept in memory.
+        if try connection.integer("PRAGMA data_version") != fileVersion {
+            try reload()
+        }
+        try connection.run("PRAGMA defer_foreign_keys = ON")
+    }
+
+    func commit() throws(SQLiteError) {
+        try flush()
+        try connection.commit()
+    }
+
+    /// Writes what is kept in memory during a transaction.
+    func flush() throws(SQLiteError) {
+        for type in usedNumbers {
+            let statement = try connection.statement(
+                "UPDATE martlet_types SET next_id = ?2 WHERE number = ?1")
+            defer { statement.reset() }
+            statement.bind(1, integer: numbers[type])
+            statement.bind(2, integer: nextIDs[type])
+            while try statement.step() {}
+        }
+        usedNumbers = []
+        let dataSet = try connection.statement("UPDATE martlet_dataset SET hash = ?1")
+        defer { dataSet.reset() }
+        dataSet.bind(1, blob: head.hash.bytes)
+        while try dataSet.step() {}
+    }
+
+    /// Raises the data set's revision by one, in its row.
+    func nextRevision() throws(SQLiteError) -> Revision {
+        let statement = try connection.statement(
+            "UPDATE martlet_dataset SET revision = revision + 1 RETURNING revision")
+        defer { statement.reset() }
+        guard try statement.step() else {
+            throw SQLiteError.mismatch("martlet_dataset is empty")
+        }
+        let revision = statement.integer(0)
+        while try statement.step() {}
+        return revision
+    }
+
+    /// Puts an entry at the end of the log.
+    func append(
+        _ entry: LogEntry, content: [UInt8]?, now: Int64
+    ) throws(SQLiteError) {
+        let statement = try connection.statement(
+            """
+            INSERT INTO martlet_log (revision, device, identifier, sequence, content, hash, time, \
+            temporaries, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+            """)
+        defer { statement.reset() }
+        statement.bind(1, integer: entry.revision)
+        statement.bind(2, integer: entry.device)
+        if let identifier = entry.identifier { statement.bind(3, text: identifier) }
+        if let sequence = entry.sequence { statement.bind(4, integer: sequence) }
+        if let content { statement.bind(5, blob: content) }
+        statement.bind(6, blob: entry.hash.bytes)
+        statement.bind(7, integer: now)
+        if let temporaries = entry.temporaries { statement.bind(8, text: temporaries) }
+        statement.bind(9, blob: entry.body)
+        while try statement.step() {}
+        head = LogHead(revision: entry.revision, hash: entry.hash)
+        note(sequence: entry.sequence, device: entry.device)
+    }
+}
+
+// MARK: - Ids
+
+extension EmbeddedSession {
+    /// A permanent id never given before.
+    func nextID(of type: Int) -> Int64 {
+        let id = nextIDs[type]
+        nextIDs[type] = id + 1
+        usedNumbers.insert(type)
+        return id
+    }
+
+    /// The id counters, to be put back when the set they were raised for is refused: no one has
+    /// seen those ids.
+    var idCounters: [Int64] {
+        get { nextIDs }
+        set { nextIDs = newValue }
+    }
+
+    /// Keeps the counter of a type above ids that did not come from it.
+    /// - Returns: Whether the counter was not.
+    func skipIDs(of type: Int, through id: Int64) -> Bool {
+        guard nextIDs[type] <= id else { return false }
+        nextIDs[type] = id + 1
+        usedNumbers.insert(type)
+        return true
+    }
+
+    func permanentID(
+        of temporary: Int64, type: Int, device: Int64
+    ) throws(SQLiteError) -> RecordID? {
+        let statement = try connection.statement(
+            "SELECT id FROM martlet_ids WHERE device = ?1 AND type = ?2 AND temporary = ?3")
+        defer { statement.reset() }
+        statement.bind(1, integer: device)
+        statement.bind(2, integer: numbers[type])
+        statement.bind(3, integer: temporary)
+        return try statement.step() ? .integer(statement.integer(0)) : nil
+    }
+
+    func isUsed(temporary: Int64, type: Int, device: Int64) throws(SQLiteError) -> Bool {
+        let place = RecordAddress(type, .integer(device))
+        if lowestTemporaries[place] == nil {
+            let statement = try connection.statement(
+                "SELECT min(temporary) FROM martlet_ids WHERE device = ?1 AND type = ?2")
+            defer { statement.reset() }
+            statement.bind(1, integer: device)
+            statement.bind(2, integer: numbers[type])
+            lowestTemporaries[place] = try statement.step() ? statement.integer(0) : 0
+        }
+        guard let lowest = lowestTemporaries[place], temporary >= lowest else { return false }
+        return try permanentID(of: temporary, type: type, device: device) != nil
+    }
+
+    func map(
+        temporary: Int64, type: Int, device: Int64, to id: Int64
+    ) throws(SQLiteError) {
+        let statement = try connection.statement(
+            "INSERT INTO martlet_ids (device, type, temporary, id) VALUES (?1, ?2, ?3, ?4)")
+        defer { statement.reset() }
+        statement.bind(1, integer: device)
+        statement.bind(2, integer: numbers[type])
+        statement.bind(3, integer: temporary)
+        statement.bind(4, integer: id)
+        while try statement.step() {}
+        let place = RecordAddress(type, .integer(device))
+        lowestTemporaries[place] = min(lowestTemporaries[place] ?? temporary, temporary)
+    }
+}
+
+// MARK: - Devices
+
+extension EmbeddedSession {
+    func device(
+        clientID: String, principal: Principal, now: Int64
+    ) throws(SQLiteError) -> KnownDevice {
+        if let known = devices[clientID] { return known }
+        let statement = try connection.statement(
+            """
+            INSERT INTO martlet_devices (client_id, principal, acknowledged, since) \
+            VALUES (?1, ?2, 0, ?3)
+            """)
+        defer { statement.reset() }
+        statement.bind(1, text: clientID)
+        statement.bind(2, text: principal.identity)
+        statement.bind(3, integer: now)
+        while try statement.step() {}
+        let device = KnownDevice(
+            number: connection.lastInsertedRowID, principal: principal.identity,
+            acknowledged: 0)
+        remember(device, clientID: clientID)
+        highestSequences[device.number] = 0
+        return device
+    }
+
+    func principal(of device: Int64) -> String? {
+        principals[device]
+    }
+
+    func acknowledge(_ sequence: Int64, clientID: String) throws(SQLiteError) {
+        guard var known = devices[clientID], known.acknowledged < sequence else { return }
+        let statement = try connection.statement(
+            "UPDATE martlet_devices SET acknowledged = ?2 WHERE number = ?1")
+        defer { statement.reset() }
+        statement.bind(1, integer: known.number)
+        statement.bind(2, integer: sequence)
+        while try statement.step() {}
+        known.acknowledged = sequence
+        devices[clientID] = known
+    }
+
+    /// Whether the device may have used this number; false is certain.
+    func mayHaveUsed(_ sequence: Int64, device: Int64) throws(SQLiteError) -> Bool {
+        if let highest = highestSequences[device] { return sequence <= highest }
+        let statement = try connection.statement(
+            """
+            SELECT max(ifnull((SELECT max(sequence) FROM martlet_log \
+            WHERE device = ?1 AND device <> 0 AND sequence IS NOT NULL), 0), \
+            ifnull((SELECT max(sequence) FROM martlet_refusals \
+            WHERE device = ?1 AND sequence IS NOT NULL), 0))
+            """)
+        defer { statement.reset() }
+        statement.bind(1, integer: device)
+        let highest = try statement.step() ? statement.integer(0) : 0
+        highestSequences[device] = highest
+        return sequence <= highest
+    }
+
+    /// Notes a number as used. One whose set is rolled back later stays noted: that costs a look.
+    func note(sequence: Int64?, device: Int64) {
+        guard let sequence, let highest = highestSequences[device], sequence > highest else {
+            return
+        }
+        highestSequences[device] = sequence
+    }
+}

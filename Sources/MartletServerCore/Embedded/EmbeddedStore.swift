@@ -1,0 +1,173 @@
+package import MartletCore
+import MartletProtocol
+import SQLiteKit
+import SQLiteRecords
+
+/// A data set in one SQLite file: the storage of a small team's server.
+///
+/// The file is written by one process. WAL with `synchronous=FULL`: a commit that returned
+/// survives a loss of power.
+public final class EmbeddedStore {
+    package let schema: Schema
+    package let identity: String
+    package let checks = ValueChecks(
+        value: { RecordTable.mismatch($0, $1) }, id: { RecordTable.mismatch($0, $1) })
+    let path: String
+    let vfs: String?
+    /// Nil after a fault, until `recover` has opened the file again.
+    private var current: EmbeddedSession?
+    /// Contents of sets that made the database roll back more than themselves.
+    private var unbearable: Set<[UInt8]> = []
+
+    /// Opens a file, creates what is missing in it, and brings its tables to what the script says.
+    ///
+    /// Rows that are there before Martlet knows their table become entries of the log, so that
+    /// devices receive them.
+    /// - Parameters:
+    ///   - script: CREATE statements, or nil to take the tables as they are.
+    ///   - identity: Names the data set when it is created: 32 random hexadecimal digits.
+    ///   - now: Milliseconds since 1970.
+    /// - Throws: `SchemaError` for a script or tables that cannot be synchronised; `StorageFault`.
+    public init(
+        path: String, vfs: String? = nil, script: String?, identity: String, now: Int64
+    ) throws {
+        precondition(
+            !identity.isEmpty && identity.utf8.count <= Limits.nameBytes
+                && identity.utf8.allSatisfy { (48...57).contains($0) || (97...122).contains($0) },
+            "an identity is lower-case letters and digits")
+        self.path = path
+        self.vfs = vfs
+        do {
+            let opening = try EmbeddedOpening(path: path, vfs: vfs)
+            schema = try opening.prepare(script: script, identity: identity, now: now)
+            let session = try EmbeddedSession(connection: opening.connection, schema: schema)
+            self.identity = session.identity
+            current = session
+        } catch let error as SQLiteError {
+            throw StorageFault(error)
+        }
+    }
+
+    func session() throws(StorageFault) -> EmbeddedSession {
+        guard let current else {
+            throw StorageFault(.failed, "the file is not open after an earlier fault")
+        }
+        return current
+    }
+
+    /// Runs `body` on the open session; an error of SQLite becomes a fault.
+    func working<Result>(
+        _ body: (EmbeddedSession) throws(SQLiteError) -> Result
+    ) throws(StorageFault) -> Result {
+        let session = try session()
+        do throws(SQLiteError) {
+            return try body(session)
+        } catch {
+            throw StorageFault(error)
+        }
+    }
+}
+
+@available(*, unavailable)
+extension EmbeddedStore: Sendable {}
+
+extension EmbeddedStore: ServerStorage {
+    package var head: LogHead {
+        current?.head ?? LogHead(revision: 0, hash: LineageHash(origin: identity))
+    }
+
+    package var devices: [String: KnownDevice] { current?.devices ?? [:] }
+
+    package func begin() throws(StorageFault) {
+        try working { (session) throws(SQLiteError) in try session.begin() }
+    }
+
+    package func commit() throws(StorageFault) {
+        try working { (session) throws(SQLiteError) in try session.commit() }
+    }
+
+    package func recover() throws(StorageFault) {
+        // A connection that saw an error may hold a transaction it cannot end; a new one starts
+        // from what the file says.
+        current?.connection.rollback()
+        current = nil
+        do throws(SQLiteError) {
+            let connection = try EmbeddedSession.connect(path: path, vfs: vfs)
+            current = try EmbeddedSession(connection: connection, schema: schema)
+        } catch {
+            throw StorageFault(error)
+        }
+    }
+
+    package func device(
+        clientID: String, principal: Principal, now: Int64
+    ) throws(StorageFault) -> KnownDevice {
+        try working { (session) throws(SQLiteError) in
+            try session.device(clientID: clientID, principal: principal, now: now)
+        }
+    }
+
+    package func acknowledge(
+        _ sequence: Int64, clientID: String
+    ) throws(StorageFault) {
+        try working { (session) throws(SQLiteError) in
+            try session.acknowledge(sequence, clientID: clientID)
+        }
+    }
+
+    package func usedSequence(
+        _ sequence: Int64, device: Int64
+    ) throws(StorageFault) -> UsedSequence? {
+        try working { (session) throws(SQLiteError) in
+            try session.usedSequence(sequence, device: device)
+        }
+    }
+
+    package func facts(for questions: [SetQuestion]) throws(StorageFault) -> [SetFacts] {
+        try working { (session) throws(SQLiteError) in
+            var facts: [SetFacts] = []
+            facts.reserveCapacity(questions.count)
+            for question in questions { facts.append(try session.facts(for: question)) }
+            return facts
+        }
+    }
+
+    package func apply(_ work: SetWork) throws(StorageFault) -> SetOutcome {
+        let session = try session()
+        guard !unbearable.contains(work.question.content) else {
+            return .refused(
+                Refusal(.constraint, "the database rolls everything back for this change"))
+        }
+        do throws(SQLiteError) {
+            return try session.apply(work)
+        } catch {
+            guard session.connection.isInTransaction else {
+                // A trigger or a constraint of the schema rolled everything back. The set is kept
+                // in mind, so that it is refused alone when the batch is done again.
+                unbearable.insert(work.question.content)
+                throw StorageFault(.rolledBack, error.description)
+            }
+            throw StorageFault(error)
+        }
+    }
+
+    package func remember(
+        _ refusal: Refusal, of question: SetQuestion, now: Int64
+    ) throws(StorageFault) {
+        try working { (session) throws(SQLiteError) in
+            try session.remember(refusal, of: question, now: now)
+        }
+    }
+
+    package func truths(
+        of questions: [TruthQuestion], maxBytes: Int
+    ) throws(StorageFault) -> [[TypeChanges]] {
+        try working { (session) throws(SQLiteError) in
+            var truths: [[TypeChanges]] = []
+            for question in questions {
+                truths.append(try session.truth(of: question, maxBytes: maxBytes))
+            }
+            return truths
+        }
+    }
+}

@@ -1,0 +1,52 @@
+import SQLiteKit
+
+/// Martlet's own tables in a data set's file. The user's tables stay as they are.
+enum EmbeddedTables {
+    /// Raised with every change of these tables that an older server could not work with.
+    static let format: Int64 = 1
+
+    static func create(in connection: Connection) throws(SQLiteError) {
+        try connection.execute(
+            """
+            CREATE TABLE martlet_meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+            CREATE TABLE martlet_dataset (
+                number INTEGER PRIMARY KEY CHECK (number = 1), identity TEXT NOT NULL,
+                revision INTEGER NOT NULL, hash BLOB NOT NULL);
+            CREATE TABLE martlet_types (
+                number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE,
+                next_id INTEGER NOT NULL);
+            CREATE TABLE martlet_devices (
+                number INTEGER PRIMARY KEY, client_id TEXT NOT NULL UNIQUE,
+                principal TEXT NOT NULL, acknowledged INTEGER NOT NULL,
+                since INTEGER NOT NULL);
+            CREATE TABLE martlet_ids (
+                device INTEGER, type INTEGER, temporary INTEGER, id INTEGER NOT NULL,
+                PRIMARY KEY (device, type, temporary)) WITHOUT ROWID;
+            CREATE TABLE martlet_records (
+                type INTEGER, id, revision INTEGER NOT NULL, author INTEGER NOT NULL,
+                others INTEGER NOT NULL, deleted INTEGER NOT NULL,
+                PRIMARY KEY (type, id)) WITHOUT ROWID;
+            CREATE TABLE martlet_log (
+                revision INTEGER PRIMARY KEY, device INTEGER NOT NULL, identifier TEXT,
+                sequence INTEGER, content BLOB, hash BLOB NOT NULL, time INTEGER NOT NULL,
+                temporaries TEXT, body BLOB NOT NULL);
+            CREATE UNIQUE INDEX martlet_log_identifier ON martlet_log (identifier)
+                WHERE identifier IS NOT NULL;
+            CREATE UNIQUE INDEX martlet_log_sequence ON martlet_log (device, sequence)
+                WHERE sequence IS NOT NULL AND device <> 0;
+            CREATE TABLE martlet_refusals (
+                number INTEGER PRIMARY KEY, device INTEGER NOT NULL, sequence INTEGER,
+                identifier TEXT, content BLOB NOT NULL, reason TEXT NOT NULL,
+                message TEXT NOT NULL, time INTEGER NOT NULL);
+            CREATE UNIQUE INDEX martlet_refusals_identifier ON martlet_refusals (identifier)
+                WHERE identifier IS NOT NULL;
+            CREATE UNIQUE INDEX martlet_refusals_sequence
+                ON martlet_refusals (device, sequence) WHERE sequence IS NOT NULL;
+            """)
+    }
+
+    static func exist(in connection: Connection) throws(SQLiteError) -> Bool {
+        try connection.integer(
+            "SELECT count(*) FROM sqlite_schema WHERE name = 'martlet_dataset'") == 1
+    }
+}

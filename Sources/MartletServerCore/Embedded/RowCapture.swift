@@ -1,0 +1,88 @@
+import MartletCore
+import MartletProtocol
+import SQLiteKit
+import SQLiteRecords
+
+/// Notes every row that is written, by whatever statement: for schemas in which rows change
+/// behind the statements that are run.
+///
+/// TEMP triggers belong to this connection only and leave no trace in the file. Schemas without
+/// triggers of their own, and whose foreign keys are all `Reference`s, do without: what ON DELETE
+/// actions do is then known from the facts.
+struct RowCapture {
+    private let connection: Connection
+
+    /// Nil where nothing happens behind the statements.
+    init?(connection: Connection, schema: Schema) throws(SQLiteError) {
+        guard try Self.isNeeded(connection, schema) else { return nil }
+        self.connection = connection
+        try connection.execute(
+            """
+            CREATE TEMP TABLE IF NOT EXISTS martlet_written (
+                type INTEGER, id, PRIMARY KEY (type, id)) WITHOUT ROWID
+            """)
+        for (position, type) in schema.types.enumerated() {
+            let table = SQLName.quoted(type.name)
+            let key = SQLName.quoted(type.key)
+            func trigger(_ event: String, _ rows: [String]) -> String {
+                let notes = rows.map { row in
+                    """
+                    INSERT OR IGNORE INTO martlet_written VALUES (\(position), \(row).\(key));
+                    """
+                }
+                return """
+                    CREATE TEMP TRIGGER IF NOT EXISTS martlet_\(event)_\(position) \
+                    AFTER \(event) ON main.\(table) BEGIN \(notes.joined(separator: " ")) END;
+                    """
+            }
+            try connection.execute(
+                trigger("INSERT", ["NEW"]) + trigger("UPDATE", ["OLD", "NEW"])
+                    + trigger("DELETE", ["OLD"]))
+        }
+    }
+
+    /// Forgets what was written so far.
+    func start() throws(SQLiteError) {
+        try connection.run("DELETE FROM martlet_written")
+    }
+
+    /// The rows written since `start`.
+    func changedRows() throws(SQLiteError) -> [RecordAddress] {
+        let statement = try connection.statement(
+            "SELECT type, id FROM martlet_written WHERE id IS NOT NULL ORDER BY type, id")
+        return try statement.rows { (row) throws(SQLiteError) in
+            RecordAddress(Int(row.integer(0)), try row.recordID(1))
+        }
+    }
+
+    private static func isNeeded(
+        _ connection: Connection, _ schema: Schema
+    ) throws(SQLiteError) -> Bool {
+        let triggers = try connection.integer(
+            """
+            SELECT count(*) FROM main.sqlite_schema WHERE type = 'trigger' \
+            AND name NOT LIKE 'martlet\\_%' ESCAPE '\\'
+            """)
+        if triggers != 0 { return true }
+        for type in schema.types {
+            let statement = try connection.statement(
+                """
+                SELECT "from", on_update, on_delete, count(*) OVER (PARTITION BY id) \
+                FROM pragma_foreign_key_list(?1, 'main')
+                """)
+            statement.bind(1, text: type.name)
+            let actions = try statement.rows { (row) throws(SQLiteError) in
+                let quiet = ["NO ACTION", "RESTRICT"]
+                let isSimple = row.integer(3) == 1
+                let isKnown = isSimple && type.references.contains {
+                    $0.attribute.lowercased() == row.text(0).lowercased()
+                }
+                let isQuiet = quiet.contains(row.text(1)) && quiet.contains(row.text(2))
+                // Permanent keys never change, so ON UPDATE acts on other unique columns only.
+                return isQuiet || isKnown
+            }
+            if actions.contains(false) { return true }
+        }
+        return false
+    }
+}

@@ -1,0 +1,174 @@
+import MartletCore
+import MartletProtocol
+import SQLiteKit
+import SQLiteRecords
+
+/// One change set being carried out: keys first, then creates, updates, deletes.
+///
+/// Foreign keys are deferred, so cyclic and self references need no particular order; they are
+/// counted before the savepoint is released.
+struct SetExecution {
+    private let session: EmbeddedSession
+    private let plan: SetPlan
+    private let facts: SetFacts
+    private let device: Int64
+    private let revision: Revision
+    /// The permanent ids of the records the set creates.
+    private var assigned: [RecordAddress: RecordID] = [:]
+    private var account: SetAccount
+
+    init(session: EmbeddedSession, work: SetWork, revision: Revision) {
+        self.session = session
+        plan = work.plan
+        facts = work.facts
+        device = work.question.device
+        self.revision = revision
+        account = SetAccount(types: work.plan.types)
+    }
+
+    /// The set as everyone but its author receives it, and the ids its created records had.
+    var accepted: (set: ChangeSet, created: [RecordID?]) {
+        account.changeSet(session.schema, revision: revision)
+    }
+
+    /// - Returns: Why the set cannot be accepted; nil when all is done.
+    /// - Throws: what the database refused or could not do.
+    mutating func run(parking: Bool) throws(SQLiteError) -> Refusal? {
+        for create in plan.creates where create.id.isTemporary {
+            assigned[create.address] = .integer(session.nextID(of: create.type))
+        }
+        try session.capture?.start()
+        if parking { try ValueParking(session: session, plan: plan, facts: facts).park() }
+        for create in plan.creates { try perform(create: create) }
+        for update in plan.updates {
+            if let refusal = try perform(update: update) { return refusal }
+        }
+        for delete in plan.deletes { try perform(delete: delete) }
+        if session.connection.hasDeferredForeignKeyViolation {
+            return try ReferenceCheck(session: session, plan: plan, assigned: assigned, facts: facts)
+                .refusal()
+        }
+        if !plan.deletes.isEmpty, let refusal = try settleDeletes() { return refusal }
+        if let capture = session.capture {
+            for address in try capture.changedRows() { try settle(address, columns: nil) }
+        }
+        return nil
+    }
+
+    // MARK: - Steps
+
+    private mutating func perform(create: SetPlan.Change) throws(SQLiteError) {
+        let id = assigned[create.address] ?? create.id
+        let address = RecordAddress(create.type, id)
+        let stored = try session.tables[create.type].insertReturning(
+            id, session.resolved(create, assigned: assigned, facts), absentMeansNull: false)
+        try store(facts.rows[address], address, isDeleted: false)
+        if device != 0, case .integer(let temporary) = create.id, temporary < 0,
+            case .integer(let permanent) = id
+        {
+            try session.map(
+                temporary: temporary, type: create.type, device: device, to: permanent)
+        }
+        account.set(
+            address, .created, session.columns[create.type].withoutNulls(stored),
+            temporary: create.id.isTemporary ? create.id : nil)
+    }
+
+    private mutating func perform(update: SetPlan.Change) throws(SQLiteError) -> Refusal? {
+        let address = facts.permanentAddress(of: update.address)
+        var attributes = session.resolved(update, assigned: assigned, facts)
+        for name in session.columns[update.type].generated { attributes[name] = .null }
+        let table = session.tables[update.type]
+        guard let stored = try table.updateReturning(address.id, attributes) else {
+            return Refusal(.stale, "a record of “\(table.type.name)” is gone from its table")
+        }
+        try store(facts.rows[address], address, isDeleted: false)
+        account.set(address, .updated, stored)
+        return nil
+    }
+
+    private mutating func perform(delete: SetPlan.Change) throws(SQLiteError) {
+        let address = facts.permanentAddress(of: delete.address)
+        // A deleted parent may have taken the record along.
+        _ = try session.tables[delete.type].delete(address.id)
+        try store(facts.rows[address], address, isDeleted: true)
+        account.set(address, .deleted)
+    }
+
+    private func store(
+        _ before: RowFacts?, _ address: RecordAddress, isDeleted: Bool
+    ) throws(SQLiteError) {
+        let facts =
+            before?.changed(by: device, at: revision, isDeleted: isDeleted)
+            ?? RowFacts(revision: revision, author: device, others: 0, isDeleted: isDeleted)
+        try session.store(facts, of: address)
+    }
+
+    // MARK: - What the database changed on its own
+
+    /// Lists the records ON DELETE actions changed, and reads those again that the set itself
+    /// created, for the actions may have changed them too.
+    private mutating func settleDeletes() throws(SQLiteError) -> Refusal? {
+        for row in facts.affected {
+            switch row.effect {
+            case .removed: try settle(row.address, columns: [])
+            case .changed(let attribute, let held):
+                let now = try session.tables[row.address.type].read(row.address.id)
+                guard now?[attribute] != held.value else { continue }
+                try settle(row.address, columns: [attribute])
+            }
+        }
+        for create in plan.creates {
+            let address = RecordAddress(create.type, assigned[create.address] ?? create.id)
+            let table = session.tables[address.type]
+            guard let now = try table.read(address.id) else {
+                return Refusal(
+                    .invalid,
+                    "the set creates a record of “\(table.type.name)” that its deletes remove")
+            }
+            account.set(address, .created, session.columns[address.type].withoutNulls(now))
+        }
+        return nil
+    }
+
+    /// Brings the account of one record in line with its row.
+    /// - Parameter names: Attributes to list, beside the generated ones and those listed already;
+    ///   nil lists all.
+    private mutating func settle(
+        _ address: RecordAddress, columns names: [String]?
+    ) throws(SQLiteError) {
+        let line = account[address]
+        if line?.deed == .deleted { return }
+        let before = try session.rowFacts(address)
+        guard let now = try session.tables[address.type].read(address.id) else {
+            guard let before, !before.isDeleted else { return }
+            try store(facts.rows[address] ?? before, address, isDeleted: true)
+            account.set(address, .deleted)
+            return
+        }
+        let columns = session.columns[address.type]
+        if line?.deed == .created {
+            account.set(address, .created, columns.withoutNulls(now))
+            return
+        }
+        if line == nil {
+            // A removal that did not come about: the set moved the record, or one above it.
+            if let names, names.isEmpty { return }
+            try store(before, address, isDeleted: false)
+            if before?.isDeleted ?? true {
+                if case .integer(let id) = address.id {
+                    _ = session.skipIDs(of: address.type, through: id)
+                }
+                account.set(address, .created, columns.withoutNulls(now))
+                return
+            }
+        }
+        var listed = line?.attributes.names ?? []
+        for name in (names ?? now.names) + columns.generated where !listed.contains(name) {
+            listed.append(name)
+        }
+        account.set(
+            address, .updated,
+            Attributes(names: listed, values: listed.map { now[$0] ?? .null }))
+    }
+}

@@ -1,0 +1,39 @@
+import MartletCore
+import MartletProtocol
+
+/// What is asked of a type's columns for every record, worked out once.
+final class TypeColumns {
+    let names: [String]
+    let generated: [String]
+    /// References with the position of their target in the schema.
+    let references: [(attribute: String, target: Int)]
+    /// Lists of names by which of all columns hold a value: records share them.
+    private var present: [UInt64: [String]] = [:]
+
+    init(_ type: EntityType, schema: Schema) {
+        names = type.attributes.map(\.name)
+        generated = type.attributes.filter(\.isGenerated).map(\.name)
+        references = type.references.compactMap { reference in
+            schema.index(of: reference.target).map { (reference.attribute, $0) }
+        }
+    }
+
+    /// A whole row without its nulls.
+    func withoutNulls(_ row: Attributes) -> Attributes {
+        guard row.values.contains(.null) else { return row }
+        let values = row.values.filter { $0 != .null }
+        guard row.count <= UInt64.bitWidth else {
+            let kept = zip(row.names, row.values).filter { $0.1 != .null }.map(\.0)
+            return Attributes(names: kept, values: values)
+        }
+        var mask: UInt64 = 0
+        for (index, value) in row.values.enumerated() where value != .null {
+            mask |= 1 << UInt64(index)
+        }
+        if let names = present[mask] { return Attributes(names: names, values: values) }
+        let kept = row.names.indices.filter { mask & 1 << UInt64($0) != 0 }.map { row.names[$0] }
+        if present.count >= 256 { present.removeAll() }
+        present[mask] = kept
+        return Attributes(names: kept, values: values)
+    }
+}

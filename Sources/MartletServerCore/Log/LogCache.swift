@@ -1,0 +1,149 @@
+package import CompressionKit
+package import MartletProtocol
+import Synchronization
+
+/// What of the log is held in memory: the newest entries as they are sent, and blocks of
+/// consecutive entries already compressed. Bounded in bytes; what is missing is read from the
+/// storage.
+///
+/// Sendable: any thread may answer from it. Every member is guarded by one lock, held for moments.
+package final class LogCache: Sendable {
+    /// Entries of one compressed block at most. Blocks never cross a multiple of it, so that
+    /// every device is served by the same ones.
+    static let blockEntries: Revision = 256
+    /// Bytes after which a block ends early.
+    static let blockBytes = 512 << 10
+    /// Hashes kept, for devices that name their last entry's.
+    private static let hashes = 1 << 16
+
+    /// Consecutive entries, comma between them, compressed.
+    package struct Block: Sendable {
+        let first: Revision
+        let last: Revision
+        let piece: DeflatePiece
+        /// Who sent them: a device receives its own entries in another form.
+        let devices: Set<Int64>
+    }
+
+    private struct State: Sendable {
+        var head: LogHead
+        var entries: [LogEntry] = []
+        /// Entries that were dropped and still stand at the beginning of `entries`.
+        var dropped = 0
+        var entryBytes = 0
+        var blocks: [Revision: Block] = [:]
+        var blockBytes = 0
+        /// Of the newest revisions, up to the head's.
+        var hashes: [LineageHash] = []
+    }
+
+    private let state: Mutex<State>
+    private let entryLimit: Int
+    private let blockLimit: Int
+
+    /// - Parameter byteLimit: Bytes held at most, about: a quarter for entries as they are, the
+    ///   rest for blocks.
+    package init(head: LogHead, byteLimit: Int = 64 << 20) {
+        state = Mutex(State(head: head, hashes: [head.hash]))
+        entryLimit = byteLimit / 4
+        blockLimit = byteLimit - byteLimit / 4
+    }
+
+    package var head: LogHead { state.withLock { $0.head } }
+
+    /// Adds entries that were committed, in order.
+    package func append(_ entries: [LogEntry]) {
+        guard let last = entries.last else { return }
+        state.withLock { state in
+            for entry in entries {
+                // After a gap nothing older joins what follows.
+                if entry.revision != state.head.revision + 1 { state.clear() }
+                state.entries.append(entry)
+                state.entryBytes += entry.footprint
+                state.hashes.append(entry.hash)
+                state.head = LogHead(revision: entry.revision, hash: entry.hash)
+            }
+            precondition(state.head.revision == last.revision, "entries come in order")
+            if state.hashes.count > 2 * Self.hashes {
+                state.hashes.removeFirst(state.hashes.count - Self.hashes)
+            }
+            while state.entryBytes > entryLimit, state.dropped < state.entries.count - 1 {
+                state.entryBytes -= state.entries[state.dropped].footprint
+                state.dropped += 1
+            }
+            if state.dropped > 64, state.dropped > state.entries.count / 2 {
+                state.entries.removeFirst(state.dropped)
+                state.dropped = 0
+            }
+        }
+    }
+
+    /// Forgets everything: the storage says where the log ends.
+    package func reset(to head: LogHead) {
+        state.withLock { state in
+            state.clear()
+            state.head = head
+            state.hashes = [head.hash]
+        }
+    }
+
+    /// The hash after an entry; nil where it is not held.
+    func hash(at revision: Revision) -> LineageHash? {
+        state.withLock { state in
+            let back = state.head.revision - revision
+            guard back >= 0, back < Revision(state.hashes.count) else { return nil }
+            return state.hashes[state.hashes.count - 1 - Int(back)]
+        }
+    }
+
+    /// Consecutive entries from `first`, as `LogSource.entries`; nil where `first` is not held.
+    func entries(from first: Revision, through last: Revision, maxBytes: Int) -> [LogEntry]? {
+        state.withLock { state in
+            guard state.dropped < state.entries.count,
+                first >= state.entries[state.dropped].revision, first <= state.head.revision
+            else { return nil }
+            var index = state.entries.count - 1 - Int(state.head.revision - first)
+            var found: [LogEntry] = []
+            var bytes = 0
+            while index < state.entries.count, state.entries[index].revision <= last,
+                bytes < maxBytes
+            {
+                found.append(state.entries[index])
+                bytes += state.entries[index].body.count
+                index += 1
+            }
+            return found
+        }
+    }
+
+    func block(from first: Revision) -> Block? {
+        state.withLock { $0.blocks[first] }
+    }
+
+    /// Keeps a block, in place of others where there is no room: the oldest go first, for devices
+    /// are more often a little behind than far.
+    func keep(_ block: Block) {
+        state.withLock { state in
+            guard block.last <= state.head.revision, state.blocks[block.first] == nil else {
+                return
+            }
+            state.blocks[block.first] = block
+            state.blockBytes += block.piece.bytes.count
+            while state.blockBytes > blockLimit, let oldest = state.blocks.keys.min() {
+                state.blockBytes -= state.blocks[oldest]?.piece.bytes.count ?? 0
+                state.blocks[oldest] = nil
+            }
+        }
+    }
+}
+
+extension LogCache.State {
+    fileprivate mutating func clear() {
+        entries = []
+        dropped = 0
+        entryBytes = 0
+        blocks = [:]
+        blockBytes = 0
+        hashes = []
+    }
+}

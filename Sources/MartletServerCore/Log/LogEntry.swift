@@ -1,0 +1,20 @@
+package import MartletProtocol
+
+/// One accepted change set as the log keeps it.
+package struct LogEntry: Hashable, Sendable {
+    package let revision: Revision
+    /// The device that sent it; 0 where it named none, or where the server itself made the entry.
+    package let device: Int64
+    package let identifier: String?
+    package let sequence: Int64?
+    /// The temporary ids of the created records, in the order of `create` over all types, parted
+    /// by commas; empty between two commas where a record had none. Nil where none had one.
+    package let temporaries: String?
+    /// The set as everyone but its author receives it, encoded.
+    package let body: [UInt8]
+    /// The chained hash after this entry.
+    package let hash: LineageHash
+
+    /// Bytes this entry takes in memory, about.
+    var footprint: Int { body.count + (temporaries?.utf8.count ?? 0) + 160 }
+}

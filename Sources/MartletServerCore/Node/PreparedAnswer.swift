@@ -1,0 +1,20 @@
+public import MartletProtocol
+
+/// An answer ready to be sent.
+public struct PreparedAnswer: Sendable {
+    /// The JSON, or one gzip member that holds it.
+    public let body: [UInt8]
+    public let isGzip: Bool
+    /// Bytes of the JSON.
+    public let plainCount: Int
+    /// The revision the device reaches with it.
+    public let revision: Revision
+    /// Whether the answer was cut.
+    public let more: Bool
+    /// Sets of this request accepted now; not those accepted before.
+    public var accepted = 0
+    /// Sets of this request accepted by an earlier one.
+    public var repeated = 0
+    /// Why sets of this request were refused, by reason; repeated refusals too.
+    public var refused: [RefusalReason: Int] = [:]
+}

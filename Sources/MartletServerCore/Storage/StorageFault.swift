@@ -1,0 +1,31 @@
+public import SQLiteKit
+
+/// A storage that could not do its work; what was asked has not happened.
+public struct StorageFault: Error, Hashable, Sendable, CustomStringConvertible {
+    public enum Kind: String, Hashable, Sendable {
+        /// Another program holds a lock.
+        case busy
+        /// No room on the disk.
+        case full
+        /// One set made the database roll back the whole transaction. After `recover` the batch
+        /// can be done again; that set will then be refused.
+        case rolledBack
+        /// Anything else: reading or writing failed, the file is damaged.
+        case failed
+    }
+
+    public let kind: Kind
+    /// What happened, for logs: without values.
+    public let description: String
+
+    public init(_ kind: Kind, _ description: String) {
+        self.kind = kind
+        self.description = description
+    }
+
+    /// What SQLite reported.
+    public init(_ error: SQLiteError) {
+        let kind: Kind = error.isBusy ? .busy : error.isDiskFull ? .full : .failed
+        self.init(kind, error.description)
+    }
+}
