@@ -1,5 +1,5 @@
 /// The body of an answer that is an error: `application/problem+json` (RFC 9457).
-public struct Problem: Hashable, Sendable {
+public struct Problem: Error, Hashable, Sendable {
     /// HTTP status.
     public var status: Int
     /// A stable word programs can act on, such as `unauthorized` or `tooLarge`.

@@ -11,6 +11,7 @@ struct AnswerBody {
     private let acceptsGzip: Bool
     private var parts: [Part] = []
     private var count = 0
+    private var hasPieces = false
     private static let comma: [UInt8] = [UInt8(ascii: ",")]
     /// Below this many bytes compression saves less than it costs.
     private static let leastGzip = 1_024
@@ -30,6 +31,7 @@ struct AnswerBody {
     mutating func add(_ sets: DeflatePiece) -> Bool {
         guard makeRoom(sets.uncompressedCount) else { return false }
         parts.append(.piece(sets))
+        hasPieces = true
         return true
     }
 
@@ -57,13 +59,12 @@ struct AnswerBody {
         head: [UInt8], tail: [UInt8], revision: Revision, more: Bool
     ) -> PreparedAnswer {
         let plainCount = head.count + count + tail.count
-        guard acceptsGzip, plainCount >= Self.leastGzip else {
+        guard hasPieces || acceptsGzip && plainCount >= Self.leastGzip else {
             var body: [UInt8] = []
             body.reserveCapacity(plainCount)
             body.append(contentsOf: head)
             for case .plain(let bytes) in parts { body.append(contentsOf: bytes) }
             body.append(contentsOf: tail)
-            precondition(body.count == plainCount, "a plain answer holds plain parts only")
             return PreparedAnswer(
                 body: body, isGzip: false, plainCount: plainCount, revision: revision, more: more)
         }

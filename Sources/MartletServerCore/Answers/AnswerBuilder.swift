@@ -70,6 +70,27 @@ struct AnswerBuilder {
         return body.finish(head: start, tail: SyncCoder.tail, revision: reached, more: more)
     }
 
+    /// The problem with a request that names another hash than this log's at its revision.
+    func lineageProblem(
+        _ request: SyncRequest, head: LogHead
+    ) throws(Failure) -> Problem? {
+        guard let named = request.lineage else { return nil }
+        var known: LineageHash?
+        if request.maxRevision == head.revision {
+            known = head.hash
+        } else if let held = cache.hash(at: request.maxRevision) {
+            known = held
+        } else {
+            guard let log else { throw .notInMemory }
+            do throws(StorageFault) {
+                known = try log.hash(at: request.maxRevision)
+            } catch {
+                throw .fault(error)
+            }
+        }
+        return known?.text == named ? nil : RequestCheck.lineage
+    }
+
     private func hash(
         at revision: Revision, _ question: Question
     ) throws(Failure) -> LineageHash {

@@ -1,4 +1,4 @@
-import MartletProtocol
+package import MartletProtocol
 import SQLiteKit
 
 /// Reads the log of a data set's file on a connection of its own, opened when first needed and

@@ -1,6 +1,7 @@
 import MartletCore
 import MartletProtocol
 import SQLiteKit
+import SQLiteRecords
 
 extension EmbeddedSession {
     /// What the ON DELETE actions of a set's deletes would do, once its updates are done.

@@ -8,9 +8,7 @@ extension EmbeddedSession {
         facts.decided = try decided(question)
         guard facts.decided == nil else { return facts }
         if let dependency = question.dependency {
-            facts.isDependencyDecided =
-                try acceptedSet(identifier: dependency) != nil
-                || refusedSet(identifier: dependency) != nil
+            facts.isDependencyDecided = try verdict(identifier: dependency) != nil
         }
         guard let plan = question.plan else { return facts }
         if question.device != 0 {
@@ -93,25 +91,32 @@ extension EmbeddedSession {
     }
 
     private func storedVerdict(_ question: SetQuestion) throws(SQLiteError) -> StoredVerdict? {
-        if let identifier = question.identifier {
-            if let accepted = try acceptedSet(identifier: identifier) { return accepted }
-            if let refused = try refusedSet(identifier: identifier) { return refused }
+        if let identifier = question.identifier,
+            let known = try verdict(identifier: identifier)
+        {
+            return known
         }
         guard question.device != 0, let sequence = question.sequence,
             try mayHaveUsed(sequence, device: question.device)
         else { return nil }
-        if let accepted = try acceptedSet(sequence: sequence, device: question.device) {
-            return accepted
-        }
-        return try refusedSet(sequence: sequence, device: question.device)
+        return try verdict(sequence: sequence, device: question.device)
+    }
+
+    private func verdict(identifier: String) throws(SQLiteError) -> StoredVerdict? {
+        if let accepted = try acceptedSet(identifier: identifier) { return accepted }
+        return try refusedSet(identifier: identifier)
+    }
+
+    private func verdict(
+        sequence: Int64, device: Int64
+    ) throws(SQLiteError) -> StoredVerdict? {
+        if let accepted = try acceptedSet(sequence: sequence, device: device) { return accepted }
+        return try refusedSet(sequence: sequence, device: device)
     }
 
     func usedSequence(_ sequence: Int64, device: Int64) throws(SQLiteError) -> UsedSequence? {
         guard try mayHaveUsed(sequence, device: device) else { return nil }
-        let stored =
-            try acceptedSet(sequence: sequence, device: device)
-            ?? refusedSet(sequence: sequence, device: device)
-        return stored.map { UsedSequence(identifier: $0.identifier, content: $0.content) }
+        return try verdict(sequence: sequence, device: device).map { UsedSequence(identifier: $0.identifier, content: $0.content) }
     }
 
     private func acceptedSet(identifier: String) throws(SQLiteError) -> StoredVerdict? {

@@ -1,6 +1,7 @@
 import MartletCore
 import MartletProtocol
 import SQLiteKit
+import SQLiteRecords
 
 extension EmbeddedSession {
     /// The present state of the records a refused set names, and of those its deletes would

@@ -1,5 +1,5 @@
 package import MartletCore
-import MartletProtocol
+package import MartletProtocol
 import SQLiteKit
 import SQLiteRecords
 

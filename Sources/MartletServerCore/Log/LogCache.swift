@@ -1,5 +1,5 @@
-package import CompressionKit
-package import MartletProtocol
+import CompressionKit
+import MartletProtocol
 import Synchronization
 
 /// What of the log is held in memory: the newest entries as they are sent, and blocks of
@@ -17,7 +17,7 @@ package final class LogCache: Sendable {
     private static let hashes = 1 << 16
 
     /// Consecutive entries, comma between them, compressed.
-    package struct Block: Sendable {
+    struct Block: Sendable {
         let first: Revision
         let last: Revision
         let piece: DeflatePiece
@@ -35,6 +35,15 @@ package final class LogCache: Sendable {
         var blockBytes = 0
         /// Of the newest revisions, up to the head's.
         var hashes: [LineageHash] = []
+
+        mutating func clear() {
+            entries = []
+            dropped = 0
+            entryBytes = 0
+            blocks = [:]
+            blockBytes = 0
+            hashes = []
+        }
     }
 
     private let state: Mutex<State>
@@ -134,16 +143,5 @@ package final class LogCache: Sendable {
                 state.blocks[oldest] = nil
             }
         }
-    }
-}
-
-extension LogCache.State {
-    fileprivate mutating func clear() {
-        entries = []
-        dropped = 0
-        entryBytes = 0
-        blocks = [:]
-        blockBytes = 0
-        hashes = []
     }
 }

@@ -84,8 +84,13 @@ package struct SetQuestion: Sendable {
     package let dependency: String?
     /// SHA-256 of the set's bytes.
     package let content: [UInt8]
-    /// Nil for a set that could not be read against the schema.
-    package let plan: SetPlan?
+    /// The set read against the schema, or why it could not be.
+    package let reading: Result<SetPlan, Refusal>
+
+    package var plan: SetPlan? {
+        if case .success(let plan) = reading { return plan }
+        return nil
+    }
 }
 
 /// A change set to carry out.

@@ -1,0 +1,94 @@
+import MartletCore
+public import MartletProtocol
+import Synchronization
+
+/// Answers devices that only ask for what they miss, from memory: on any thread, without SQLite,
+/// beside the one writer.
+///
+/// Made by a `DataSetNode`, which keeps it up to date after each commit.
+public final class DataSetFeed: Sendable {
+    /// What a feed makes of a request.
+    public enum Outcome: Sendable {
+        case answer(PreparedAnswer)
+        case problem(Problem)
+        /// The answer needs entries that are not in memory: ask a `LogReader`.
+        case needsLog
+        /// The request carries change sets, or comes from a device not met before: it is the
+        /// node's.
+        case needsNode
+    }
+
+    let cache: LogCache
+    let identity: String
+    let fingerprint: String
+    let filter: VisibilityFilter
+    private let devices: Mutex<[String: KnownDevice]>
+
+    init(
+        cache: LogCache, identity: String, fingerprint: String, filter: VisibilityFilter,
+        devices: [String: KnownDevice]
+    ) {
+        self.cache = cache
+        self.identity = identity
+        self.fingerprint = fingerprint
+        self.filter = filter
+        self.devices = Mutex(devices)
+    }
+
+    /// The newest committed revision and its hash.
+    public var head: LogHead { cache.head }
+
+    /// Answers a request that carries nothing up, where memory suffices.
+    /// - Complexity: O(*n*) in the bytes of the answer.
+    public func answer(to admitted: AdmittedRequest) -> Outcome {
+        answer(to: admitted, log: nil)
+    }
+
+    func answer(to admitted: AdmittedRequest, log: (any LogSource)?) -> Outcome {
+        guard admitted.isPull else { return .needsNode }
+        var number: Int64 = 0
+        if let clientID = admitted.request.clientID {
+            guard let device = devices.withLock({ $0[clientID] }) else { return .needsNode }
+            guard device.principal == admitted.principal.identity else {
+                return .problem(RequestCheck.clientBound)
+            }
+            number = device.number
+        }
+        let head = cache.head
+        if let problem = RequestCheck.problem(with: admitted, identity: identity, head: head) {
+            return .problem(problem)
+        }
+        do throws(AnswerBuilder.Failure) {
+            let builder = builder(log: log)
+            if let problem = try builder.lineageProblem(admitted.request, head: head) {
+                return .problem(problem)
+            }
+            return .answer(try builder.answer(to: question(admitted, number, head)))
+        } catch {
+            switch error {
+            case .notInMemory: return .needsLog
+            case .fault(let fault): return .problem(RequestCheck.problem(for: fault))
+            }
+        }
+    }
+
+    func builder(log: (any LogSource)?) -> AnswerBuilder {
+        AnswerBuilder(
+            cache: cache, log: log, filter: filter, identity: identity, fingerprint: fingerprint)
+    }
+
+    func question(
+        _ admitted: AdmittedRequest, _ device: Int64, _ head: LogHead
+    ) -> AnswerBuilder.Question {
+        AnswerBuilder.Question(
+            principal: admitted.principal, device: device, since: admitted.request.maxRevision,
+            head: head, acceptsGzip: admitted.acceptsGzip,
+            isPlainRequest: admitted.request.clientID == nil
+                && admitted.request.protocolVersion == nil)
+    }
+
+    /// Takes over the devices a node knows.
+    func learn(_ known: [String: KnownDevice]) {
+        devices.withLock { $0 = known }
+    }
+}

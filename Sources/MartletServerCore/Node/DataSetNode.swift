@@ -1,0 +1,205 @@
+public import MartletCore
+public import MartletProtocol
+import OpenSSLKit
+
+/// The one writer of a data set: decides on change sets and makes the answers.
+///
+/// Synchronous, without clock, sockets or randomness: the same calls give the same answers. It is
+/// confined to whoever holds it, and blocks while it works. Pulls can be answered beside it by
+/// `feed` on any thread.
+public final class DataSetNode {
+    /// Change sets that best go into one call of `process`; the sets of one request stay together
+    /// also where that makes more.
+    public static let setsPerBatch = 32
+
+    /// Who may do what; takes effect with the next batch.
+    public var rules: Rules
+    /// What answers pulls from memory.
+    public let feed: DataSetFeed
+    private let storage: any ServerStorage
+    private let log: any LogSource
+    private var needsRecovery = false
+
+    /// - Parameter cacheBytes: Memory for what of the log is held, about.
+    /// - Throws: `StorageFault` when the log cannot be read.
+    public convenience init(
+        store: EmbeddedStore, rules: Rules = .everything,
+        filter: VisibilityFilter = .everything, cacheBytes: Int = 64 << 20
+    ) throws(StorageFault) {
+        try self.init(
+            storage: store, log: EmbeddedLog(path: store.path, vfs: store.vfs), rules: rules,
+            filter: filter, cacheBytes: cacheBytes)
+    }
+
+    package init(
+        storage: any ServerStorage, log: any LogSource, rules: Rules, filter: VisibilityFilter,
+        cacheBytes: Int
+    ) throws(StorageFault) {
+        self.storage = storage
+        self.log = log
+        self.rules = rules
+        let head = storage.head
+        let warm = max(0, head.revision - 2 * LogCache.blockEntries)
+        let base = try log.hash(at: warm) ?? LineageHash(origin: storage.identity)
+        let cache = LogCache(
+            head: LogHead(revision: warm, hash: base), byteLimit: cacheBytes)
+        var reached = warm
+        while reached < head.revision {
+            let entries = try log.entries(
+                from: reached + 1, through: head.revision, maxBytes: 1 << 20)
+            guard let last = entries.last else { break }
+            cache.append(entries)
+            reached = last.revision
+        }
+        feed = DataSetFeed(
+            cache: cache, identity: storage.identity, fingerprint: storage.schema.fingerprint,
+            filter: filter, devices: storage.devices)
+    }
+
+    /// The data set's schema.
+    public var schema: Schema { storage.schema }
+    /// The data set's identity.
+    public var identity: String { storage.identity }
+    /// The newest committed revision and its hash.
+    public var head: LogHead { feed.head }
+
+    /// Decides on the change sets of a batch of requests, in order, in one transaction, and
+    /// answers each request.
+    ///
+    /// When the transaction cannot be committed, every request of the batch is answered with a
+    /// problem of status 503, nothing has happened, and the node can be used again.
+    /// - Parameter now: Milliseconds since 1970.
+    /// - Returns: One result for each request, in order.
+    public func process(
+        _ requests: [AdmittedRequest], now: Int64
+    ) -> [Result<PreparedAnswer, Problem>] {
+        // Each set that rolls back everything is found in one round and refused in the next.
+        var rounds = 1 + requests.reduce(0) { $0 + $1.request.changeSets.count }
+        while true {
+            do throws(StorageFault) {
+                if needsRecovery { try recover() }
+                return try attempt(requests, now: now)
+            } catch {
+                needsRecovery = true
+                rounds -= 1
+                if error.kind == .rolledBack, rounds > 0 { continue }
+                // Now rather than later, so that a reader beside the node sees no open
+                // transaction; when it fails, the next batch tries again.
+                do throws(StorageFault) { try recover() } catch {}
+                let problem = RequestCheck.problem(for: error)
+                return requests.map { _ in .failure(problem) }
+            }
+        }
+    }
+
+    private func recover() throws(StorageFault) {
+        try storage.recover()
+        needsRecovery = false
+        if storage.head != feed.cache.head { feed.cache.reset(to: storage.head) }
+        feed.learn(storage.devices)
+    }
+
+    private func attempt(
+        _ requests: [AdmittedRequest], now: Int64
+    ) throws(StorageFault) -> [Result<PreparedAnswer, Problem>] {
+        // What needs no decision is answered last, from the state the others leave behind.
+        var needsWriter = false
+        for request in requests where needsNode(request) { needsWriter = true }
+        var works: [RequestWork?] = requests.map { _ in nil }
+        if needsWriter {
+            let devicesBefore = storage.devices.count
+            var entries: [LogEntry] = []
+            try storage.begin()
+            var batch = BatchDecision(
+                storage: storage, rules: rules, hashes: feed.builder(log: log), now: now)
+            for (index, request) in requests.enumerated() where needsNode(request) {
+                works[index] = try batch.decide(request)
+            }
+            try batch.addTruths(to: &works, filter: feed.filter, of: requests)
+            entries = batch.entries
+            try storage.commit()
+            if storage.head.revision != feed.head.revision + Int64(entries.count) {
+                // Another program wrote to the log before this batch.
+                feed.cache.reset(to: storage.head)
+            } else {
+                feed.cache.append(entries)
+            }
+            if storage.devices.count != devicesBefore { feed.learn(storage.devices) }
+        }
+        var results: [Result<PreparedAnswer, Problem>] = []
+        for (index, request) in requests.enumerated() {
+            results.append(answer(request, works[index]))
+        }
+        return results
+    }
+
+    private func needsNode(_ request: AdmittedRequest) -> Bool {
+        if !request.isPull { return true }
+        guard let clientID = request.request.clientID else { return false }
+        return storage.devices[clientID] == nil
+    }
+
+    private func answer(
+        _ admitted: AdmittedRequest, _ work: RequestWork?
+    ) -> Result<PreparedAnswer, Problem> {
+        guard let work else {
+            switch feed.answer(to: admitted, log: log) {
+            case .answer(let answer): return .success(answer)
+            case .problem(let problem): return .failure(problem)
+            case .needsLog, .needsNode:
+                return .failure(
+                    RequestCheck.problem(for: StorageFault(.failed, "no way to answer")))
+            }
+        }
+        if let problem = work.problem { return .failure(problem) }
+        do throws(AnswerBuilder.Failure) {
+            var question = feed.question(admitted, work.device, feed.head)
+            question.own = try ownForms(work)
+            question.refused = work.refusedSets
+            var answer = try feed.builder(log: log).answer(to: question)
+            answer.accepted = work.acceptedCount
+            answer.repeated = work.repeats.count
+            for refusal in work.refusals { answer.refused[refusal.reason, default: 0] += 1 }
+            return .success(answer)
+        } catch {
+            guard case .fault(let fault) = error else {
+                return .failure(
+                    RequestCheck.problem(for: StorageFault(.failed, "no way to answer")))
+            }
+            return .failure(RequestCheck.problem(for: fault))
+        }
+    }
+
+    /// The sets accepted now and those accepted before, as their device receives them.
+    private func ownForms(_ work: RequestWork) throws(AnswerBuilder.Failure) -> [Revision: [UInt8]] {
+        var forms: [Revision: [UInt8]] = [:]
+        do throws(StorageFault) {
+            for (entry, set) in work.accepted {
+                forms[entry.revision] = try Self.own { () throws(WireFault) in
+                    try OwnForm.bytes(of: entry, holding: set)
+                }
+            }
+            for entry in try log.entries(at: work.repeats.filter { forms[$0] == nil }) {
+                forms[entry.revision] = try Self.own { () throws(WireFault) in
+                    try OwnForm.bytes(of: entry)
+                }
+            }
+        } catch {
+            throw .fault(error)
+        }
+        return forms
+    }
+
+    private static func own(
+        _ bytes: () throws(WireFault) -> [UInt8]
+    ) throws(StorageFault) -> [UInt8] {
+        do throws(WireFault) {
+            return try bytes()
+        } catch {
+            throw StorageFault(.failed, "an entry of the log cannot be read: \(error)")
+        }
+    }
+}
+
+@available(*, unavailable)
+extension DataSetNode: Sendable {}

@@ -1,0 +1,25 @@
+import MartletCore
+import MartletProtocol
+
+/// Answers devices that are far behind, reading the stored log where memory does not suffice, on
+/// a connection of its own: beside the one writer, not in its way.
+///
+/// Confined to whoever holds it; blocks while it reads.
+public final class LogReader {
+    private let feed: DataSetFeed
+    private let log: any LogSource
+
+    /// - Parameter store: The data set's storage, for its place only; it is not touched.
+    public init(feed: DataSetFeed, store: EmbeddedStore) {
+        self.feed = feed
+        log = EmbeddedLog(path: store.path, vfs: store.vfs)
+    }
+
+    /// As `DataSetFeed.answer(to:)`; never `.needsLog`.
+    public func answer(to admitted: AdmittedRequest) -> DataSetFeed.Outcome {
+        feed.answer(to: admitted, log: log)
+    }
+}
+
+@available(*, unavailable)
+extension LogReader: Sendable {}

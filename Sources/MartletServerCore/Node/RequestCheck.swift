@@ -1,0 +1,86 @@
+import MartletCore
+import MartletProtocol
+
+/// What makes a whole request unacceptable, decided before any of its sets is looked at.
+enum RequestCheck {
+    static func problem(with admitted: AdmittedRequest, identity: String, head: LogHead) -> Problem? {
+        let request = admitted.request
+        if request.maxRevision < 0 {
+            return Problem(
+                status: 400, kind: "invalidRequest",
+                detail: "“maxRevision” is negative; expected the newest revision the device has")
+        }
+        if let version = request.protocolVersion,
+            !(WireVersion.oldest...WireVersion.current).contains(version)
+        {
+            return Problem(
+                status: 400, kind: "versionUnsupported",
+                detail: """
+                    the device speaks version \(version) of the protocol, the server versions \
+                    \(WireVersion.oldest) to \(WireVersion.current); update the older of the two
+                    """)
+        }
+        if let clientID = request.clientID,
+            clientID.isEmpty || clientID.utf8.count > Limits.nameBytes
+        {
+            return Problem(
+                status: 400, kind: "invalidRequest",
+                detail: "“clientId” is empty or longer than \(Limits.nameBytes) bytes")
+        }
+        if let dataSet = request.dataSet, dataSet != identity {
+            return Problem(
+                status: 409, kind: "wrongDataSet",
+                detail: """
+                    the device belongs to another data set than the one this server keeps here; \
+                    nothing was taken from it
+                    """)
+        }
+        if request.maxRevision > head.revision {
+            return Problem(
+                status: 409, kind: "revisionAhead",
+                detail: """
+                    the device has revision \(request.maxRevision), the server only \
+                    \(head.revision): the data set was restored from an older copy or made anew
+                    """)
+        }
+        return nil
+    }
+
+    static let lineage = Problem(
+        status: 409, kind: "lineage",
+        detail: """
+            the device's history and the server's differ before the device's revision: the data \
+            set was restored from an older copy or made anew
+            """)
+
+    static let clientBound = Problem(
+        status: 403, kind: "clientBound",
+        detail: "the “clientId” belongs to another user; the device needs one of its own")
+
+    static let identityReused = Problem(
+        status: 409, kind: "identityReused",
+        detail: """
+            the device numbered a change set with a number it has used for another: this file was \
+            restored from a copy, or is used in two places; it needs a new “clientId”
+            """)
+
+    static func problem(for fault: StorageFault) -> Problem {
+        switch fault.kind {
+        case .busy:
+            Problem(
+                status: 503, kind: "busy",
+                detail: "the data set's file is locked by another program; try again",
+                retryAfter: 1)
+        case .full:
+            Problem(
+                status: 503, kind: "storage",
+                detail: "the server has no room left on its disk; nothing was changed",
+                retryAfter: 30)
+        case .failed, .rolledBack:
+            Problem(
+                status: 503, kind: "storage",
+                detail: "the server could not read or write its file; nothing was changed",
+                retryAfter: 5)
+        }
+    }
+}
