@@ -129,6 +129,12 @@ let package = Package(
             name: "MartletTests",
             dependencies: ["MartletProtocol", "MartletCore", "MartletStore", "Martlet", "SQLiteKit"],
             swiftSettings: strict),
+        .testTarget(
+            name: "MartletServerCoreTests",
+            dependencies: [
+                "MartletProtocol", "MartletCore", "MartletServerCore", "SQLiteKit",
+                "SQLiteRecords", "SQLiteFaults", "CompressionKit",
+            ], swiftSettings: strict),
         .testTarget(name: "HouseRulesTests", swiftSettings: strict),
         .testTarget(
             name: "OpenSSLKitTests", dependencies: ["OpenSSLKit"], swiftSettings: strict),
