@@ -18,6 +18,29 @@ public struct JSONReader {
         self.bytes = bytes
     }
 
+    /// The kinds of JSON value.
+    public enum Kind: Hashable, Sendable {
+        case text
+        case number
+        case boolean
+        case null
+        case array
+        case object
+    }
+
+    /// What the next value is, by its first character; nil when none can start here.
+    public mutating func nextKind() -> Kind? {
+        switch peek() {
+        case UInt8(ascii: "\""): .text
+        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): .number
+        case UInt8(ascii: "t"), UInt8(ascii: "f"): .boolean
+        case UInt8(ascii: "n"): .null
+        case UInt8(ascii: "["): .array
+        case UInt8(ascii: "{"): .object
+        default: nil
+        }
+    }
+
     /// Checks that nothing but white space is left.
     public mutating func finish() throws(WireFault) {
         _ = peek()
@@ -82,35 +105,29 @@ public struct JSONReader {
 
     /// Reads a text, a number, true, false or null. An array or an object is refused.
     public mutating func readValue() throws(WireFault) -> Value {
-        switch peek() {
-        case UInt8(ascii: "\""): return .text(text(of: try scanText()))
-        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): return try readNumber()
-        case UInt8(ascii: "n"):
+        switch nextKind() {
+        case .text: return .text(text(of: try scanText()))
+        case .number: return try readNumber()
+        case .null:
             try pass(Self.nullWord)
             return .null
-        case UInt8(ascii: "t"):
-            try pass(Self.trueWord)
-            return .boolean(true)
-        case UInt8(ascii: "f"):
-            try pass(Self.falseWord)
-            return .boolean(false)
-        case UInt8(ascii: "{"), UInt8(ascii: "["):
+        case .boolean: return .boolean(try readBoolean())
+        case .array, .object:
             throw shape("A value is an array or an object; expected text, number, boolean or null.")
-        default: throw unexpected()
+        case nil: throw unexpected()
         }
     }
 
     /// Passes one value of any kind, checking all of it except the size of numbers.
     public mutating func skipValue() throws(WireFault) {
-        switch peek() {
-        case UInt8(ascii: "\""): _ = try scanText()
-        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): _ = try scanNumber()
-        case UInt8(ascii: "n"): try pass(Self.nullWord)
-        case UInt8(ascii: "t"): try pass(Self.trueWord)
-        case UInt8(ascii: "f"): try pass(Self.falseWord)
-        case UInt8(ascii: "["): try skipArray()
-        case UInt8(ascii: "{"): try skipObject()
-        default: throw unexpected()
+        switch nextKind() {
+        case .text: _ = try scanText()
+        case .number: _ = try scanNumber()
+        case .null: try pass(Self.nullWord)
+        case .boolean: _ = try readBoolean()
+        case .array: try skipArray()
+        case .object: try skipObject()
+        case nil: throw unexpected()
         }
     }
 
@@ -251,14 +268,8 @@ extension JSONReader {
 
     /// What is next is JSON (or may be), but not what was expected.
     mutating func shape(_ message: String) -> WireFault {
-        switch peek() {
-        case UInt8(ascii: "\""), UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"),
-            UInt8(ascii: "n"), UInt8(ascii: "t"), UInt8(ascii: "f"), UInt8(ascii: "["),
-            UInt8(ascii: "{"):
-            return WireFault(message, at: position, shape: true)
-        default:
-            return unexpected()
-        }
+        guard nextKind() != nil else { return unexpected() }
+        return WireFault(message, at: position, shape: true)
     }
 
     static func duplicate(at position: Int) -> WireFault {

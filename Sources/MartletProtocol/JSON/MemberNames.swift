@@ -20,6 +20,7 @@ struct MemberNames {
     mutating func insert(_ name: String) -> Bool {
         guard set.isEmpty else { return set.insert(name).inserted }
         guard !list.contains(name) else { return false }
+        if list.isEmpty { list.reserveCapacity(Self.shortList / 2) }
         list.append(name)
         if list.count > Self.shortList {
             set = Set(list)
