@@ -144,5 +144,11 @@ let package = Package(
         .testTarget(
             name: "MartletProtocolTests", dependencies: ["MartletProtocol"],
             exclude: ["Fixtures"], swiftSettings: safe),
+        .testTarget(
+            name: "MartletServerTests",
+            dependencies: [
+                "MartletServer", "MartletProtocol", "MartletCore", "MartletServerCore", "SQLiteKit",
+                "HTTPKit", "DeflateKit",
+            ], swiftSettings: strict),
     ]
 )

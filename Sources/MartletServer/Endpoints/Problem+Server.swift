@@ -1,0 +1,69 @@
+internal import HTTPKit
+internal import MartletProtocol
+
+/// The problems of the shell; `docs/wire.md` lists every kind.
+extension Problem {
+    static let notFound = Problem(
+        status: 404, kind: "notFound",
+        detail: "There is nothing here; this server answers /sync, /schema, /healthz, /metrics.")
+
+    static func methodNotAllowed(_ allowed: String) -> Problem {
+        Problem(
+            status: 405, kind: "methodNotAllowed",
+            detail: "This address takes \(allowed) and nothing else.")
+    }
+
+    static let unauthorized = Problem(
+        status: 401, kind: "unauthorized",
+        detail: "A good token is needed in the header “Authorization: Bearer …”.")
+
+    static let unsupportedMediaType = Problem(
+        status: 415, kind: "unsupportedMediaType",
+        detail: "The body must be JSON, with “Content-Type: application/json”.")
+
+    static let unsupportedEncoding = Problem(
+        status: 415, kind: "unsupportedEncoding",
+        detail: "The body may be plain or gzip; its Content-Encoding is neither.")
+
+    static func malformed(_ detail: String) -> Problem {
+        Problem(status: 400, kind: "malformed", detail: detail)
+    }
+
+    static func tooLarge(_ detail: String) -> Problem {
+        Problem(status: 413, kind: "tooLarge", detail: detail)
+    }
+
+    static let versionUnsupported = Problem(
+        status: 400, kind: "versionUnsupported",
+        detail: """
+            This server speaks the wire versions \(WireVersion.oldest) to \(WireVersion.current); \
+            update the app or the server.
+            """)
+
+    static func busy(_ detail: String) -> Problem {
+        Problem(status: 503, kind: "busy", detail: detail, retryAfter: 1)
+    }
+
+    static let stopping = Problem(
+        status: 503, kind: "busy", detail: "The server is stopping; try again in a moment.",
+        retryAfter: 2)
+
+    static let storage = Problem(
+        status: 503, kind: "storage",
+        detail: "The server could not reach its storage; nothing was changed. Try again.",
+        retryAfter: 5)
+
+    /// The problem as an answer.
+    var response: HTTPResponse {
+        var headers = [HTTPField("Content-Type", "application/problem+json")]
+        if let retryAfter { headers.append(HTTPField("Retry-After", String(retryAfter))) }
+        return HTTPResponse(status: status, headers: headers, body: [SyncCoder.encode(self)])
+    }
+
+    /// What the HTTP server itself refused.
+    init(_ refusal: HTTPRefusal) {
+        self.init(
+            status: refusal.status, kind: refusal.kind, detail: refusal.detail,
+            retryAfter: refusal.retryAfterSeconds.map(Int64.init))
+    }
+}

@@ -1,0 +1,50 @@
+internal import DeflateKit
+internal import HTTPKit
+internal import MartletProtocol
+
+extension RequestHandler {
+    /// `GET /schema`: the types a data set consists of.
+    func schema(_ request: HTTPRequest) async -> Outcome {
+        do {
+            guard let token = try await admitted(request) else { return Self.unauthorized() }
+            let service = try await dataSets.service(token.dataSet)
+            let acceptsGzip = ContentCoding.acceptsGzip(request.headers["accept-encoding"])
+            let document = service.schemaDocument
+            var outcome = Outcome.json(
+                document, gzip: acceptsGzip ? WholeGzip.compress(document) : nil)
+            outcome.token = token.identifier
+            outcome.dataSet = token.dataSet
+            return outcome
+        } catch {
+            return failed(error)
+        }
+    }
+
+    /// `GET /healthz`: the server runs, and its storage answers.
+    func health(_ request: HTTPRequest) async -> Outcome {
+        do {
+            _ = try await tokens.run { try $0.record(of: []) }
+            return .json([UInt8]("{\"status\":\"ok\"}".utf8), gzip: nil)
+        } catch {
+            return failed(error)
+        }
+    }
+
+    /// `GET /metrics`, for programs on this machine only: there is no token for it, and a proxy
+    /// that passes requests on says so in a header.
+    func metricsText(_ request: HTTPRequest) async -> Outcome {
+        let isLocal = request.peer == "::1" || request.peer.hasPrefix("127.")
+        let isPassedOn = ["x-forwarded-for", "forwarded", "x-real-ip", "via"].contains {
+            request.headers.lineCount($0) > 0
+        }
+        guard isLocal, !isPassedOn else { return Outcome(Problem.notFound) }
+        let text = metrics.text(
+            queueDepths: dataSets.queueDepths, server: await counters(),
+            usage: ProcessUsage.current())
+        return Outcome(
+            HTTPResponse(
+                status: 200,
+                headers: [HTTPField("Content-Type", "text/plain; version=0.0.4; charset=utf-8")],
+                body: [[UInt8](text.utf8)]))
+    }
+}

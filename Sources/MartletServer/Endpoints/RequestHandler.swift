@@ -1,0 +1,98 @@
+internal import HTTPKit
+internal import MartletProtocol
+
+/// Answers requests: finds the address, lets in who may come in, and tells the log and the
+/// metrics.
+struct RequestHandler: Sendable {
+    let tokens: Confined<TokenIndex>
+    let dataSets: DataSetDirectory
+    let metrics: Metrics
+    let log: ServerLog
+    let counters: @Sendable () async -> HTTPServerCounters
+
+    func answer(_ request: HTTPRequest) async -> HTTPResponse {
+        let start = ContinuousClock.now
+        var outcome = await outcome(of: request)
+        outcome.response.headers.append(HTTPField("X-Content-Type-Options", "nosniff"))
+        note(outcome, request, ContinuousClock.now - start)
+        return outcome.response
+    }
+
+    private func outcome(of request: HTTPRequest) async -> Outcome {
+        var outcome: Outcome
+        switch request.path {
+        case "/sync": outcome = await only(["POST"], request, sync)
+        case "/schema": outcome = await only(["GET", "HEAD"], request, schema)
+        case "/healthz": outcome = await only(["GET", "HEAD"], request, health)
+        case "/metrics": outcome = await only(["GET", "HEAD"], request, metricsText)
+        default: return Outcome(Problem.notFound)
+        }
+        outcome.endpoint = request.path
+        return outcome
+    }
+
+    private func only(
+        _ methods: [String], _ request: HTTPRequest,
+        _ answer: (HTTPRequest) async -> Outcome
+    ) async -> Outcome {
+        guard methods.contains(request.method) else {
+            let allowed = methods.joined(separator: ", ")
+            var outcome = Outcome(Problem.methodNotAllowed(allowed))
+            outcome.response.headers.append(HTTPField("Allow", allowed))
+            return outcome
+        }
+        return await answer(request)
+    }
+
+    // MARK: - Who is there
+
+    /// The token's record; nil where there is no good token.
+    func admitted(_ request: HTTPRequest) async throws -> TokenRecord? {
+        // Two headers are two opinions on who is asking.
+        guard request.headers.lineCount("authorization") == 1,
+            let header = request.headers["authorization"],
+            let token = BearerToken.parse(header)
+        else { return nil }
+        return try await tokens.run { try $0.record(of: token) }
+    }
+
+    static func unauthorized() -> Outcome {
+        var outcome = Outcome(Problem.unauthorized)
+        outcome.response.headers.append(HTTPField("WWW-Authenticate", "Bearer realm=\"martlet\""))
+        return outcome
+    }
+
+    /// A failure that is the server's own. The log has the reason, the client a sentence.
+    func failed(_ error: any Error, _ dataSet: String? = nil) -> Outcome {
+        if error is ConfinedValueIsGone { return Outcome(Problem.stopping) }
+        var fields = [("reason", ServerLog.Field.text(String(describing: error)))]
+        if let dataSet { fields.append(("dataSet", .text(dataSet))) }
+        log.log(.error, "storage", fields)
+        return Outcome(Problem.storage)
+    }
+
+    // MARK: - What happened
+
+    private func note(_ outcome: Outcome, _ request: HTTPRequest, _ duration: Duration) {
+        let status = outcome.response.status
+        metrics.countRequest(
+            endpoint: outcome.endpoint, status: status, kind: outcome.kind,
+            answerBytes: outcome.response.bodyByteCount)
+        let level: ServerLog.Level = status >= 500 ? .warning : status >= 400 ? .info : .debug
+        guard level >= log.minimum else { return }
+        let (seconds, attoseconds) = duration.components
+        var fields: [(String, ServerLog.Field)] = [
+            ("endpoint", .text(outcome.endpoint)), ("status", .number(status)),
+            ("kind", .text(outcome.kind)),
+            ("microseconds", .number(Int(seconds * 1_000_000 + attoseconds / 1_000_000_000_000))),
+            ("requestBytes", .number(request.body.count)),
+            ("answerBytes", .number(outcome.response.bodyByteCount)),
+        ]
+        if let token = outcome.token { fields.append(("token", .text(token))) }
+        if let dataSet = outcome.dataSet { fields.append(("dataSet", .text(dataSet))) }
+        if let device = outcome.device { fields.append(("device", .text(device))) }
+        if outcome.accepted > 0 { fields.append(("accepted", .number(outcome.accepted))) }
+        if outcome.refused > 0 { fields.append(("refused", .number(outcome.refused))) }
+        log.log(level, "request", fields)
+    }
+}

@@ -1,0 +1,164 @@
+internal import Foundation
+internal import HTTPKit
+internal import MartletCore
+internal import MartletProtocol
+internal import SQLiteKit
+internal import SQLiteRecords
+internal import Synchronization
+
+/// A sync server over one data directory: HTTP, tokens, and a writer for each data set.
+public final class MartletServer: Sendable {
+    /// What a started server holds.
+    private struct Running: Sendable {
+        let lock: Confined<DirectoryLock>
+        let tokens: Confined<TokenIndex>
+        let dataSets: DataSetDirectory
+        let http: HTTPServer
+    }
+
+    private let configuration: ServerConfiguration
+    private let running = Mutex<Running?>(nil)
+
+    public init(_ configuration: ServerConfiguration) {
+        self.configuration = configuration
+    }
+
+    /// Opens the data directory and listens.
+    /// - Returns: The port.
+    /// - Throws: `ServerFailure`, `SchemaError`, `HTTPServerError`: sentences that say what to do;
+    ///   nothing then runs.
+    public func start() async throws -> Int {
+        guard running.withLock({ $0 == nil }) else {
+            throw ServerFailure("This server is running already; make another one.")
+        }
+        let options = try configuration.httpOptions()
+        let (schema, rules) = try await checked()
+        let directory = configuration.dataDirectory
+        let lock = try await Confined(label: "martlet.lock") {
+            try TokenStore.makeDirectory(directory)
+            return try DirectoryLock(directory: directory)
+        }
+        let metrics = Metrics()
+        let dataSets = makeDirectory(rules, metrics)
+        do {
+            let fixed = configuration.tokens
+            let tokens = try await Confined(label: "martlet.tokens") {
+                try TokenIndex(store: TokenStore(directory: directory), fixed: fixed)
+            }
+            let names = try await tokens.run {
+                $0.dataSets.union(try DataSetDirectory.names(in: directory))
+            }
+            for name in names.sorted() { _ = try await dataSets.service(name) }
+            let http = makeHTTP(options, tokens, dataSets, metrics)
+            let port = try await http.start()
+            running.withLock {
+                $0 = Running(lock: lock, tokens: tokens, dataSets: dataSets, http: http)
+            }
+            configuration.log.log(
+                .info, "started",
+                [
+                    ("port", .number(port)), ("dataSets", .number(names.count)),
+                    ("types", .number(schema.types.count)), ("schema", .text(schema.fingerprint)),
+                ])
+            return port
+        } catch {
+            await dataSets.stop()
+            await lock.end()
+            throw error
+        }
+    }
+
+    /// Stops accepting, finishes what was accepted, and closes the files with their logs written
+    /// back. Does nothing when the server does not run.
+    public func stop() async {
+        let stopping = running.withLock { running in
+            defer { running = nil }
+            return running
+        }
+        guard let stopping else { return }
+        await stopping.http.stop(grace: configuration.stopGrace)
+        await stopping.dataSets.stop()
+        await stopping.tokens.end()
+        await stopping.lock.end()
+        configuration.log.log(.info, "stopped")
+    }
+
+    /// Runs a server until the process is asked to end (SIGTERM, SIGINT) or the task is cancelled,
+    /// and stops it in good order.
+    /// - Parameter started: Called with the port once the server listens.
+    public static func run(
+        _ configuration: ServerConfiguration,
+        started: @Sendable (_ port: Int) -> Void = { _ in }
+    ) async throws {
+        let server = MartletServer(configuration)
+        started(try await server.start())
+        _ = await TerminationSignal.wait()
+        await server.stop()
+    }
+
+    // MARK: - Starting
+
+    /// The schema and the rules, read before anything is made on disk.
+    private func checked() async throws -> (Schema, Rules) {
+        let script = configuration.schema
+        let reading = try await Confined(label: "martlet.schema") {
+            try SchemaMigration.apply(script: script, to: Connection(path: ":memory:"))
+        }
+        let schema = try await reading.run { $0 }
+        let rules = try configuration.rules.map { bytes throws(ServerFailure) in
+            try RulesFile.parse(bytes, schema: schema)
+        }
+        return (schema, rules ?? .everything)
+    }
+
+    private func makeDirectory(_ rules: Rules, _ metrics: Metrics) -> DataSetDirectory {
+        let configuration = configuration
+        return DataSetDirectory { name in
+            try await DataSetService(
+                name: name,
+                setup: .init(
+                    path: "\(configuration.dataDirectory)/\(name).sqlite",
+                    schema: configuration.schema, rules: rules, now: configuration.now,
+                    metrics: metrics, log: configuration.log))
+        }
+    }
+
+    private func makeHTTP(
+        _ options: HTTPServerOptions, _ tokens: Confined<TokenIndex>,
+        _ dataSets: DataSetDirectory, _ metrics: Metrics
+    ) -> HTTPServer {
+        let counters = CountersSource()
+        let handler = RequestHandler(
+            tokens: tokens, dataSets: dataSets, metrics: metrics, log: configuration.log,
+            counters: { await counters.current() })
+        var options = options
+        options.maxBodyBytes = Limits.requestBytes
+        options.refusal = { refusal in
+            let problem = Problem(refusal)
+            metrics.countRequest(
+                endpoint: "other", status: problem.status, kind: problem.kind, answerBytes: 0)
+            return problem.response
+        }
+        let http = HTTPServer(options: options) { await handler.answer($0) }
+        counters.set(http)
+        return http
+    }
+}
+
+/// Where the metrics find the HTTP server, which is made after its handler and holds it.
+private final class CountersSource: Sendable {
+    private struct Weak: Sendable {
+        weak var server: HTTPServer?
+    }
+
+    private let weak = Mutex(Weak())
+
+    func set(_ server: HTTPServer) {
+        weak.withLock { $0.server = server }
+    }
+
+    func current() async -> HTTPServerCounters {
+        guard let server = weak.withLock({ $0.server }) else { return HTTPServerCounters() }
+        return await server.counters()
+    }
+}

@@ -1,0 +1,173 @@
+internal import HTTPKit
+internal import Synchronization
+
+/// What the server counts, for `GET /metrics`.
+final class Metrics: Sendable {
+    private struct Request: Hashable {
+        var endpoint: String
+        var status: Int
+        var kind: String
+    }
+
+    private struct Counts {
+        var requests: [Request: Int] = [:]
+        var accepted = 0
+        var refused: [String: Int] = [:]
+        /// By upper bound of `batchBounds`, the last for more.
+        var batches = [Int](repeating: 0, count: Metrics.batchBounds.count + 1)
+        var batchedSets = 0
+        var answerBytes = 0
+        var cacheHits = 0
+        var cacheMisses = 0
+    }
+
+    private static let batchBounds = [1, 2, 4, 8, 16, 32, 64, 128]
+
+    private let counts = Mutex(Counts())
+
+    /// - Parameter kind: A problem's kind; “ok” where there was none.
+    func countRequest(endpoint: String, status: Int, kind: String, answerBytes: Int) {
+        counts.withLock {
+            $0.requests[Request(endpoint: endpoint, status: status, kind: kind), default: 0] += 1
+            $0.answerBytes += answerBytes
+        }
+    }
+
+    func countVerdicts(accepted: Int, refused: [String]) {
+        guard accepted > 0 || !refused.isEmpty else { return }
+        counts.withLock { counts in
+            counts.accepted += accepted
+            for reason in refused { counts.refused[reason, default: 0] += 1 }
+        }
+    }
+
+    func countBatch(sets: Int) {
+        counts.withLock { counts in
+            let index = Self.batchBounds.firstIndex { sets <= $0 } ?? Self.batchBounds.count
+            counts.batches[index] += 1
+            counts.batchedSets += sets
+        }
+    }
+
+    /// - Parameter isHit: Whether a pull was answered from memory.
+    func countPull(isHit: Bool) {
+        counts.withLock { counts in
+            if isHit { counts.cacheHits += 1 } else { counts.cacheMisses += 1 }
+        }
+    }
+
+    /// The text form Prometheus reads (exposition format 0.0.4).
+    func text(
+        queueDepths: [(dataSet: String, depth: Int)], server: HTTPServerCounters,
+        usage: ProcessUsage
+    ) -> String {
+        let counts = counts.withLock { $0 }
+        var text = PrometheusText()
+        text.family("martlet_requests_total", "counter", "Requests answered.")
+        let requests = counts.requests.sorted {
+            ($0.key.endpoint, $0.key.status, $0.key.kind)
+                < ($1.key.endpoint, $1.key.status, $1.key.kind)
+        }
+        for (request, count) in requests {
+            text.sample(
+                "martlet_requests_total",
+                [
+                    ("endpoint", request.endpoint), ("status", String(request.status)),
+                    ("kind", request.kind),
+                ], count)
+        }
+        text.single("martlet_sets_accepted_total", "counter", "Accepted sets.", counts.accepted)
+        text.family("martlet_sets_refused_total", "counter", "Refused change sets by reason.")
+        for (reason, count) in counts.refused.sorted(by: { $0.key < $1.key }) {
+            text.sample("martlet_sets_refused_total", [("reason", reason)], count)
+        }
+        appendBatches(counts, to: &text)
+        text.family("martlet_queue_depth", "gauge", "Requests waiting for the writer.")
+        for (dataSet, depth) in queueDepths {
+            text.sample("martlet_queue_depth", [("data_set", dataSet)], depth)
+        }
+        text.single(
+            "martlet_answer_bytes_total", "counter", "Bytes of answers' bodies.",
+            counts.answerBytes)
+        text.single(
+            "martlet_pulls_from_memory_total", "counter", "Pulls answered from memory.",
+            counts.cacheHits)
+        text.single(
+            "martlet_pulls_from_storage_total", "counter", "Pulls that had to read the log.",
+            counts.cacheMisses)
+        append(server, usage, to: &text)
+        return text.text
+    }
+
+    private func appendBatches(_ counts: Counts, to text: inout PrometheusText) {
+        text.family("martlet_batch_sets", "histogram", "Change sets in one transaction.")
+        var total = 0
+        for (index, count) in counts.batches.enumerated() {
+            total += count
+            let bound = index < Self.batchBounds.count ? String(Self.batchBounds[index]) : "+Inf"
+            text.sample("martlet_batch_sets_bucket", [("le", bound)], total)
+        }
+        text.sample("martlet_batch_sets_sum", [], counts.batchedSets)
+        text.sample("martlet_batch_sets_count", [], total)
+    }
+
+    private func append(
+        _ server: HTTPServerCounters, _ usage: ProcessUsage, to text: inout PrometheusText
+    ) {
+        text.single(
+            "martlet_connections", "gauge", "Open connections.", server.openConnections)
+        text.single(
+            "martlet_connections_refused_total", "counter", "Connections turned away.",
+            server.refusedConnections)
+        text.single(
+            "martlet_requests_refused_total", "counter", "Requests refused unread.",
+            server.refusedRequests)
+        text.single(
+            "martlet_requests_aborted_total", "counter", "Requests whose client went away.",
+            server.abortedRequests)
+        text.single(
+            "martlet_requests_in_flight", "gauge", "Requests being answered.",
+            server.requestsInFlight)
+        text.family("process_cpu_seconds_total", "counter", "User and system time.")
+        text.sample("process_cpu_seconds_total", [], usage.cpuSeconds)
+        text.single(
+            "process_resident_memory_bytes", "gauge", "Memory held.", usage.residentByteCount)
+    }
+}
+
+/// Lines of the Prometheus text format.
+private struct PrometheusText {
+    private(set) var text = ""
+
+    mutating func family(_ name: String, _ kind: String, _ help: String) {
+        text += "# HELP \(name) \(help)\n# TYPE \(name) \(kind)\n"
+    }
+
+    mutating func sample(
+        _ name: String, _ labels: [(String, String)], _ value: some CustomStringConvertible
+    ) {
+        text += name
+        if !labels.isEmpty {
+            text += "{" + labels.map { "\($0)=\"\(Self.escaped($1))\"" }.joined(separator: ",")
+                + "}"
+        }
+        text += " \(value)\n"
+    }
+
+    mutating func single(_ name: String, _ kind: String, _ help: String, _ value: Int) {
+        family(name, kind, help)
+        sample(name, [], value)
+    }
+
+    private static func escaped(_ text: String) -> String {
+        var escaped = ""
+        for character in text {
+            switch character {
+            case "\\", "\"": escaped += "\\\(character)"
+            case "\n": escaped += "\\n"
+            default: escaped.append(character)
+            }
+        }
+        return escaped
+    }
+}

@@ -1,0 +1,121 @@
+internal import Foundation
+public import MartletCore
+
+/// Reads a rules file: which roles may create, update and delete the records of a type.
+///
+/// `{"types": {"teams": {"create": ["admin"], "delete": []}}, "default": {"delete": ["admin"]}}`:
+/// a list names the roles that may, an empty one means nobody. What a type does not say `default`
+/// says; what neither says everyone may.
+public enum RulesFile {
+    /// - Parameter schema: The types a rule may be about.
+    /// - Throws: `ServerFailure` for anything but rules, with the place in words.
+    public static func parse(_ bytes: [UInt8], schema: Schema) throws(ServerFailure) -> Rules {
+        let file = try decode(bytes)
+        for name in file.types.keys.sorted() where schema[name] == nil {
+            throw ServerFailure(
+                "The rules name a type the schema does not have: “\(name)”.")
+        }
+        let grants = Grants(file: file, schema: schema)
+        return Rules(
+            roles: Dictionary(uniqueKeysWithValues: grants.roles.map { ($0, grants.of($0)) }),
+            fallback: grants.of(nil))
+    }
+
+    private static func decode(_ bytes: [UInt8]) throws(ServerFailure) -> File {
+        do {
+            return try JSONDecoder().decode(File.self, from: Data(bytes))
+        } catch let DecodingError.dataCorrupted(context) where !context.codingPath.isEmpty {
+            throw ServerFailure("The rules file: \(context.debugDescription).")
+        } catch let DecodingError.typeMismatch(_, context) {
+            let path = context.codingPath.map(\.stringValue).joined(separator: ".")
+            throw ServerFailure(
+                """
+                The rules file has a value of the wrong kind at “\(path)”; types and default are \
+                objects, create, update and delete are lists of roles.
+                """)
+        } catch {
+            throw ServerFailure("The rules file is not JSON; expected an object with “types”.")
+        }
+    }
+
+    private struct File: Decodable {
+        var types: [String: Lists] = [:]
+        var fallback = Lists()
+
+        init(from decoder: any Decoder) throws {
+            let members = try decoder.container(keyedBy: Name.self)
+            for name in members.allKeys {
+                switch name.stringValue {
+                case "types": types = try members.decode([String: Lists].self, forKey: name)
+                case "default": fallback = try members.decode(Lists.self, forKey: name)
+                default: throw name.unknown(in: decoder, expected: "“types” and “default”")
+                }
+            }
+        }
+    }
+
+    /// The roles that may, by operation; an operation without a list is not ruled here.
+    private struct Lists: Decodable {
+        var roles: [Int: [String]] = [:]
+
+        init() {}
+
+        init(from decoder: any Decoder) throws {
+            let members = try decoder.container(keyedBy: Name.self)
+            for name in members.allKeys {
+                guard
+                    let known = Operations.words.first(where: { $0.word == name.stringValue })
+                else {
+                    throw name.unknown(in: decoder, expected: "“create”, “update” and “delete”")
+                }
+                roles[known.operation.rawValue] = try members.decode([String].self, forKey: name)
+            }
+        }
+    }
+
+    private struct Name: CodingKey {
+        let stringValue: String
+        var intValue: Int? { nil }
+
+        init(stringValue: String) { self.stringValue = stringValue }
+        init?(intValue: Int) { nil }
+
+        func unknown(in decoder: any Decoder, expected: String) -> DecodingError {
+            DecodingError.dataCorrupted(
+                DecodingError.Context(
+                    codingPath: decoder.codingPath + [self],
+                    debugDescription:
+                        "it has a member “\(stringValue)” where only \(expected) are known"))
+        }
+    }
+
+    /// The file's lists, which go by operation, turned to what each role may.
+    private struct Grants {
+        let file: File
+        let schema: Schema
+
+        var roles: Set<String> {
+            let lists = file.types.values.map(\.roles) + [file.fallback.roles]
+            return Set(lists.flatMap { $0.values.joined() })
+        }
+
+        /// What a role may, or for nil who has none of the roles named.
+        func of(_ role: String?) -> Rules.Grant {
+            var grant = Rules.Grant(others: operations(of: role, on: Lists()))
+            for (type, lists) in file.types {
+                grant.types[type] = operations(of: role, on: lists)
+            }
+            return grant
+        }
+
+        private func operations(of role: String?, on lists: Lists) -> Operations {
+            var allowed: Operations = []
+            for (_, operation) in Operations.words {
+                let list = lists.roles[operation.rawValue] ?? file.fallback.roles[operation.rawValue]
+                let may = list.map { list in role.map { list.contains($0) } ?? false } ?? true
+                if may { allowed.formUnion(operation) }
+            }
+            return allowed
+        }
+    }
+}

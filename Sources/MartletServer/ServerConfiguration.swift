@@ -1,0 +1,53 @@
+internal import Foundation
+package import HTTPKit
+
+/// What a server is started with.
+public struct ServerConfiguration: Sendable {
+    /// The folder that holds everything the server keeps; made where it is missing.
+    public var dataDirectory: String
+    /// CREATE statements: the schema of every data set here.
+    public var schema: String
+    public var host = "127.0.0.1"
+    /// 0 takes a free port.
+    public var port = 0
+    /// Tokens in memory only, beside those of the data directory.
+    public var tokens: [FixedToken] = []
+    /// The bytes of a rules file (`RulesFile`); nil lets everyone do everything.
+    public var rules: [UInt8]?
+    /// PEM files; both or neither.
+    public var tlsCertificatePath: String?
+    public var tlsKeyPath: String?
+    /// Takes the log's lines.
+    public var log = ServerLog.standardError()
+    /// The clock: milliseconds since 1970.
+    public var now: @Sendable () -> Int64 = {
+        Int64((Date.now.timeIntervalSince1970 * 1_000).rounded())
+    }
+    /// How long what was accepted may take once the server is asked to stop.
+    public var stopGrace = Duration.seconds(20)
+    /// The limits of the HTTP server; host, port and TLS are taken from above.
+    package var http = HTTPServerOptions()
+
+    /// - Parameter schema: The text of a schema file.
+    public init(dataDirectory: String, schema: String) {
+        self.dataDirectory = dataDirectory
+        self.schema = schema
+        // A proxy on the same machine is one address for all its clients.
+        http.addressesWithoutLimit = ["127.0.0.1", "::1"]
+    }
+
+    /// - Throws: `ServerFailure` when one of the TLS files is given without the other.
+    func httpOptions() throws(ServerFailure) -> HTTPServerOptions {
+        var options = http
+        options.host = host
+        options.port = port
+        switch (tlsCertificatePath, tlsKeyPath) {
+        case (nil, nil): break
+        case (let certificate?, let key?):
+            options.tls = .init(certificatePath: certificate, keyPath: key)
+        default:
+            throw ServerFailure("TLS needs both files: --tls-cert and --tls-key.")
+        }
+        return options
+    }
+}

@@ -1,0 +1,155 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import MartletServerCore
+internal import OpenSSLKit
+internal import SQLiteKit
+internal import SQLiteRecords
+internal import Synchronization
+
+/// One data set as the server runs it: a writer with its queue, and a reader beside it.
+///
+/// Pulls are answered from memory on the caller's thread, from the reader where memory lacks
+/// something; everything else goes through the writer.
+final class DataSetService: Sendable {
+    typealias Verdict = Result<PreparedAnswer, Problem>
+
+    /// What a data set is opened with.
+    struct Setup: Sendable {
+        var path: String
+        /// CREATE statements.
+        var schema: String
+        var rules: Rules
+        /// Milliseconds since 1970.
+        var now: @Sendable () -> Int64
+        var metrics: Metrics
+        var log: ServerLog
+    }
+
+    /// The answer to `GET /schema`.
+    let schemaDocument: [UInt8]
+    private let feed: DataSetFeed
+    private let metrics: Metrics
+    private let writer: Confined<DataSetNode>
+    private let reader: Confined<LogReader>
+    private let queue: WriterQueue<AdmittedRequest, PreparedAnswer>
+
+    /// Opens the data set's file, making what is missing.
+    /// - Throws: `SchemaError` where the file cannot be brought to the schema; `StorageFault`.
+    init(name: String, setup: Setup) async throws {
+        metrics = setup.metrics
+        let opening = Mutex<Opening?>(nil)
+        let writer = try await Confined(label: "martlet.writer.\(name)") {
+            let store = try EmbeddedStore(
+                path: setup.path, script: setup.schema,
+                identity: Hexadecimal.text(secureRandomBytes(16)), now: setup.now())
+            let node = try DataSetNode(store: store, rules: setup.rules)
+            let opened = try Opening(node, store, path: setup.path)
+            opening.withLock { $0 = opened }
+            return node
+        }
+        guard let opened = opening.withLock({ $0 }) else {
+            preconditionFailure("a writer that was made has been opened")
+        }
+        self.writer = writer
+        feed = opened.feed
+        schemaDocument = opened.schemaDocument
+        reader = try await Confined(label: "martlet.reader.\(name)") { opened.reader.value }
+        queue = WriterQueue(queue: writer.queue, work: Self.work(writer, setup))
+    }
+
+    /// What the writer's thread leaves behind of the opening.
+    private struct Opening: Sendable {
+        let feed: DataSetFeed
+        let schemaDocument: [UInt8]
+        let reader: Handover<LogReader>
+
+        init(_ node: DataSetNode, _ store: EmbeddedStore, path: String) throws {
+            feed = node.feed
+            reader = Handover(LogReader(feed: node.feed, store: store))
+            let connection = try Connection(path: path, mode: .readWrite)
+            schemaDocument = SchemaDocument.bytes(
+                node.schema, ddl: try SchemaMigration.ddl(of: connection, triggers: false))
+        }
+    }
+
+    private static func work(
+        _ writer: Confined<DataSetNode>, _ setup: Setup
+    ) -> WriterQueue<AdmittedRequest, PreparedAnswer>.Work {
+        .init(
+            setCount: { $0.request.changeSets.count },
+            dependencies: { dependencies(of: $0.request) },
+            identifiers: { $0.request.changeSets.compactMap(\.identifier) },
+            undecided: { identifiers, _ in
+                (try? writer.here { $0.undecided(identifiers) }) ?? []
+            },
+            process: { requests in
+                let sets = requests.reduce(0) { $0 + $1.request.changeSets.count }
+                if sets > 0 { setup.metrics.countBatch(sets: sets) }
+                do {
+                    return try writer.here { $0.process(requests, now: setup.now()) }
+                } catch {
+                    return requests.map { _ in .failure(.stopping) }
+                }
+            })
+    }
+
+    /// The sets a request's sets depend on, those before them in the request left out.
+    private static func dependencies(of request: SyncRequest) -> [String] {
+        var before: Set<String> = []
+        var found: [String] = []
+        for set in request.changeSets {
+            if let needed = set.dependencyIdentifier, !before.contains(needed) {
+                found.append(needed)
+            }
+            if let identifier = set.identifier { before.insert(identifier) }
+        }
+        return found
+    }
+
+    /// Requests that wait for the writer.
+    var queueDepth: Int { queue.depth }
+
+    /// Decides on what a request brings, and answers it.
+    func answer(_ request: AdmittedRequest) async -> Verdict {
+        guard request.request.changeSets.isEmpty else { return await queue.submit(request) }
+        switch feed.answer(to: request) {
+        case .answer(let answer):
+            metrics.countPull(isHit: true)
+            return .success(answer)
+        case .problem(let problem): return .failure(problem)
+        case .needsNode: return await queue.submit(request)
+        case .needsLog:
+            metrics.countPull(isHit: false)
+            return await read(request)
+        }
+    }
+
+    private func read(_ request: AdmittedRequest) async -> Verdict {
+        do {
+            switch try await reader.run({ $0.answer(to: request) }) {
+            case .answer(let answer): return .success(answer)
+            case .problem(let problem): return .failure(problem)
+            case .needsNode, .needsLog: return await queue.submit(request)
+            }
+        } catch {
+            return .failure(.stopping)
+        }
+    }
+
+    /// Finishes what was accepted and closes the file; SQLite then writes its log back.
+    func stop() async {
+        await queue.stop()
+        await reader.end()
+        await writer.end()
+    }
+}
+
+/// A value made on one queue and used on another, never on both.
+private struct Handover<Value>: @unchecked Sendable {
+    // The maker lets go of it before the user's queue begins.
+    let value: Value
+
+    init(_ value: Value) {
+        self.value = value
+    }
+}

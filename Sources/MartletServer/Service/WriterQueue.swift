@@ -1,0 +1,196 @@
+internal import Dispatch
+internal import MartletProtocol
+internal import Synchronization
+
+/// Collects what is to be written and hands it to the writer in batches: group commit.
+///
+/// While one batch is being carried out the next one collects; there is no timer, so a lone
+/// request waits for nothing. One thread writes at a time. A request that names change sets which
+/// have not arrived waits, outside the queue, until they have been decided or its time is up.
+final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
+    typealias Verdict = Result<Answer, Problem>
+
+    /// What the queue needs to know and do; `undecided` and `process` run on the writer's thread.
+    struct Work: Sendable {
+        /// The number of change sets of an item.
+        var setCount: @Sendable (Item) -> Int
+        /// The identifiers an item's change sets depend on, its own sets left out.
+        var dependencies: @Sendable (Item) -> [String]
+        /// The identifiers of an item's change sets.
+        var identifiers: @Sendable (Item) -> [String]
+        /// Those of the identifiers that have not been decided.
+        var undecided: @Sendable ([String], Item) -> [String]
+        /// Carries out a batch; one verdict for each item.
+        var process: @Sendable ([Item]) -> [Verdict]
+    }
+
+    struct Limits: Sendable {
+        /// Change sets in one batch; the sets of one request stay together, so a batch may exceed
+        /// it.
+        var batchSets = 32
+        /// Requests waiting; one more is refused.
+        var waitingRequests = 2_048
+        /// Change sets waiting; with more, nothing further is taken.
+        var waitingSets = 100_000
+        /// How long a request waits for the sets it depends on.
+        var dependencyWait = DispatchTimeInterval.seconds(2)
+    }
+
+    private struct Job: Sendable {
+        let number: UInt64
+        let item: Item
+        let setCount: Int
+        let dependencies: [String]
+        let continuation: CheckedContinuation<Verdict, Never>
+        var hasWaited = false
+    }
+
+    private struct State {
+        var waiting: [Job] = []
+        var waitingSets = 0
+        /// By number.
+        var parked: [UInt64: (job: Job, missing: Set<String>)] = [:]
+        var lastNumber: UInt64 = 0
+        var isRunning = false
+        var isStopped = false
+        var ended: [CheckedContinuation<Void, Never>] = []
+
+        var depth: Int { waiting.count + parked.count }
+    }
+
+    private let queue: DispatchQueue
+    private let work: Work
+    private let limits: Limits
+    private let state = Mutex(State())
+
+    /// - Parameter queue: The writer's thread: a serial queue.
+    init(queue: DispatchQueue, limits: Limits = Limits(), work: Work) {
+        self.queue = queue
+        self.work = work
+        self.limits = limits
+    }
+
+    /// Requests waiting, those that wait for others included.
+    var depth: Int { state.withLock { $0.depth } }
+
+    /// Waits for the item's turn and its verdict.
+    func submit(_ item: Item) async -> Verdict {
+        let setCount = work.setCount(item)
+        let dependencies = work.dependencies(item)
+        return await withCheckedContinuation { continuation in
+            let refusal = state.withLock { state -> Problem? in
+                if state.isStopped { return .stopping }
+                guard state.depth < limits.waitingRequests, state.waitingSets < limits.waitingSets
+                else {
+                    return .busy("Too many changes are waiting to be written; try again.")
+                }
+                state.lastNumber += 1
+                let job = Job(
+                    number: state.lastNumber, item: item, setCount: setCount,
+                    dependencies: dependencies, continuation: continuation)
+                enqueue(job, &state)
+                return nil
+            }
+            if let refusal { continuation.resume(returning: .failure(refusal)) }
+        }
+    }
+
+    /// Refuses what comes from now on, and returns when everything before has its verdict. What
+    /// waits for other sets goes in as it is.
+    func stop() async {
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            let isIdle = state.withLock { state in
+                state.isStopped = true
+                for number in state.parked.keys.sorted() { unpark(number, &state) }
+                if state.isRunning { state.ended.append(continuation) }
+                return !state.isRunning
+            }
+            if isIdle { continuation.resume() }
+        }
+    }
+
+    private func enqueue(_ job: Job, _ state: inout State) {
+        state.waiting.append(job)
+        state.waitingSets += job.setCount
+        guard !state.isRunning else { return }
+        state.isRunning = true
+        queue.async { self.drain() }
+    }
+
+    // MARK: - On the writer's thread
+
+    private func drain() {
+        while true {
+            let batch = nextBatch()
+            if batch.isEmpty { return }
+            var ready: [Job] = []
+            for job in batch where !parks(job, behind: ready) { ready.append(job) }
+            guard !ready.isEmpty else { continue }
+            let verdicts = work.process(ready.map(\.item))
+            precondition(verdicts.count == ready.count, "one verdict for each request")
+            for (job, verdict) in zip(ready, verdicts) {
+                job.continuation.resume(returning: verdict)
+            }
+            release(decidedBy: ready)
+        }
+    }
+
+    /// Empty when there is nothing to do; the writer has then stopped running.
+    private func nextBatch() -> [Job] {
+        let (batch, ended) = state.withLock { state in
+            var count = 0
+            var sets = 0
+            while count < state.waiting.count {
+                sets += state.waiting[count].setCount
+                guard count == 0 || sets <= limits.batchSets else { break }
+                count += 1
+            }
+            let batch = Array(state.waiting[..<count])
+            state.waiting.removeFirst(count)
+            state.waitingSets -= batch.reduce(0) { $0 + $1.setCount }
+            var ended: [CheckedContinuation<Void, Never>] = []
+            if batch.isEmpty {
+                state.isRunning = false
+                swap(&ended, &state.ended)
+            }
+            return (batch, ended)
+        }
+        ended.forEach { $0.resume() }
+        return batch
+    }
+
+    /// Sets a job aside if it depends on sets that have not arrived.
+    private func parks(_ job: Job, behind ready: [Job]) -> Bool {
+        guard !job.dependencies.isEmpty, !job.hasWaited else { return false }
+        let alongside = Set(ready.flatMap { work.identifiers($0.item) })
+        let missing = Set(work.undecided(job.dependencies, job.item)).subtracting(alongside)
+        guard !missing.isEmpty else { return false }
+        let isParked = state.withLock { state in
+            guard !state.isStopped else { return false }
+            state.parked[job.number] = (job, missing)
+            return true
+        }
+        guard isParked else { return false }
+        queue.asyncAfter(deadline: .now() + limits.dependencyWait) {
+            self.state.withLock { self.unpark(job.number, &$0) }
+        }
+        return true
+    }
+
+    private func release(decidedBy jobs: [Job]) {
+        guard state.withLock({ !$0.parked.isEmpty }) else { return }
+        let decided = Set(jobs.flatMap { work.identifiers($0.item) })
+        state.withLock { state in
+            for number in state.parked.keys.sorted() {
+                state.parked[number]?.missing.subtract(decided)
+                if state.parked[number]?.missing.isEmpty == true { unpark(number, &state) }
+            }
+        }
+    }
+
+    private func unpark(_ number: UInt64, _ state: inout State) {
+        guard var job = state.parked.removeValue(forKey: number)?.job else { return }
+        job.hasWaited = true
+        enqueue(job, &state)
+    }
+}

@@ -1,0 +1,24 @@
+internal import SQLiteKit
+
+/// Holds a data directory for one server process.
+///
+/// The lock is SQLite's on an empty database: the operating system lets go of it however the
+/// process ends, and a second server in the same process is refused as well.
+final class DirectoryLock {
+    private let connection: Connection
+
+    /// - Throws: `ServerFailure` when another server has the directory.
+    init(directory: String) throws {
+        connection = try Connection(
+            path: directory + "/martlet.lock", busyTimeoutMilliseconds: 0)
+        do {
+            try connection.execute("BEGIN EXCLUSIVE")
+        } catch where error.isBusy {
+            throw ServerFailure(
+                """
+                Another martlet server is running on this data directory; stop it first, or give \
+                this one a directory of its own with --data.
+                """)
+        }
+    }
+}

@@ -1,0 +1,167 @@
+internal import Foundation
+internal import OpenSSLKit
+internal import SQLiteKit
+
+/// The tokens of a data directory, in `tokens.sqlite`. Of a token only its SHA-256 is kept.
+///
+/// Calls block; any number of processes may have the same file open.
+public final class TokenStore {
+    /// Changes to the table's shape, oldest first; `user_version` counts those made.
+    private static let shape = """
+        CREATE TABLE IF NOT EXISTS martlet_tokens (
+            hash BLOB NOT NULL PRIMARY KEY,
+            identifier TEXT NOT NULL UNIQUE,
+            dataset TEXT NOT NULL,
+            user TEXT,
+            roles TEXT NOT NULL,
+            device TEXT,
+            created INTEGER NOT NULL,
+            revoked INTEGER
+        ) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS martlet_salt (salt BLOB NOT NULL);
+        """
+
+    private let connection: Connection
+
+    /// Opens the store of a data directory, and makes both where they are missing.
+    public init(directory: String) throws {
+        try Self.makeDirectory(directory)
+        let path = directory + "/tokens.sqlite"
+        connection = try Connection(path: path)
+        try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
+        try connection.execute(Self.shape)
+        // The hashes of long random tokens tell nothing, but nobody else needs them either.
+        try FileManager.default.setAttributes(
+            [.posixPermissions: 0o600], ofItemAtPath: path)
+        try connection.transaction {
+            guard try connection.integer("SELECT count(*) FROM martlet_salt") == 0 else { return }
+            let statement = try connection.statement("INSERT INTO martlet_salt VALUES (?)")
+            statement.bind(1, blob: secureRandomBytes(32))
+            try statement.run()
+        }
+    }
+
+    static func makeDirectory(_ directory: String) throws {
+        guard !FileManager.default.fileExists(atPath: directory) else { return }
+        do {
+            try FileManager.default.createDirectory(
+                atPath: directory, withIntermediateDirectories: true,
+                attributes: [.posixPermissions: 0o700])
+        } catch {
+            throw ServerFailure(
+                "The data directory cannot be made; give --data a folder you may write to.")
+        }
+    }
+
+    /// Makes a token.
+    /// - Parameter now: Milliseconds since 1970.
+    /// - Returns: The token, which is shown this once and kept nowhere, and what is kept of it.
+    /// - Throws: `ServerFailure` for a name that cannot be a data set's, or text with control
+    ///   characters.
+    public func create(
+        dataSet: String, user: String? = nil, roles: [String] = [], device: String? = nil,
+        now: Int64
+    ) throws -> (token: String, record: TokenRecord) {
+        try DataSetName.check(dataSet)
+        try Self.checkTexts([user, device].compactMap { $0 } + roles)
+        let token = "mt_" + Hexadecimal.text(secureRandomBytes(32))
+        let record = TokenRecord(
+            identifier: Hexadecimal.text(secureRandomBytes(6)), dataSet: dataSet, user: user,
+            roles: roles, device: device, created: now, revoked: nil)
+        try connection.transaction {
+            let statement = try connection.statement(
+                "INSERT INTO martlet_tokens VALUES (?, ?, ?, ?, ?, ?, ?, NULL)")
+            statement.bind(1, blob: SHA256.digest([UInt8](token.utf8)))
+            statement.bind(2, text: record.identifier)
+            statement.bind(3, text: dataSet)
+            bind(statement, 4, user)
+            statement.bind(5, text: roles.joined(separator: "\n"))
+            bind(statement, 6, device)
+            statement.bind(7, integer: now)
+            try statement.run()
+        }
+        return (token, record)
+    }
+
+    /// Every token, good or revoked, the oldest first.
+    public func list() throws -> [TokenRecord] {
+        try entries().map(\.record)
+    }
+
+    /// Makes a token worthless, from the next request on, in running servers too.
+    /// - Parameter now: Milliseconds since 1970.
+    /// - Returns: False when no good token has that identifier.
+    public func revoke(_ identifier: String, now: Int64) throws -> Bool {
+        try connection.transaction {
+            let statement = try connection.statement(
+                "UPDATE martlet_tokens SET revoked = ? WHERE identifier = ? AND revoked IS NULL")
+            statement.bind(1, integer: now)
+            statement.bind(2, text: identifier)
+            try statement.run()
+            return connection.changes == 1
+        }
+    }
+
+    // MARK: - For the server
+
+    struct Entry: Sendable {
+        let hash: [UInt8]
+        let record: TokenRecord
+    }
+
+    /// Changes whenever another connection has committed to the file.
+    func version() throws -> Int64 {
+        try connection.integer("PRAGMA data_version") ?? 0
+    }
+
+    func entries() throws -> [Entry] {
+        let statement = try connection.statement(
+            """
+            SELECT hash, identifier, dataset, user, roles, device, created, revoked
+            FROM martlet_tokens ORDER BY created, identifier
+            """)
+        defer { statement.reset() }
+        var entries: [Entry] = []
+        while try statement.step() {
+            let roles = statement.text(4).split(separator: "\n").map(String.init)
+            let record = TokenRecord(
+                identifier: statement.text(1), dataSet: statement.text(2),
+                user: text(statement, 3), roles: roles, device: text(statement, 5),
+                created: statement.integer(6),
+                revoked: statement.isNull(7) ? nil : statement.integer(7))
+            entries.append(Entry(hash: statement.blob(0), record: record))
+        }
+        return entries
+    }
+
+    /// Random, made with the file; turns a token somebody chose into a name that tells nothing.
+    func salt() throws -> [UInt8] {
+        let statement = try connection.statement("SELECT salt FROM martlet_salt")
+        defer { statement.reset() }
+        return try statement.step() ? statement.blob(0) : []
+    }
+
+    private func bind(_ statement: Statement, _ index: Int32, _ text: String?) {
+        if let text { statement.bind(index, text: text) } else { statement.bindNull(index) }
+    }
+
+    private func text(_ statement: Statement, _ column: Int32) -> String? {
+        statement.isNull(column) ? nil : statement.text(column)
+    }
+
+    private static func checkTexts(_ texts: [String]) throws(ServerFailure) {
+        for text in texts {
+            let isPlain = text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7f }
+            guard isPlain, !text.isEmpty, text.utf8.count <= 128 else {
+                throw ServerFailure(
+                    """
+                    Users, roles and device names are 1 to 128 bytes long and hold no control \
+                    characters.
+                    """)
+            }
+        }
+    }
+}
+
+@available(*, unavailable)
+extension TokenStore: Sendable {}

@@ -1,0 +1,179 @@
+import Dispatch
+import MartletProtocol
+@testable import MartletServer
+import Synchronization
+import Testing
+
+/// A request of the queue's tests: it carries sets and may depend on others.
+private struct Item: Sendable {
+    var name: String
+    var sets = 1
+    var needs: [String] = []
+}
+
+/// A writer that notes its batches, and can be held up in the first.
+private final class Writer: Sendable {
+    let batches = Mutex<[[String]]>([])
+    let decided = Mutex<Set<String>>([])
+    let hold = DispatchSemaphore(value: 0)
+    let isHeld: Mutex<Bool>
+
+    init(isHeld: Bool = false) {
+        self.isHeld = Mutex(isHeld)
+    }
+
+    func process(_ items: [Item]) -> [WriterQueue<Item, String>.Verdict] {
+        batches.withLock { $0.append(items.map(\.name)) }
+        let waits = isHeld.withLock { held in
+            defer { held = false }
+            return held
+        }
+        if waits { hold.wait() }
+        decided.withLock { $0.formUnion(items.map(\.name)) }
+        return items.map { .success($0.name) }
+    }
+
+    func queue(
+        _ limits: WriterQueue<Item, String>.Limits = .init()
+    ) -> WriterQueue<Item, String> {
+        WriterQueue(
+            queue: DispatchQueue(label: "writer"), limits: limits,
+            work: .init(
+                setCount: { $0.sets }, dependencies: { $0.needs }, identifiers: { [$0.name] },
+                undecided: { names, _ in
+                    let decided = self.decided.withLock { $0 }
+                    return names.filter { !decided.contains($0) }
+                },
+                process: { self.process($0) }))
+    }
+}
+
+@Suite("Writer queue")
+struct WriterQueueTests {
+    private func name(_ verdict: WriterQueue<Item, String>.Verdict) -> String {
+        switch verdict {
+        case .success(let name): name
+        case .failure(let problem): problem.kind
+        }
+    }
+
+    private func waitForDepth(_ depth: Int, _ queue: WriterQueue<Item, String>) async {
+        while queue.depth != depth { await Task.yield() }
+    }
+
+    /// Submits one after the other, so that their order is known, while the writer is held up.
+    private func submit(
+        _ items: [Item], to queue: WriterQueue<Item, String>, of writer: Writer
+    ) async -> [Task<String, Never>] {
+        var tasks: [Task<String, Never>] = []
+        for item in items {
+            let depth = queue.depth
+            tasks.append(Task { name(await queue.submit(item)) })
+            let isFirst = tasks.count == 1
+            while isFirst ? writer.batches.withLock({ $0.isEmpty }) : queue.depth == depth {
+                await Task.yield()
+            }
+        }
+        return tasks
+    }
+
+    @Test("commits in one batch what came while the writer was busy, up to 32 sets")
+    func grouping() async {
+        let writer = Writer(isHeld: true)
+        let queue = writer.queue()
+        let items = (0..<40).map { Item(name: "\($0)") }
+        let tasks = await submit(items, to: queue, of: writer)
+        writer.hold.signal()
+        for (task, item) in zip(tasks, items) { #expect(await task.value == item.name) }
+        let batches = writer.batches.withLock { $0 }
+        #expect(batches.map(\.count) == [1, 32, 7])
+        #expect(batches.flatMap { $0 } == items.map(\.name))
+    }
+
+    @Test("keeps the sets of one request together, however many")
+    func together() async {
+        let writer = Writer(isHeld: true)
+        let queue = writer.queue()
+        let tasks = await submit(
+            [
+                Item(name: "first"), Item(name: "a", sets: 30), Item(name: "b", sets: 3),
+                Item(name: "c", sets: 100), Item(name: "d", sets: 0),
+            ], to: queue, of: writer)
+        writer.hold.signal()
+        for task in tasks { _ = await task.value }
+        #expect(writer.batches.withLock { $0 } == [["first"], ["a"], ["b"], ["c"], ["d"]])
+    }
+
+    @Test("refuses with busy what would wait behind too much, and takes more later")
+    func bound() async {
+        let writer = Writer(isHeld: true)
+        var limits = WriterQueue<Item, String>.Limits()
+        limits.waitingRequests = 2
+        let queue = writer.queue(limits)
+        let tasks = await submit(
+            [Item(name: "a"), Item(name: "b"), Item(name: "c")], to: queue, of: writer)
+        #expect(name(await queue.submit(Item(name: "d"))) == "busy")
+        writer.hold.signal()
+        for task in tasks { _ = await task.value }
+        #expect(name(await queue.submit(Item(name: "e"))) == "e")
+    }
+
+    @Test("lets a request wait for the set it depends on, and nothing else wait for it")
+    func dependency() async {
+        let writer = Writer()
+        var limits = WriterQueue<Item, String>.Limits()
+        limits.dependencyWait = .seconds(600)
+        let queue = writer.queue(limits)
+        let late = Task { name(await queue.submit(Item(name: "late", needs: ["early"]))) }
+        await waitForDepth(1, queue)
+        #expect(name(await queue.submit(Item(name: "other"))) == "other")
+        #expect(name(await queue.submit(Item(name: "early"))) == "early")
+        #expect(await late.value == "late")
+        #expect(writer.batches.withLock { $0 } == [["other"], ["early"], ["late"]])
+        // Decided already: no wait at all.
+        #expect(name(await queue.submit(Item(name: "later", needs: ["early"]))) == "later")
+    }
+
+    @Test("a set that never comes is waited for so long and no longer")
+    func dependencyThatNeverComes() async {
+        let writer = Writer()
+        var limits = WriterQueue<Item, String>.Limits()
+        limits.dependencyWait = .milliseconds(30)
+        let queue = writer.queue(limits)
+        #expect(name(await queue.submit(Item(name: "a", needs: ["never"]))) == "a")
+        #expect(queue.depth == 0)
+    }
+
+    @Test("in one batch a later request may depend on an earlier one")
+    func dependencyInBatch() async {
+        let writer = Writer(isHeld: true)
+        var limits = WriterQueue<Item, String>.Limits()
+        limits.dependencyWait = .seconds(600)
+        let queue = writer.queue(limits)
+        let tasks = await submit(
+            [
+                Item(name: "first"), Item(name: "before", needs: ["base"]), Item(name: "base"),
+                Item(name: "after", needs: ["base"]),
+            ], to: queue, of: writer)
+        writer.hold.signal()
+        for task in tasks { _ = await task.value }
+        #expect(writer.batches.withLock { $0 } == [["first"], ["base", "after"], ["before"]])
+    }
+
+    @Test("stop gives everything accepted its verdict and refuses the rest")
+    func stop() async {
+        let writer = Writer(isHeld: true)
+        let queue = writer.queue()
+        let tasks = await submit(
+            [Item(name: "a"), Item(name: "b"), Item(name: "c", needs: ["never"])], to: queue,
+            of: writer)
+        async let stopped: Void = queue.stop()
+        writer.hold.signal()
+        await stopped
+        for (task, expected) in zip(tasks, ["a", "b", "c"]) {
+            #expect(await task.value == expected)
+        }
+        #expect(name(await queue.submit(Item(name: "d"))) == "busy")
+        await queue.stop()
+    }
+}
