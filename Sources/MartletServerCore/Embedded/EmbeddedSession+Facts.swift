@@ -102,7 +102,8 @@ extension EmbeddedSession {
         return try verdict(sequence: sequence, device: question.device)
     }
 
-    private func verdict(identifier: String) throws(SQLiteError) -> StoredVerdict? {
+    /// The verdict on the set of that identifier, accepted or finally refused.
+    func verdict(identifier: String) throws(SQLiteError) -> StoredVerdict? {
         if let accepted = try acceptedSet(identifier: identifier) { return accepted }
         return try refusedSet(identifier: identifier)
     }

@@ -123,6 +123,12 @@ extension EmbeddedStore: ServerStorage {
         }
     }
 
+    package func isDecided(_ identifier: String) throws(StorageFault) -> Bool {
+        try working { (session) throws(SQLiteError) in
+            try session.verdict(identifier: identifier) != nil
+        }
+    }
+
     package func facts(for questions: [SetQuestion]) throws(StorageFault) -> [SetFacts] {
         try working { (session) throws(SQLiteError) in
             var facts: [SetFacts] = []

@@ -92,6 +92,19 @@ public final class DataSetNode {
         }
     }
 
+    /// Those of the identifiers whose sets have been neither accepted nor finally refused: what a
+    /// set that depends on them may wait for. None while the storage does not answer.
+    public func undecided(_ identifiers: [String]) -> [String] {
+        identifiers.filter { identifier in
+            guard !needsRecovery else { return false }
+            do throws(StorageFault) {
+                return try !storage.isDecided(identifier)
+            } catch {
+                return false
+            }
+        }
+    }
+
     private func recover() throws(StorageFault) {
         try storage.recover()
         needsRecovery = false

@@ -40,6 +40,8 @@ package protocol ServerStorage: AnyObject {
     /// The set a device numbered so; nil where it used the number for none.
     func usedSequence(_ sequence: Int64, device: Int64) throws(StorageFault) -> UsedSequence?
 
+    /// Whether a set of that identifier has been accepted or finally refused.
+    func isDecided(_ identifier: String) throws(StorageFault) -> Bool
     func facts(for questions: [SetQuestion]) throws(StorageFault) -> [SetFacts]
     /// Carries out one set that was judged acceptable.
     func apply(_ work: SetWork) throws(StorageFault) -> SetOutcome
