@@ -44,17 +44,15 @@ struct ArticleTests {
             try connection.execute(schema)
             try connection.execute("INSERT INTO screens VALUES (749, 'Agility')")
         }
-        for revision in 2...1000 {
-            let name = revision == 355 ? "1013" : "\(revision)"
-            if revision == 355 {
-                try server.execute("UPDATE martlet_types SET next_id = 1013 WHERE name = 'users'")
-            }
-            try server.send(
-                """
-                {"types":["users"],"users":{"create":[-\(revision)],"update":[],"delete":[],\
-                "attributes":{"-\(revision)":{"first_name":"\(name)"}}}}
-                """)
+        func fill(_ revisions: ClosedRange<Int>) throws {
+            _ = try server.exchange(
+                revisions.map {
+                    SetText().create("users", "-\($0)", #""first_name":"user \#($0)""#)
+                })
         }
+        try fill(2...354)
+        try server.execute("UPDATE martlet_types SET next_id = 1013 WHERE name = 'users'")
+        try fill(355...1000)
         try server.execute(
             """
             UPDATE martlet_types SET next_id = 321 WHERE name = 'screen_instances';

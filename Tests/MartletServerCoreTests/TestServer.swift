@@ -74,8 +74,9 @@ final class TestServer {
     func problem(_ json: String, as principal: Principal = user) throws -> Problem? {
         node.rules = rules
         now += 1
-        guard case .failure(let problem) = try node.process(
-            [admitted(json, as: principal)], now: now)[0]
+        guard
+            case .failure(let problem) = try node.process(
+                [admitted(json, as: principal)], now: now)[0]
         else { return nil }
         return problem
     }
@@ -94,6 +95,28 @@ final class TestServer {
             """, as: principal)
         guard let last = answer.changeSets.last else { throw Missing() }
         return last
+    }
+
+    /// As `send`, for a set built in code.
+    @discardableResult
+    func send(
+        _ set: SetText, from client: String = "d1", at revision: Revision? = nil,
+        as principal: Principal = user
+    ) throws -> ChangeSet {
+        try send(set.description, from: client, at: revision, as: principal)
+    }
+
+    /// Sends several sets in one request.
+    func exchange(
+        _ sets: [SetText], from client: String = "d1", at revision: Revision? = nil,
+        as principal: Principal = user
+    ) throws -> SyncAnswer {
+        let list = sets.map(\.description).joined(separator: ",")
+        return try answer(
+            """
+            {"clientId":"\(client)","maxRevision":\(revision ?? node.head.revision),\
+            "changeSets":[\(list)]}
+            """, as: principal)
     }
 
     struct Missing: Error {}
@@ -118,7 +141,36 @@ final class TestServer {
 }
 
 extension ChangeSet {
-    var reasonWord: String { reason?.rawValue ?? "accepted" }
+    /// What became of a set that was sent: a revision, or a reason.
+    var fate: String { revision.map { "accepted \($0)" } ?? reason?.rawValue ?? "none" }
+
+    /// The truth beside a refusal or the content of an entry, as text.
+    var content: String {
+        types.map { type in
+            let entries = type.entries.map { entry in
+                let values = zip(entry.attributes.names, entry.attributes.values)
+                    .map { "\($0)=\($1.short)" }
+                return "\(entry.id)@\(entry.revision ?? -1)(\(values.joined(separator: " ")))"
+            }
+            var parts = [type.name]
+            if !type.create.isEmpty { parts.append("create \(type.create)") }
+            if !type.update.isEmpty { parts.append("update \(type.update)") }
+            if !type.delete.isEmpty { parts.append("delete \(type.delete)") }
+            return (parts + entries).joined(separator: " ")
+        }.joined(separator: "; ")
+    }
 
     subscript(type: String) -> TypeChanges? { types.first { $0.name == type } }
+}
+
+extension Value {
+    var short: String {
+        switch self {
+        case .null: "null"
+        case .boolean(let flag): "\(flag)"
+        case .integer(let number): "\(number)"
+        case .real(let number): "\(number)"
+        case .text(let text): text
+        }
+    }
 }

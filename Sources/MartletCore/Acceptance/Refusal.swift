@@ -16,4 +16,7 @@ public struct Refusal: Error, Hashable, Sendable {
 
     /// Whether sending the same set again may end otherwise; such a verdict is not remembered.
     public var isRetryable: Bool { retryAfter != nil }
+
+    /// Whether the verdict holds only as long as the schema is what it was.
+    public var isOfTheSchema: Bool { reason == .unknownType || reason == .unknownAttribute }
 }

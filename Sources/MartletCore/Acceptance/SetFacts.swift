@@ -21,6 +21,7 @@ public struct SetFacts: Sendable {
 
 /// A verdict given before.
 public struct DecidedSet: Hashable, Sendable {
+    /// How a set was decided.
     public enum Verdict: Hashable, Sendable {
         /// Accepted, as this revision.
         case accepted(Revision)
@@ -42,6 +43,7 @@ public struct DecidedSet: Hashable, Sendable {
 
 /// A record an ON DELETE action changes.
 public struct AffectedRow: Hashable, Sendable {
+    /// What happens to the record.
     public enum Effect: Hashable, Sendable {
         /// CASCADE.
         case removed

@@ -83,6 +83,12 @@ extension EmbeddedSession {
 
     private func decided(_ question: SetQuestion) throws(SQLiteError) -> DecidedSet? {
         guard let stored = try storedVerdict(question) else { return nil }
+        if case .refused(let refusal) = stored.verdict, refusal.isOfTheSchema,
+            question.plan != nil
+        {
+            // The schema has grown since: the set gets the chance it never had.
+            return nil
+        }
         let isKnownDevice = stored.device == 0 || stored.device == question.device
         return DecidedSet(
             verdict: stored.verdict, isSameContent: stored.content == question.content,
@@ -117,7 +123,9 @@ extension EmbeddedSession {
 
     func usedSequence(_ sequence: Int64, device: Int64) throws(SQLiteError) -> UsedSequence? {
         guard try mayHaveUsed(sequence, device: device) else { return nil }
-        return try verdict(sequence: sequence, device: device).map { UsedSequence(identifier: $0.identifier, content: $0.content) }
+        return try verdict(sequence: sequence, device: device).map {
+            UsedSequence(identifier: $0.identifier, content: $0.content)
+        }
     }
 
     private func acceptedSet(identifier: String) throws(SQLiteError) -> StoredVerdict? {
@@ -190,7 +198,7 @@ extension EmbeddedSession {
         }
         let statement = try connection.statement(
             """
-            INSERT INTO martlet_refusals (device, sequence, identifier, content, reason, message, \
+            INSERT OR REPLACE INTO martlet_refusals (device, sequence, identifier, content, reason, message, \
             time) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
             """)
         defer { statement.reset() }

@@ -18,8 +18,7 @@ struct RowCapture {
         self.connection = connection
         try connection.execute(
             """
-            CREATE TEMP TABLE IF NOT EXISTS martlet_written (
-                type INTEGER, id, PRIMARY KEY (type, id)) WITHOUT ROWID
+            CREATE TEMP TABLE IF NOT EXISTS martlet_written (type INTEGER, id)
             """)
         for (position, type) in schema.types.enumerated() {
             let table = SQLName.quoted(type.name)
@@ -27,7 +26,7 @@ struct RowCapture {
             func trigger(_ event: String, _ rows: [String]) -> String {
                 let notes = rows.map { row in
                     """
-                    INSERT OR IGNORE INTO martlet_written VALUES (\(position), \(row).\(key));
+                    INSERT INTO martlet_written VALUES (\(position), \(row).\(key));
                     """
                 }
                 return """
@@ -49,7 +48,9 @@ struct RowCapture {
     /// The rows written since `start`.
     func changedRows() throws(SQLiteError) -> [RecordAddress] {
         let statement = try connection.statement(
-            "SELECT type, id FROM martlet_written WHERE id IS NOT NULL ORDER BY type, id")
+            """
+            SELECT DISTINCT type, id FROM martlet_written WHERE id IS NOT NULL ORDER BY type, id
+            """)
         return try statement.rows { (row) throws(SQLiteError) in
             RecordAddress(Int(row.integer(0)), try row.recordID(1))
         }
@@ -74,9 +75,11 @@ struct RowCapture {
             let actions = try statement.rows { (row) throws(SQLiteError) in
                 let quiet = ["NO ACTION", "RESTRICT"]
                 let isSimple = row.integer(3) == 1
-                let isKnown = isSimple && type.references.contains {
-                    $0.attribute.lowercased() == row.text(0).lowercased()
-                }
+                let isKnown =
+                    isSimple
+                    && type.references.contains {
+                        $0.attribute.lowercased() == row.text(0).lowercased()
+                    }
                 let isQuiet = quiet.contains(row.text(1)) && quiet.contains(row.text(2))
                 // Permanent keys never change, so ON UPDATE acts on other unique columns only.
                 return isQuiet || isKnown

@@ -45,8 +45,10 @@ struct SetExecution {
         }
         for delete in plan.deletes { try perform(delete: delete) }
         if session.connection.hasDeferredForeignKeyViolation {
-            return try ReferenceCheck(session: session, plan: plan, assigned: assigned, facts: facts)
-                .refusal()
+            return try ReferenceCheck(
+                session: session, plan: plan, assigned: assigned, facts: facts
+            )
+            .refusal()
         }
         if !plan.deletes.isEmpty, let refusal = try settleDeletes() { return refusal }
         if let capture = session.capture {

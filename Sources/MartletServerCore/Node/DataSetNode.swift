@@ -184,7 +184,8 @@ public final class DataSetNode {
     }
 
     /// The sets accepted now and those accepted before, as their device receives them.
-    private func ownForms(_ work: RequestWork) throws(AnswerBuilder.Failure) -> [Revision: [UInt8]] {
+    private func ownForms(_ work: RequestWork) throws(AnswerBuilder.Failure) -> [Revision: [UInt8]]
+    {
         var forms: [Revision: [UInt8]] = [:]
         do throws(StorageFault) {
             for (entry, set) in work.accepted {

@@ -3,7 +3,8 @@ import MartletProtocol
 
 /// What makes a whole request unacceptable, decided before any of its sets is looked at.
 enum RequestCheck {
-    static func problem(with admitted: AdmittedRequest, identity: String, head: LogHead) -> Problem? {
+    static func problem(with admitted: AdmittedRequest, identity: String, head: LogHead) -> Problem?
+    {
         let request = admitted.request
         if request.maxRevision < 0 {
             return Problem(

@@ -2,6 +2,7 @@ public import SQLiteKit
 
 /// A storage that could not do its work; what was asked has not happened.
 public struct StorageFault: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What stood in the way.
     public enum Kind: String, Hashable, Sendable {
         /// Another program holds a lock.
         case busy

@@ -1,0 +1,198 @@
+import MartletProtocol
+import Testing
+
+@testable import MartletServerCore
+
+@Suite("What the database has to say")
+struct ConstraintTests {
+    static let schema = """
+        CREATE TABLE seats (id INTEGER PRIMARY KEY, name TEXT UNIQUE, number INTEGER NOT NULL UNIQUE);
+        CREATE TABLE links (
+            id INTEGER PRIMARY KEY, a INTEGER NOT NULL REFERENCES seats (id),
+            b INTEGER NOT NULL REFERENCES seats (id), UNIQUE (a, b));
+        """
+
+    static func server() throws -> TestServer {
+        let server = try TestServer(schema)
+        try server.send(
+            SetText().create("seats", "-1", #""name":"A","number":1"#)
+                .create("seats", "-2", #""name":"B","number":2"#))
+        return server
+    }
+
+    @Test("two records may swap their unique values in one set, required ones too")
+    func swap() throws {
+        let server = try Self.server()
+        let set = try server.send(
+            SetText().update("seats", "1", #""revision":1,"name":"B","number":2"#)
+                .update("seats", "2", #""revision":1,"name":"A","number":1"#))
+        #expect(set.content == "seats update [1, 2] 1@2(name=B number=2) 2@2(name=A number=1)")
+        #expect(try server.rows("SELECT * FROM seats") == "1|B|2\n2|A|1")
+    }
+
+    @Test("a record may be deleted and another created with its unique value in one set")
+    func replace() throws {
+        let server = try Self.server()
+        let set = try server.send(
+            SetText().create("seats", "-3", #""name":"A","number":1"#)
+                .delete("seats", "1", #""revision":1"#))
+        #expect(set.content == "seats create [3] delete [1] 3@2(name=A number=1)")
+        #expect(try server.rows("SELECT * FROM seats") == "2|B|2\n3|A|1")
+    }
+
+    @Test("unique lists of required references can be swapped")
+    func swapReferences() throws {
+        let server = try Self.server()
+        try server.send(
+            SetText().create("links", "-1", #""a":1,"b":2"#).create("links", "-2", #""a":2,"b":1"#))
+        let set = try server.send(
+            SetText().update("links", "1", #""revision":2,"a":2,"b":1"#)
+                .update("links", "2", #""revision":2,"a":1,"b":2"#))
+        #expect(set.fate == "accepted 3")
+        #expect(try server.rows("SELECT * FROM links") == "1|2|1\n2|1|2")
+    }
+
+    @Test("a value another record holds is refused, and nothing of the set remains")
+    func taken() throws {
+        let server = try Self.server()
+        let set = try server.send(
+            SetText().create("seats", "-3", #""name":"C","number":3"#)
+                .update("seats", "1", #""revision":1,"name":"B""#))
+        #expect(set.fate == "constraint")
+        #expect(set.message?.contains("seats.name") == true)
+        #expect(try server.rows("SELECT * FROM seats") == "1|A|1\n2|B|2")
+        // The id was seen by nobody, so the next record gets it.
+        let next = try server.send(SetText().create("seats", "-4", #""name":"D","number":4"#))
+        #expect(next["seats"]?.create == [.integer(3)])
+    }
+
+    @Test("a failing set between two others fails alone, in one commit")
+    func middle() throws {
+        let server = try Self.server()
+        let good = SetText("a").create("seats", "-3", #""name":"C","number":3"#)
+        let bad = SetText("b").create("seats", "-3", #""name":"A","number":9"#)
+        let last = SetText("c").create("seats", "-3", #""name":"D","number":4"#)
+        let requests = try ["x", "y", "z"].enumerated().map { index, client in
+            try server.admitted(
+                #"{"clientId":"\#(client)","maxRevision":1,"changeSets":[\#([good, bad, last][index])]}"#
+            )
+        }
+        let answers = try server.node.process(requests, now: 5).map {
+            try SyncCoder.decodeAnswer($0.get().body)
+        }
+        #expect(answers.map(\.maxRevision) == [3, 3, 3])
+        #expect(answers[0].changeSets.map(\.fate) == ["accepted 2", "accepted 3"])
+        #expect(answers[1].changeSets.map(\.fate) == ["accepted 2", "accepted 3", "constraint"])
+        #expect(answers[2].changeSets.map(\.conflict) == [nil, false])
+        #expect(try server.rows("SELECT id, name FROM seats ORDER BY id") == "1|A\n2|B\n3|C\n4|D")
+    }
+
+    @Test("a record a program wrote past Martlet does not stand in the way of a new id")
+    func foreignRow() throws {
+        let server = try Self.server()
+        try server.execute("INSERT INTO seats VALUES (3, 'F', 30)")
+        let set = try server.send(SetText().create("seats", "-3", #""name":"C","number":3"#))
+        #expect(set["seats"]?.create == [.integer(4)])
+    }
+
+    @Test("the truth is read after all sets of the batch, not when a set was refused")
+    func lateTruth() throws {
+        let server = try Self.server()
+        try server.send(SetText().update("seats", "1", #""revision":1,"name":"X""#), from: "d2")
+        let answer = try server.exchange(
+            [
+                SetText("a").update("seats", "1", #""revision":1,"name":"Y""#),
+                SetText("b", seen: 2).delete("seats", "1"),
+            ], from: "d3")
+        #expect(answer.changeSets.map(\.fate) == ["accepted 3", "stale"])
+        #expect(answer.changeSets.last?.content == "seats delete [1]")
+    }
+}
+
+@Suite("Schemas with triggers")
+struct TriggerTests {
+    static let schema = """
+        CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT, size INTEGER DEFAULT 0, stamp TEXT);
+        CREATE TABLE players (
+            id INTEGER PRIMARY KEY, name TEXT,
+            team_id INTEGER REFERENCES teams (id) ON DELETE CASCADE);
+        CREATE TABLE journal (id INTEGER PRIMARY KEY, what TEXT);
+        CREATE TRIGGER joined AFTER INSERT ON players BEGIN
+            UPDATE teams SET size = size + 1 WHERE id = NEW.team_id;
+            INSERT INTO journal (what) VALUES ('joined ' || NEW.name);
+        END;
+        CREATE TRIGGER stamped AFTER UPDATE OF name ON teams BEGIN
+            UPDATE teams SET stamp = 'changed' WHERE id = NEW.id;
+        END;
+        CREATE TRIGGER guarded BEFORE DELETE ON journal BEGIN
+            SELECT RAISE(ABORT, 'the journal is kept');
+        END;
+        CREATE TRIGGER poisoned BEFORE INSERT ON players WHEN NEW.name = 'poison' BEGIN
+            SELECT RAISE(ROLLBACK, 'no poison');
+        END;
+        """
+
+    @Test("rows the triggers changed or made are listed as they are stored")
+    func listed() throws {
+        let server = try TestServer(Self.schema)
+        try server.send(SetText().create("teams", "-1", #""name":"A""#))
+        let joined = try server.send(
+            SetText().create("players", "-1", #""name":"P","team_id":1"#), from: "d2")
+        #expect(
+            joined.content == """
+                players create [1] 1@2(name=P team_id=1); teams update [1] \
+                1@2(name=A size=1 stamp=null); journal create [1] 1@2(what=joined P)
+                """)
+        #expect(
+            try server.rows("SELECT type, revision, author FROM martlet_records")
+                == "1|2|2\n2|2|2\n3|2|2")
+        let renamed = try server.send(
+            SetText().update("teams", "1", #""revision":2,"name":"B""#), from: "d2")
+        #expect(renamed.content == "teams update [1] 1@3(name=B size=1 stamp=changed)")
+        let gone = try server.send(SetText(seen: 3).delete("teams", "1"), from: "d3")
+        #expect(gone.content == "teams delete [1]; players delete [1]")
+        let own = try server.send(SetText().create("journal", "-1", #""what":"x""#))
+        #expect(own.content == "journal create [2] 2@5(what=x)")
+    }
+
+    @Test("a sentence raised by a trigger is the refusal's")
+    func raised() throws {
+        let server = try TestServer(Self.schema)
+        try server.send(SetText().create("journal", "-1", #""what":"x""#))
+        let set = try server.send(SetText().delete("journal", "1"))
+        #expect(set.fate == "constraint")
+        #expect(set.message?.contains("the journal is kept") == true)
+    }
+
+    @Test("a set that makes the database roll back everything fails alone")
+    func rolledBack() throws {
+        let server = try TestServer(Self.schema)
+        let answer = try server.exchange(
+            [
+                SetText("a", sequence: 1).create("teams", "-1", #""name":"A""#),
+                SetText("b", sequence: 2).create("players", "-1", #""name":"poison""#),
+                SetText("c", sequence: 3).create("players", "-2", #""name":"Q","team_id":-1"#),
+            ])
+        #expect(
+            answer.changeSets.map(\.fate) == ["accepted 1", "accepted 2", "constraint"])
+        #expect(try server.rows("SELECT name FROM players") == "Q")
+        #expect(try server.rows("SELECT size FROM teams") == "1")
+    }
+
+    @Test("cascades through references Martlet does not carry are listed too")
+    func hiddenReferences() throws {
+        let server = try TestServer(
+            """
+            CREATE TABLE codes (id INTEGER PRIMARY KEY, code TEXT UNIQUE);
+            CREATE TABLE uses (
+                id INTEGER PRIMARY KEY,
+                code TEXT REFERENCES codes (code) ON DELETE CASCADE ON UPDATE CASCADE);
+            """)
+        try server.send(
+            SetText().create("codes", "-1", #""code":"x""#).create("uses", "-1", #""code":"x""#))
+        let changed = try server.send(SetText().update("codes", "1", #""revision":1,"code":"y""#))
+        #expect(changed.content == "codes update [1] 1@2(code=y); uses update [1] 1@2(code=y)")
+        let gone = try server.send(SetText().delete("codes", "1"))
+        #expect(gone.content == "codes delete [1]; uses delete [1]")
+    }
+}

@@ -1,0 +1,118 @@
+import MartletCore
+import MartletProtocol
+import Testing
+
+@testable import MartletServerCore
+
+@Suite("Requests as a whole")
+struct RequestTests {
+    static let schema = "CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT);"
+
+    private func server(_ count: Int) throws -> TestServer {
+        let server = try TestServer(Self.schema)
+        for number in 0..<count {
+            try server.send(SetText().create("teams", "-\(number + 1)", #""name":"\#(number)""#))
+        }
+        return server
+    }
+
+    @Test("an answer names data set, lineage and schema to a device that speaks of itself")
+    func head() throws {
+        let server = try server(1)
+        let answer = try server.answer(#"{"clientId":"d2","maxRevision":1,"changeSets":[]}"#)
+        #expect(answer.dataSet == TestServer.identity)
+        #expect(answer.lineage == server.node.head.hash.text)
+        #expect(answer.lineage?.count == 32)
+        #expect(answer.schema == server.node.schema.fingerprint)
+        let bare = try server.text(#"{"maxRevision":1,"changeSets":[]}"#)
+        #expect(bare == #"{"maxRevision":1,"changeSets":[]}"#)
+    }
+
+    @Test(
+        "another data set, a future revision, another history, another's client id are refused",
+        arguments: [true, false])
+    func refused(isPull: Bool) throws {
+        let server = try server(3)
+        let hashes = try server.rows("SELECT lower(hex(hash)) FROM martlet_log").split(
+            separator: "\n")
+        let set = isPull ? "" : SetText().create("teams", "-99").description
+        func problem(_ members: String, as principal: Principal = TestServer.user) throws -> String
+        {
+            let json = #"{"clientId":"d1",\#(members),"changeSets":[\#(set)]}"#
+            let problem = try server.problem(json, as: principal)
+            if isPull {
+                guard
+                    case .problem(let direct) = LogReader(
+                        feed: server.node.feed, store: server.store
+                    ).answer(to: try server.admitted(json, as: principal))
+                else { return "answered" }
+                #expect(direct == problem)
+            }
+            return "\(problem?.status ?? 0) \(problem?.kind ?? "")"
+        }
+        #expect(try problem(#""maxRevision":1,"dataSet":"ff""#) == "409 wrongDataSet")
+        #expect(try problem(#""maxRevision":4"#) == "409 revisionAhead")
+        #expect(try problem(#""maxRevision":2,"lineage":"\#(hashes[2])""#) == "409 lineage")
+        #expect(try problem(#""maxRevision":3,"lineage":"\#(hashes[1])""#) == "409 lineage")
+        #expect(try problem(#""maxRevision":0,"lineage":"\#(hashes[1])""#) == "409 lineage")
+        #expect(try problem(#""maxRevision":1,"protocol":9"#) == "400 versionUnsupported")
+        let bob = Principal(name: "x", user: "bob")
+        #expect(try problem(#""maxRevision":1"#, as: bob) == "403 clientBound")
+        // The same user with a new token is the same principal.
+        let renewed = Principal(name: "new", user: "ada")
+        let answer = try server.answer(
+            #"{"clientId":"d1","maxRevision":2,"lineage":"\#(hashes[1])","changeSets":[\#(set)]}"#,
+            as: renewed)
+        #expect(answer.maxRevision == (isPull ? 3 : 4))
+        #expect(try server.rows("SELECT count(*) FROM teams") == (isPull ? "3" : "4"))
+    }
+
+    @Test("a pull by a known device writes nothing, by a new one only the device")
+    func pulls() throws {
+        let server = try server(2)
+        let request = try server.admitted(#"{"clientId":"d1","maxRevision":0,"changeSets":[]}"#)
+        guard case .answer(let answer) = server.node.feed.answer(to: request) else {
+            Issue.record("the feed had no answer")
+            return
+        }
+        let decoded = try SyncCoder.decodeAnswer(answer.body)
+        #expect(decoded.changeSets.map(\.conflict) == [false, false])
+        let new = try server.admitted(#"{"clientId":"d9","maxRevision":0,"changeSets":[]}"#)
+        guard case .needsNode = server.node.feed.answer(to: new) else {
+            Issue.record("the feed answered a device nobody knows")
+            return
+        }
+        let other = try server.answer(#"{"clientId":"d9","maxRevision":0,"changeSets":[]}"#)
+        #expect(other.changeSets.map(\.conflict) == [nil, nil])
+        #expect(try server.rows("SELECT client_id FROM martlet_devices") == "d1\nd9")
+        guard case .answer = server.node.feed.answer(to: new) else {
+            Issue.record("the feed did not learn of the device")
+            return
+        }
+    }
+
+    @Test("what a device acknowledges is kept")
+    func acknowledged() throws {
+        let server = try server(1)
+        _ = try server.answer(
+            #"{"clientId":"d1","maxRevision":1,"acknowledged":7,"changeSets":[\#(SetText().create("teams", "-5"))]}"#
+        )
+        #expect(try server.rows("SELECT acknowledged FROM martlet_devices") == "7")
+    }
+
+    @Test("revisions have no gaps and the log chains its hashes")
+    func chain() throws {
+        let server = try server(4)
+        try server.send(SetText().update("teams", "99", #""revision":0"#))
+        try server.send(SetText().create("teams", "-77"))
+        var hash = LineageHash(origin: TestServer.identity)
+        let entries = try EmbeddedLog(path: server.path, vfs: nil)
+            .entries(from: 1, through: 99, maxBytes: .max)
+        #expect(entries.map(\.revision) == [1, 2, 3, 4, 5])
+        for entry in entries {
+            hash = hash.appending(entry.body, identifier: entry.identifier)
+            #expect(entry.hash == hash)
+        }
+        #expect(server.node.head == LogHead(revision: 5, hash: hash))
+    }
+}

@@ -1,0 +1,176 @@
+import MartletCore
+import MartletProtocol
+import Testing
+
+@testable import MartletServerCore
+
+@Suite("Retries")
+struct RetryTests {
+    static let schema = """
+        CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT);
+        CREATE TABLE players (
+            id INTEGER PRIMARY KEY, name TEXT, team_id INTEGER REFERENCES teams (id));
+        """
+
+    @Test(
+        "the same set again gets the same verdict, and nothing is applied twice",
+        arguments: [false, true])
+    func accepted(restart: Bool) throws {
+        let server = try TestServer(Self.schema)
+        let set = SetText("a", sequence: 1).create("teams", "-1", #""name":"A""#)
+        let first = try server.send(set, at: 0)
+        try server.send(SetText("b", sequence: 2).create("teams", "-2"), from: "d2")
+        if restart { try server.restart() }
+        let again = try server.exchange([set], at: 0)
+        #expect(again.changeSets.first == first)
+        #expect(again.changeSets.count == 2)
+        #expect(first.content == "teams create [1] 1@1(name=A)")
+        #expect(first["teams"]?.entries.first?.oldID == .integer(-1))
+        // A device that has the entry and lost the receipt gets it once more.
+        let late = try server.exchange([set], at: 2)
+        #expect(late.changeSets == [first])
+        #expect(try server.rows("SELECT count(*) FROM teams") == "2")
+    }
+
+    @Test("a refusal is remembered, its truth is built anew", arguments: [false, true])
+    func refused(restart: Bool) throws {
+        let server = try TestServer(Self.schema)
+        try server.send(SetText().create("teams", "-1", #""name":"A""#))
+        try server.send(SetText().update("teams", "1", #""revision":1,"name":"B""#), from: "d2")
+        let set = SetText("a", sequence: 9).update("teams", "1", #""revision":1,"name":"C""#)
+        #expect(try server.send(set, from: "d3").fate == "stale")
+        try server.send(SetText().delete("teams", "1", #""revision":2"#), from: "d2")
+        if restart { try server.restart() }
+        let again = try server.send(set, from: "d3")
+        #expect(again.fate == "stale")
+        #expect(again.message == "someone else changed a record of “teams” the set would update")
+        #expect(again.content == "teams delete [1]")
+    }
+
+    @Test("other content under a used identifier is refused and does not replace the verdict")
+    func otherContent() throws {
+        let server = try TestServer(Self.schema)
+        let set = SetText("a", sequence: 1).create("teams", "-1", #""name":"A""#)
+        let first = try server.send(set)
+        let other = SetText("a", sequence: 1).create("teams", "-1", #""name":"B""#)
+        #expect(try server.send(other).fate == "invalid")
+        #expect(try server.exchange([set]).changeSets == [first])
+        #expect(try server.rows("SELECT name FROM teams") == "A")
+    }
+
+    @Test("an identifier is bound to its principal, not to its device")
+    func otherPrincipal() throws {
+        let server = try TestServer(Self.schema)
+        let set = SetText("a", sequence: 1).create("teams", "-1", #""name":"A""#)
+        let first = try server.send(set)
+        #expect(try server.exchange([set], from: "d2").changeSets == [first])
+        let stranger = Principal(name: "other", user: "bob")
+        let refused = try server.send(set, from: "d3", as: stranger)
+        #expect(refused.fate == "invalid")
+        #expect(try server.rows("SELECT count(*) FROM teams") == "1")
+    }
+
+    @Test("a number used for another set refuses the whole request: the file is a copy")
+    func reusedSequence() throws {
+        let server = try TestServer(Self.schema)
+        try server.send(SetText("a", sequence: 1).create("teams", "-1"))
+        try server.restart()
+        let sets = """
+            \(SetText("b", sequence: 2).create("teams", "-2")),\
+            \(SetText("c", sequence: 1).create("teams", "-3"))
+            """
+        let problem = try server.problem(
+            #"{"clientId":"d1","maxRevision":1,"changeSets":[\#(sets)]}"#)
+        #expect(problem?.status == 409)
+        #expect(problem?.kind == "identityReused")
+        #expect(try server.rows("SELECT count(*) FROM teams") == "1")
+        let other = try server.send(SetText("c", sequence: 1).create("teams", "-3"), from: "d2")
+        #expect(other.fate == "accepted 2")
+    }
+
+    @Test("a number alone is memory enough")
+    func sequenceOnly() throws {
+        let server = try TestServer(Self.schema)
+        let set = SetText(sequence: 4).create("teams", "-1", #""name":"A""#)
+        let first = try server.send(set)
+        try server.restart()
+        #expect(try server.exchange([set]).changeSets == [first])
+    }
+
+    @Test("the same set twice in one batch is applied once")
+    func twiceInBatch() throws {
+        let server = try TestServer(Self.schema)
+        let set = SetText("a", sequence: 1).create("teams", "-1", #""name":"A""#)
+        let request = try server.admitted(
+            #"{"clientId":"d1","maxRevision":0,"changeSets":[\#(set),\#(set)]}"#)
+        let results = server.node.process([request, request], now: 1)
+        let answers = try results.map { try SyncCoder.decodeAnswer($0.get().body) }
+        #expect(answers[0] == answers[1])
+        #expect(answers[0].changeSets.count == 1)
+        #expect(try server.rows("SELECT count(*) FROM teams") == "1")
+    }
+
+    @Test("temporary ids of earlier sets resolve, also after a restart", arguments: [false, true])
+    func temporaries(restart: Bool) throws {
+        let server = try TestServer(Self.schema)
+        try server.send(SetText("a", sequence: 1).create("teams", "-1", #""name":"A""#))
+        if restart { try server.restart() }
+        let set = try server.send(
+            SetText("b", sequence: 2).create("players", "-1", #""team_id":-1"#)
+                .update("teams", "-1", #""revision":1,"name":"B""#))
+        #expect(set.content == "players create [1] 1@2(team_id=1); teams update [1] 1@2(name=B)")
+        let twice = try server.send(
+            SetText("c", sequence: 3).update("teams", "-1", #""revision":1,"name":"C""#)
+                .delete("teams", "1"))
+        #expect(twice.fate == "invalid")
+        let reused = try server.send(SetText("e", sequence: 5).create("teams", "-1"))
+        #expect(reused.fate == "invalid")
+        let foreign = try server.send(
+            SetText("f", sequence: 1).update("teams", "-1", #""revision":1,"name":"D""#), from: "d2"
+        )
+        #expect(foreign.fate == "dependency")
+    }
+
+    @Test("without a client id temporary ids live within their set only")
+    func anonymousTemporaries() throws {
+        let server = try TestServer(Self.schema)
+        let sets = """
+            \(SetText().create("teams", "-1")),\(SetText().create("players", "-1", #""team_id":-1"#)),\
+            \(SetText().create("teams", "-1"))
+            """
+        let answer = try server.answer(#"{"maxRevision":0,"changeSets":[\#(sets)]}"#)
+        #expect(answer.changeSets.map(\.fate) == ["accepted 1", "accepted 2", "dependency"])
+        #expect(try server.rows("SELECT count(*) FROM martlet_ids") == "0")
+    }
+
+    @Test("a set waits for the one it names; decided is enough, even refused")
+    func dependency() throws {
+        let server = try TestServer(Self.schema)
+        let waiting = SetText("b", sequence: 2, after: "a").create("teams", "-2")
+        let early = try server.send(waiting)
+        #expect(early.fate == "dependency")
+        #expect(early.retryAfter == 1)
+        #expect(early.types.isEmpty)
+        // What only waited is not remembered.
+        #expect(try server.rows("SELECT count(*) FROM martlet_refusals") == "0")
+        let refused = SetText("a", sequence: 1).update("teams", "7", #""revision":0"#)
+        let answer = try server.exchange([refused, waiting])
+        #expect(answer.changeSets.map(\.fate) == ["accepted 1", "stale"])
+        let later = try server.send(SetText("c", sequence: 3, after: "a").create("teams", "-3"))
+        #expect(later.fate == "accepted 2")
+    }
+
+    @Test("what hangs on a waiting set's temporary ids waits too; on a refused one's it cannot")
+    func dependentTemporaries() throws {
+        let server = try TestServer(Self.schema)
+        let child = SetText("c", sequence: 3).create("players", "-1", #""team_id":-2"#)
+        let waiting = SetText("b", sequence: 2, after: "a").create("teams", "-2")
+        let answer = try server.exchange([waiting, child])
+        #expect(answer.changeSets.map(\.fate) == ["dependency", "dependency"])
+        #expect(answer.changeSets.map(\.retryAfter) == [1, 1])
+        let refused = SetText("a", sequence: 1).create("teams", "-2", #""colour":1"#)
+        let second = try server.exchange([refused, child])
+        #expect(second.changeSets.map(\.fate) == ["unknownAttribute", "dependency"])
+        #expect(second.changeSets.map(\.retryAfter) == [nil, nil])
+    }
+}

@@ -1,0 +1,163 @@
+import MartletCore
+import MartletProtocol
+import Testing
+
+@testable import MartletServerCore
+
+@Suite("Revisions of records")
+struct RevisionRuleTests {
+    static let schema = """
+        CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT, city TEXT);
+        CREATE TABLE notes (id TEXT PRIMARY KEY, body TEXT);
+        """
+
+    static func server() throws -> TestServer {
+        let server = try TestServer(schema)
+        try server.send(SetText().create("teams", "-1", #""name":"Reds""#))
+        return server
+    }
+
+    @Test("an update based on the newest revision is accepted and gives the record the new one")
+    func fresh() throws {
+        let server = try Self.server()
+        let set = try server.send(
+            SetText().update("teams", "1", #""revision":1,"name":"Blues""#), from: "d2")
+        #expect(set.fate == "accepted 2")
+        #expect(set.content == "teams update [1] 1@2(name=Blues)")
+        #expect(try server.rows("SELECT * FROM teams") == "1|Blues|-")
+        #expect(try server.rows("SELECT * FROM martlet_records") == "1|1|2|2|1|0")
+    }
+
+    @Test("an update based on an older revision than someone else's change is refused whole")
+    func stale() throws {
+        let server = try Self.server()
+        try server.send(SetText().update("teams", "1", #""revision":1,"name":"Blues""#), from: "d2")
+        let set = try server.send(
+            SetText().create("teams", "-2", #""name":"New""#)
+                .update("teams", "1", #""revision":1,"city":"Rome""#), from: "d1", at: 1)
+        #expect(set.fate == "stale")
+        #expect(set.conflict == true)
+        #expect(set.content == "teams update [1] delete [-2] 1@2(name=Blues)")
+        #expect(try server.rows("SELECT * FROM teams") == "1|Blues|-")
+        #expect(try server.rows("SELECT count(*) FROM martlet_ids") == "1")
+    }
+
+    @Test("a device never conflicts with its own work: queued edits carry the same base")
+    func ownWork() throws {
+        let server = try Self.server()
+        let answer = try server.exchange(
+            [
+                SetText().update("teams", "1", #""revision":1,"name":"A""#),
+                SetText().update("teams", "1", #""revision":1,"name":"B""#),
+                SetText().update("teams", "1", #""revision":0,"name":"C""#),
+            ], from: "d1")
+        #expect(answer.changeSets.map(\.fate) == ["accepted 2", "accepted 3", "accepted 4"])
+        #expect(try server.rows("SELECT name FROM teams") == "C")
+    }
+
+    @Test("another's change between a device's own is not overridden by its queued edit")
+    func ownWorkAround() throws {
+        let server = try Self.server()
+        try server.send(SetText().update("teams", "1", #""revision":1,"name":"A""#), from: "d1")
+        try server.send(SetText().update("teams", "1", #""revision":2,"name":"B""#), from: "d2")
+        // d1 saw 3 in the answer to this one, but its queued edit was made before.
+        let late = try server.send(
+            SetText().update("teams", "1", #""revision":2,"name":"C""#), from: "d1")
+        #expect(late.fate == "stale")
+        let informed = try server.send(
+            SetText().update("teams", "1", #""revision":3,"name":"D""#), from: "d1")
+        #expect(informed.fate == "accepted 4")
+        let queued = try server.send(
+            SetText().update("teams", "1", #""revision":3,"name":"E""#), from: "d1")
+        #expect(queued.fate == "accepted 5")
+        #expect(try server.rows("SELECT revision, author, others FROM martlet_records") == "5|1|3")
+    }
+
+    @Test("without a client id there is no own work")
+    func anonymous() throws {
+        let server = try Self.server()
+        func update(_ name: String, base: Int) throws -> String {
+            let set = SetText().update("teams", "1", #""revision":\#(base),"name":"\#(name)""#)
+            let answer = try server.answer(
+                #"{"maxRevision":\#(server.node.head.revision),"changeSets":[\#(set)]}"#)
+            return answer.changeSets.last?.fate ?? ""
+        }
+        #expect(try update("A", base: 1) == "accepted 2")
+        #expect(try update("B", base: 1) == "stale")
+        #expect(try update("B", base: 2) == "accepted 3")
+    }
+
+    @Test(
+        "an update without a revision, with one that never was, or a negative one is invalid",
+        arguments: [#""name":"X""#, #""revision":2,"name":"X""#, #""revision":-1,"name":"X""#])
+    func invalidBase(attributes: String) throws {
+        let server = try Self.server()
+        try server.send(SetText().create("teams", "-2"), from: "d2")
+        let set = try server.send(SetText().update("teams", "1", attributes), from: "d2")
+        #expect(set.fate == "invalid")
+        #expect(try server.rows("SELECT name FROM teams WHERE id = 1") == "Reds")
+    }
+
+    @Test("records that never were or were deleted cannot be updated; the truth says so")
+    func missing() throws {
+        let server = try Self.server()
+        let never = try server.send(SetText().update("teams", "9", #""revision":0,"name":"X""#))
+        #expect(never.fate == "stale")
+        #expect(never.content == "teams delete [9]")
+        try server.send(SetText().delete("teams", "1", #""revision":1"#), from: "d2")
+        let gone = try server.send(
+            SetText().update("teams", "1", #""revision":1,"name":"X""#), from: "d1")
+        #expect(gone.fate == "stale")
+        #expect(gone.content == "teams delete [1]")
+    }
+
+    @Test("a delete is judged by its revision, else by what the set had seen, else the request")
+    func deletes() throws {
+        func prepared() throws -> TestServer {
+            let server = try Self.server()
+            try server.send(
+                SetText().update("teams", "1", #""revision":1,"name":"B""#), from: "d2")
+            return server
+        }
+        var server = try prepared()
+        #expect(try server.send(SetText().delete("teams", "1", #""revision":1"#)).fate == "stale")
+        #expect(
+            try server.send(SetText().delete("teams", "1", #""revision":2"#)).fate == "accepted 3")
+        server = try prepared()
+        #expect(try server.send(SetText(seen: 1).delete("teams", "1")).fate == "stale")
+        #expect(try server.send(SetText(seen: 2).delete("teams", "1")).fate == "accepted 3")
+        server = try prepared()
+        #expect(try server.send(SetText().delete("teams", "1"), at: 1).fate == "stale")
+        #expect(try server.send(SetText().delete("teams", "1"), at: 2).fate == "accepted 3")
+        #expect(try server.rows("SELECT * FROM martlet_records") == "1|1|3|1|2|1")
+        #expect(try server.send(SetText().delete("teams", "1"), at: 3).fate == "stale")
+    }
+
+    @Test("what a set has seen cannot be newer than its device")
+    func seenAhead() throws {
+        let server = try Self.server()
+        try server.send(SetText().create("teams", "-2"), from: "d2")
+        let set = try server.send(SetText(seen: 2).delete("teams", "1"), at: 1)
+        #expect(set.fate == "invalid")
+    }
+
+    @Test("a text key that exists, or was deleted unseen, cannot be created")
+    func textKeys() throws {
+        let server = try TestServer(Self.schema)
+        #expect(
+            try server.send(SetText().create("notes", "n1", #""body":"a""#)).fate == "accepted 1")
+        let twice = try server.send(SetText().create("notes", "n1", #""body":"b""#), from: "d2")
+        #expect(twice.fate == "stale")
+        #expect(twice.content == "notes update [n1] n1@1(body=a)")
+        try server.send(SetText().delete("notes", "n1", #""revision":1"#), from: "d2")
+        let unseen = try server.send(SetText(seen: 1).create("notes", "n1", #""body":"c""#))
+        #expect(unseen.fate == "stale")
+        let own = try server.send(
+            SetText(seen: 1).create("notes", "n1", #""body":"d""#), from: "d2")
+        #expect(own.fate == "accepted 3")
+        try server.send(SetText().delete("notes", "n1", #""revision":3"#), from: "d2")
+        let seen = try server.send(SetText(seen: 4).create("notes", "n1", #""body":"e""#))
+        #expect(seen.content == "notes create [n1] n1@5(body=e)")
+        #expect(try server.rows("SELECT * FROM notes") == "n1|e")
+    }
+}

@@ -1,0 +1,130 @@
+import MartletCore
+import MartletProtocol
+import Testing
+
+@testable import MartletServerCore
+
+@Suite("Sets no state could accept")
+struct ShapeTests {
+    static let schema = """
+        CREATE TABLE teams (
+            id INTEGER PRIMARY KEY, name TEXT NOT NULL, rank INTEGER CHECK (rank > 0),
+            home BOOLEAN, weight REAL, logo BLOB, fee NUMERIC, city TEXT DEFAULT 'Rome',
+            label TEXT GENERATED ALWAYS AS (name || '!') VIRTUAL,
+            parent_id INTEGER REFERENCES teams (id));
+        CREATE TABLE notes (id TEXT PRIMARY KEY, body TEXT);
+        """
+
+    static let refused: [(set: SetText, fate: String)] = [
+        (SetText().create("teams", "5", #""name":"A""#), "invalid"),
+        (SetText().create("teams", "0", #""name":"A""#), "invalid"),
+        (SetText().create("teams", "x", #""name":"A""#), "invalid"),
+        (SetText().create("notes", "-1", #""body":"A""#), "invalid"),
+        (SetText().create("nothing", "-1", #""name":"A""#), "unknownType"),
+        (SetText().create("a\\\"; DROP TABLE teams", "-1", #""name":"A""#), "unknownType"),
+        (SetText().create("martlet_log", "-1", #""revision":"A""#), "invalid"),
+        (SetText().create("teams", "-1", #""name":"A","colour":"red""#), "unknownAttribute"),
+        (SetText().create("teams", "-1", #""name":"A","id":7"#), "invalid"),
+        (SetText().create("teams", "-1", #""name":"A","label":"b""#), "invalid"),
+        (SetText().create("teams", "-1", #""name":"A","revision":7"#), "invalid"),
+        (SetText().create("teams", "-1", #""name":"A","__oldId__":-7"#), "invalid"),
+        (SetText().create("teams", "-1", #""name":"A","__proto__":1"#), "invalid"),
+        (SetText().create("teams", "-1", #""name":7"#), "invalid"),
+        (SetText().create("teams", "-1", #""name":"A","rank":"1""#), "invalid"),
+        (SetText().create("teams", "-1", #""name":"A","rank":1.5"#), "invalid"),
+        (SetText().create("teams", "-1", #""name":"A","home":1"#), "invalid"),
+        (SetText().create("teams", "-1", #""name":"A","logo":"not base64""#), "invalid"),
+        (SetText().create("teams", "-1", #""name":"A","fee":1"#), "invalid"),
+        (SetText().create("teams", "-1", #""name":"A\u0000""#), "invalid"),
+        (SetText().create("teams", "-1", "\"name\":null"), "constraint"),
+        (SetText().create("teams", "-1", #""rank":3"#), "constraint"),
+        (SetText().create("teams", "-1", #""name":"A","rank":0"#), "constraint"),
+        (SetText().create("teams", "-1", #""name":"A","parent_id":99"#), "constraint"),
+        (SetText().create("teams", "-1", #""name":"A","parent_id":0"#), "constraint"),
+        (SetText().create("teams", "-1", #""name":"A","parent_id":-99"#), "dependency"),
+        (SetText().update("teams", "-99", #""name":"A","revision":1"#), "dependency"),
+        (SetText().delete("teams", "-99"), "dependency"),
+        (SetText().create("teams", "-1", #""name":"A""#).delete("teams", "-1"), "invalid"),
+        (SetText().delete("teams", "1").delete("teams", "1"), "invalid"),
+        (SetText(), "invalid"),
+        (SetText(seen: -1).create("teams", "-1", #""name":"A""#), "invalid"),
+    ]
+
+    @Test(
+        "each is refused with its reason and a sentence, and leaves nothing",
+        arguments: refused.indices)
+    func refusal(index: Int) throws {
+        let server = try TestServer(Self.schema)
+        let (set, fate) = Self.refused[index]
+        let answer = try server.exchange([set, SetText().create("teams", "-50", #""name":"Z""#)])
+        let refused = try #require(answer.changeSets.last)
+        #expect(refused.fate == fate, "\(set)")
+        #expect(refused.message?.isEmpty == false)
+        #expect(
+            answer.changeSets.first?.content == "teams create [1] 1@1(name=Z city=Rome label=Z!)")
+        #expect(try server.rows("SELECT id, name FROM teams") == "1|Z")
+        #expect(try server.rows("SELECT count(*) FROM notes") == "0")
+    }
+
+    @Test("values come back as the database stored them, defaults and generated ones included")
+    func stored() throws {
+        let server = try TestServer(Self.schema)
+        let set = try server.send(
+            SetText().create(
+                "teams", "-1",
+                #""name":"Ä","rank":9007199254740993,"home":true,"weight":2,"logo":"AAEC","fee":"1.50""#
+            ))
+        #expect(
+            set.content == """
+                teams create [1] 1@1(name=Ä rank=9007199254740993 home=true weight=2.0 logo=AAEC \
+                fee=1.5 city=Rome label=Ä!)
+                """)
+        let update = try server.send(SetText().update("teams", "1", #""revision":1,"name":"B""#))
+        #expect(update.content == "teams update [1] 1@2(name=B label=B!)")
+        let null = try server.send(
+            SetText().create("teams", "-2", #""name":"N","city":null"#))
+        #expect(null.content == "teams create [2] 2@3(name=N label=N!)")
+    }
+
+    @Test("a set with a defect in its shape is refused alone, without a truth")
+    func defect() throws {
+        let server = try TestServer(Self.schema)
+        let set = try server.send(#"{"identifier":"i","sequence":1,"types":["teams"],"teams":7}"#)
+        #expect(set.fate == "invalid")
+        #expect(set.identifier == "i")
+        #expect(set.types.isEmpty)
+    }
+
+    @Test("references in circles and to oneself hold, whatever the order")
+    func circles() throws {
+        let server = try TestServer(Self.schema)
+        let set = try server.send(
+            SetText().create("teams", "-1", #""name":"A","parent_id":-2"#)
+                .create("teams", "-2", #""name":"B","parent_id":-1"#)
+                .create("teams", "-3", #""name":"C","parent_id":-3"#))
+        #expect(set.fate == "accepted 1")
+        #expect(
+            try server.rows("SELECT id, parent_id FROM teams ORDER BY id") == "1|2\n2|1\n3|3")
+        #expect(set["teams"]?.entries.map(\.oldID) == [.integer(-1), .integer(-2), .integer(-3)])
+    }
+
+    @Test("what a role may not do is refused alike, whether the record exists or not")
+    func permission() throws {
+        let server = try TestServer(Self.schema)
+        server.rules = Rules(
+            roles: ["coach": Rules.Grant(types: ["teams": [.create, .update]], others: [])],
+            fallback: Rules.Grant())
+        let coach = Principal(name: "c", user: "coach", roles: ["coach"])
+        func send(_ set: SetText) throws -> ChangeSet {
+            try server.send(set, from: "dc", as: coach)
+        }
+        #expect(try send(SetText().create("teams", "-1", #""name":"A""#)).fate == "accepted 1")
+        let there = try send(SetText().delete("teams", "1", #""revision":1"#))
+        let notThere = try send(SetText().delete("teams", "99", #""revision":1"#))
+        #expect(there.fate == "permission")
+        #expect(there.message == notThere.message)
+        #expect(there.content == "teams update [1] 1@1(name=A city=Rome label=A!)")
+        #expect(try send(SetText().create("notes", "n")).fate == "permission")
+        #expect(try server.send(SetText().delete("teams", "1")).fate == "accepted 2")
+    }
+}
