@@ -90,9 +90,16 @@ public final class MartletServer: Sendable {
         _ configuration: ServerConfiguration,
         started: @Sendable (_ port: Int) -> Void = { _ in }
     ) async throws {
+        // Before the start, so that a signal that comes early is not lost.
+        let signal = await TerminationSignal()
         let server = MartletServer(configuration)
-        started(try await server.start())
-        _ = await TerminationSignal.wait()
+        do {
+            started(try await server.start())
+        } catch {
+            await signal.end()
+            throw error
+        }
+        _ = await signal.wait()
         await server.stop()
     }
 

@@ -1,5 +1,6 @@
-@testable import HTTPKit
 import Testing
+
+@testable import HTTPKit
 
 @Suite("Chunked body")
 struct ChunkedDecoderTests {

@@ -6,7 +6,9 @@ import Testing
 struct HTTPLimitsTests {
     @Test("answers 408 to a head that does not end, and closes")
     func slowHead() async throws {
-        try await withServer { $0.headDeadline = .milliseconds(80) } _: { server, port in
+        try await withServer {
+            $0.headDeadline = .milliseconds(80)
+        } _: { server, port in
             let client = RawClient(port: port)
             await client.send("GET / HTTP/1.1\r\nHost:")
             let answer = await client.readAll()
@@ -18,7 +20,9 @@ struct HTTPLimitsTests {
 
     @Test("answers 408 to a body that does not come, and counts it out again")
     func slowBody() async throws {
-        try await withServer { $0.bodyDeadline = .milliseconds(80) } _: { server, port in
+        try await withServer {
+            $0.bodyDeadline = .milliseconds(80)
+        } _: { server, port in
             let client = RawClient(port: port)
             await client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\nabc")
             #expect(await client.readAll().hasPrefix("HTTP/1.1 408 "))
@@ -41,7 +45,9 @@ struct HTTPLimitsTests {
 
     @Test("answers 413 to a body over the limit before it has come")
     func largeBody() async throws {
-        try await withServer { $0.maxBodyBytes = 100 } _: { server, port in
+        try await withServer {
+            $0.maxBodyBytes = 100
+        } _: { server, port in
             let client = RawClient(port: port)
             await client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 101\r\n\r\n")
             #expect(await client.read(until: "100 bytes.\n").hasPrefix("HTTP/1.1 413 "))
@@ -55,7 +61,9 @@ struct HTTPLimitsTests {
 
     @Test("lets a client that sends on regardless read its refusal")
     func refusalUnderUpload() async throws {
-        try await withServer { $0.maxBodyBytes = 100 } _: { _, port in
+        try await withServer {
+            $0.maxBodyBytes = 100
+        } _: { _, port in
             let client = RawClient(port: port)
             await client.send(
                 [UInt8]("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2000000\r\n\r\n".utf8)
@@ -66,7 +74,9 @@ struct HTTPLimitsTests {
 
     @Test("answers 429 to one connection too many from an address, with Retry-After")
     func perAddress() async throws {
-        try await withServer { $0.maxConnectionsPerAddress = 2 } _: { server, port in
+        try await withServer {
+            $0.maxConnectionsPerAddress = 2
+        } _: { server, port in
             let first = RawClient(port: port)
             await first.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
             _ = await first.read(until: "GET / 0\n")
@@ -85,7 +95,9 @@ struct HTTPLimitsTests {
 
     @Test("answers 503 to one connection too many, and serves again when one has gone")
     func total() async throws {
-        try await withServer { $0.maxConnections = 1 } _: { server, port in
+        try await withServer {
+            $0.maxConnections = 1
+        } _: { server, port in
             let first = RawClient(port: port)
             await first.send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
             #expect(await RawClient(port: port).readAll().hasPrefix("HTTP/1.1 503 "))
@@ -130,7 +142,9 @@ struct HTTPLimitsTests {
             #expect(refused.contains("Retry-After: 2\r\n"))
             gate.open()
             #expect(await first.read(until: "POST / 3\n").contains("200 OK"))
-            for body in ["Content-Length: 11\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\nb\r\n0123456789a"] {
+            for body in [
+                "Content-Length: 11\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\nb\r\n0123456789a",
+            ] {
                 let third = RawClient(port: port)
                 await third.send("POST / HTTP/1.1\r\nHost: h\r\n" + body)
                 #expect(await third.readAll().hasPrefix("HTTP/1.1 503 "))

@@ -87,7 +87,8 @@ struct HTTPExchangeTests {
     func expectation() async throws {
         try await withServer { _, port in
             let client = RawClient(port: port)
-            let head = "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"
+            let head =
+                "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"
             await client.send(head)
             #expect(await client.read(until: "\r\n\r\n") == "HTTP/1.1 100 Continue\r\n\r\n")
             await client.send("ab")
@@ -101,7 +102,8 @@ struct HTTPExchangeTests {
     func methods() async throws {
         try await withServer { _, port in
             let client = RawClient(port: port)
-            await client.send("HEAD /h HTTP/1.1\r\nHost: h\r\n\r\nBREW /b HTTP/1.1\r\nHost: h\r\n\r\n")
+            await client.send(
+                "HEAD /h HTTP/1.1\r\nHost: h\r\n\r\nBREW /b HTTP/1.1\r\nHost: h\r\n\r\n")
             let answers = await client.read(until: "BREW /b 0\n")
             #expect(answers.occurrences("Content-Length: 10\r\n") == 2)
             #expect(!answers.contains("HEAD /h"))

@@ -1,5 +1,6 @@
-@testable import HTTPKit
 import Testing
+
+@testable import HTTPKit
 
 /// What becomes of a head: scanned as a whole, then parsed.
 func parse(_ text: String, limit: Int = 16 << 10) throws -> RequestHead? {

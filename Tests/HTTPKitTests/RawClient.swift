@@ -49,7 +49,9 @@ final class RawClient: Sendable {
         await run { socket in
             var start = 0
             while start < bytes.count {
-                let count = bytes[start...].withUnsafeBytes { write(socket, $0.baseAddress, $0.count) }
+                let count = bytes[start...].withUnsafeBytes {
+                    write(socket, $0.baseAddress, $0.count)
+                }
                 guard count > 0 else { return }
                 start += count
             }
@@ -58,10 +60,15 @@ final class RawClient: Sendable {
 
     /// Everything up to the end of the stream, or a reset.
     func readAll() async -> String {
+        String(decoding: await readBytes(), as: UTF8.self)
+    }
+
+    /// Everything up to the end of the stream, or a reset.
+    func readBytes() async -> [UInt8] {
         await run { socket in
             var all: [UInt8] = []
             while let part = Self.part(socket) { all += part }
-            return String(decoding: all, as: UTF8.self)
+            return all
         }
     }
 

@@ -1,5 +1,6 @@
-@testable import MartletServer
 import Testing
+
+@testable import MartletServer
 
 @Suite("Content coding")
 struct ContentCodingTests {

@@ -1,8 +1,9 @@
 import Foundation
 import HTTPKit
-@testable import MartletServer
 import Synchronization
 import Testing
+
+@testable import MartletServer
 
 @Suite("Server log")
 struct ServerLogTests {

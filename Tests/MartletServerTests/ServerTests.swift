@@ -1,7 +1,8 @@
-import Foundation
 import DeflateKit
-@testable import MartletServer
+import Foundation
 import Testing
+
+@testable import MartletServer
 
 @Suite("Server")
 struct ServerTests {
@@ -260,6 +261,38 @@ struct StartTests {
         let files = try FileManager.default.contentsOfDirectory(atPath: live.folder.path)
         #expect(files.filter { $0.hasSuffix("-wal") || $0.hasSuffix("-shm") }.isEmpty)
         #expect(Set(files).isSuperset(of: ["league.sqlite", "tokens.sqlite"]))
+    }
+
+    @Test("SIGTERM ends it in good order: the files are closed, and the next server has all")
+    func termination() async throws {
+        let folder = TemporaryFolder()
+        var configuration = ServerConfiguration(
+            dataDirectory: folder.path, schema: LiveServer.schema)
+        configuration.tokens = [try FixedToken("league:secret")]
+        configuration.log = .silent
+        let (ports, port) = AsyncStream.makeStream(of: Int.self)
+        let running = Task { [configuration] in
+            try await MartletServer.run(configuration) { port.yield($0) }
+        }
+        var found: Int?
+        for await number in ports {
+            found = number
+            break
+        }
+        let client = RawClient(port: try #require(found))
+        let body = ServerTests.create
+        await client.send(
+            "POST /sync HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer secret\r\n"
+                + "Content-Type: application/json\r\n"
+                + "Content-Length: \(body.utf8.count)\r\n\r\n" + body)
+        #expect(await client.read(until: "Eagles").hasPrefix("HTTP/1.1 200 "))
+        kill(getpid(), SIGTERM)
+        try await running.value
+        let files = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        #expect(!files.contains { $0.hasSuffix("-wal") })
+        let again = try await LiveServer(folder: folder)
+        #expect(try await again.state().contains("Eagles"))
+        await again.stop()
     }
 
     @Test("what was accepted is answered before the server is gone")

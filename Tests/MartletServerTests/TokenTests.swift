@@ -1,6 +1,7 @@
 import Foundation
-@testable import MartletServer
 import Testing
+
+@testable import MartletServer
 
 @Suite("Tokens")
 struct TokenTests {

@@ -1,8 +1,9 @@
 import Dispatch
 import MartletProtocol
-@testable import MartletServer
 import Synchronization
 import Testing
+
+@testable import MartletServer
 
 /// A request of the queue's tests: it carries sets and may depend on others.
 private struct Item: Sendable {

@@ -7,19 +7,30 @@ internal import CLibevent
 #endif
 
 /// The wish, from outside, that the process ends: SIGTERM or SIGINT.
-public enum TerminationSignal {
-    /// Returns when the process is asked to end, or the task is cancelled.
-    ///
-    /// Afterwards the signals mean what they meant before, so that a second one ends the process
-    /// at once.
+///
+/// From the moment one is made the signals no longer end the process. After the first of them, or
+/// `end`, they mean again what they meant before, so that a second one ends it at once.
+public final class TerminationSignal: Sendable {
+    private let watch: SignalWatch
+
+    /// Starts watching.
+    public init() async {
+        watch = await SignalWatch()
+    }
+
+    /// Returns when the process has been asked to end, or the task is cancelled.
     /// - Returns: The signal's number; nil after a cancellation.
-    public static func wait() async -> Int32? {
-        let watch = await SignalWatch()
-        return await withTaskCancellationHandler {
+    public func wait() async -> Int32? {
+        await withTaskCancellationHandler {
             await watch.wait()
         } onCancel: {
-            Task { @EventLoop in watch.end(nil) }
+            Task { @EventLoop [watch] in watch.end(nil) }
         }
+    }
+
+    /// Stops watching.
+    public func end() async {
+        await watch.end(nil)
     }
 }
 
@@ -28,6 +39,7 @@ private final class SignalWatch {
     private var events: [OpaquePointer] = []
     private var waiting: CheckedContinuation<Int32?, Never>?
     private var hasEnded = false
+    private var number: Int32?
 
     init() {
         for number in [SIGTERM, SIGINT] {
@@ -48,14 +60,19 @@ private final class SignalWatch {
         }
     }
 
+    isolated deinit {
+        events.forEach { event_free($0) }
+    }
+
     func wait() async -> Int32? {
-        if hasEnded { return nil }
+        if hasEnded { return number }
         return await withCheckedContinuation { waiting = $0 }
     }
 
     func end(_ number: Int32?) {
         guard !hasEnded else { return }
         hasEnded = true
+        self.number = number
         events.forEach { event_free($0) }
         events = []
         waiting?.resume(returning: number)

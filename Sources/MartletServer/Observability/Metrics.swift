@@ -148,7 +148,8 @@ private struct PrometheusText {
     ) {
         text += name
         if !labels.isEmpty {
-            text += "{" + labels.map { "\($0)=\"\(Self.escaped($1))\"" }.joined(separator: ",")
+            text +=
+                "{" + labels.map { "\($0)=\"\(Self.escaped($1))\"" }.joined(separator: ",")
                 + "}"
         }
         text += " \(value)\n"

@@ -111,7 +111,8 @@ public enum RulesFile {
         private func operations(of role: String?, on lists: Lists) -> Operations {
             var allowed: Operations = []
             for (_, operation) in Operations.words {
-                let list = lists.roles[operation.rawValue] ?? file.fallback.roles[operation.rawValue]
+                let list =
+                    lists.roles[operation.rawValue] ?? file.fallback.roles[operation.rawValue]
                 let may = list.map { list in role.map { list.contains($0) } ?? false } ?? true
                 if may { allowed.formUnion(operation) }
             }

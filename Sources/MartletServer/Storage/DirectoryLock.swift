@@ -13,7 +13,7 @@ final class DirectoryLock {
             path: directory + "/martlet.lock", busyTimeoutMilliseconds: 0)
         do {
             try connection.execute("BEGIN EXCLUSIVE")
-        } catch where error.isBusy {
+        } catch  where error.isBusy {
             throw ServerFailure(
                 """
                 Another martlet server is running on this data directory; stop it first, or give \
