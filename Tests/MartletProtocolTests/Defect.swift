@@ -17,7 +17,9 @@ struct Defect: Sendable, CustomTestStringConvertible {
 
     /// The attributes of an updated record 1.
     init(attributes: String, _ words: String) {
-        self.init(t: #""update":[1],"attributes":{"1":{"# + attributes + "}}", words)
+        self.init(
+            t: #""create":[],"update":[1],"delete":[],"attributes":{"1":{"# + attributes + "}}",
+            words)
     }
 
     var testDescription: String { String(members.prefix(80)) }
@@ -68,6 +70,8 @@ extension Defect {
         Defect(t: #""delete":[9223372036854775808]"#, "64 bits"),
         Defect(t: #""delete":[-9223372036854775809]"#, "64 bits"),
         Defect(t: #""delete":[1,1]"#, "twice in one"),
+        Defect(t: #""delete":[1,2,1]"#, "twice in one"),
+        Defect(t: #""delete":[1,-2,1]"#, "twice in one"),
         Defect(t: #""delete":["a","a"]"#, "twice in one"),
         Defect(t: #""delete":["a","\u0061"]"#, "twice in one"),
         Defect(t: #""update":[1],"delete":[1],"attributes":{"1":{}}"#, "two of the lists"),

@@ -16,6 +16,12 @@ struct MemberNames {
         }
     }
 
+    /// Forgets the names but keeps the memory, for the next object.
+    mutating func forget() {
+        list.removeAll(keepingCapacity: true)
+        if !set.isEmpty { set = [] }
+    }
+
     /// Adds a name. Returns false when it was there.
     mutating func insert(_ name: String) -> Bool {
         guard set.isEmpty else { return set.insert(name).inserted }

@@ -19,26 +19,33 @@ public enum SyncCoder {
     /// Reads the body of `POST /sync`, holding it to `Limits`.
     /// - Complexity: O(*n*) in the number of bytes.
     public static func decodeRequest(_ bytes: [UInt8]) throws(WireFault) -> SyncRequest {
-        var reader = SyncReader(bytes, isLimited: true)
+        try decodeRequest(bytes, limits: .request)
+    }
+
+    /// Reads a request under limits of the caller's choice.
+    package static func decodeRequest(
+        _ bytes: [UInt8], limits: ReadingLimits
+    ) throws(WireFault) -> SyncRequest {
+        var reader = SyncReader(bytes, limits: limits)
         return try reader.readRequest()
     }
 
     /// Reads an answer. An answer is held to `Limits.inflatedBytes` and the depth only: what the
     /// server accepted must reach every device, even where it grew beyond what a request may hold.
     public static func decodeAnswer(_ bytes: [UInt8]) throws(WireFault) -> SyncAnswer {
-        var reader = SyncReader(bytes, isLimited: false)
+        var reader = SyncReader(bytes, limits: .none)
         return try reader.readAnswer()
     }
 
     /// Reads one change set that was stored. Here a wrong shape throws, too.
     public static func decodeChangeSet(_ bytes: [UInt8]) throws(WireFault) -> ChangeSet {
-        var reader = SyncReader(bytes, isLimited: false)
+        var reader = SyncReader(bytes, limits: .none)
         return try reader.readSingleChangeSet()
     }
 
     /// Reads a flat object of attributes; no name has a special meaning in it.
     public static func decodeAttributes(_ bytes: [UInt8]) throws(WireFault) -> Attributes {
-        var reader = SyncReader(bytes, isLimited: false)
+        var reader = SyncReader(bytes, limits: .none)
         return try reader.readAttributes()
     }
 

@@ -20,14 +20,14 @@ extension SyncReader {
         let start = json.position
         var set = ChangeSet()
         var members = TypeMembers()
-        var names = MemberNames()
+        setMembers.forget()
         recordCount = 0
         try json.enter(.object)
         var more = try json.beginsElement(of: .object)
         while more {
             let nameStart = json.position
             let name = try json.readMemberName()
-            guard names.insert(name) else { throw JSONReader.duplicate(at: nameStart) }
+            guard setMembers.insert(name) else { throw JSONReader.duplicate(at: nameStart) }
             if name == "types" {
                 try readTypeNames(into: &members)
             } else if try !readMember(name, of: &set) {
@@ -38,9 +38,9 @@ extension SyncReader {
         set.source = SourceRange(start: start, end: json.position)
         try readDeferred(&members)
         set.types = try changes(of: members, at: start)
-        if isLimited, set.source.end - start > Limits.changeSetBytes {
+        if set.source.end - start > limits.changeSetBytes {
             throw WireFault(
-                "The change set has more than \(Limits.changeSetBytes) bytes.", at: start,
+                "The change set has more than \(limits.changeSetBytes) bytes.", at: start,
                 shape: true)
         }
         return set
@@ -96,7 +96,7 @@ extension SyncReader {
     // MARK: Types
 
     private mutating func readTypeNames(into members: inout TypeMembers) throws(WireFault) {
-        var known = MemberNames()
+        typeNames.forget()
         try json.enter(.array)
         var more = try json.beginsElement(of: .array)
         while more {
@@ -107,7 +107,7 @@ extension SyncReader {
                 throw WireFault(
                     "A type has a name the wire uses itself.", at: start, shape: true)
             }
-            guard known.insert(name) else {
+            guard typeNames.insert(name) else {
                 throw WireFault("`types` names a type twice.", at: start, shape: true)
             }
             members.names.append(name)

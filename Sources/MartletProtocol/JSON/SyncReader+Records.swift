@@ -4,7 +4,7 @@ extension SyncReader {
         _ = json.peek()
         let start = json.position
         var changes = TypeChanges(name: name)
-        var names = MemberNames()
+        typeMembers.forget()
         var listCount = 0
         var deferred: (position: Int, depth: Int)?
         var index: RecordIndex?
@@ -13,7 +13,7 @@ extension SyncReader {
         while more {
             let nameStart = json.position
             let name = try json.readMemberName()
-            guard names.insert(name) else { throw JSONReader.duplicate(at: nameStart) }
+            guard typeMembers.insert(name) else { throw JSONReader.duplicate(at: nameStart) }
             switch name {
             case "create": changes.create = try readIDs(&listCount)
             case "update": changes.update = try readIDs(&listCount)
@@ -54,9 +54,9 @@ extension SyncReader {
         var more = try json.beginsElement(of: .array)
         while more {
             recordCount += 1
-            if isLimited, recordCount > Limits.recordsPerChangeSet {
+            if recordCount > limits.records {
                 throw WireFault(
-                    "More than \(Limits.recordsPerChangeSet) records in one change set.",
+                    "More than \(limits.records) records in one change set.",
                     at: json.position, shape: true)
             }
             ids.append(try readID())
@@ -186,11 +186,11 @@ extension SyncReader {
         case .attribute:
             let start = json.position
             let value = try json.readValue()
-            if isLimited, json.position - start > Limits.textBytes, case .text(let text) = value,
-                text.utf8.count > Limits.textBytes
+            if json.position - start > limits.textBytes, case .text(let text) = value,
+                text.utf8.count > limits.textBytes
             {
                 throw WireFault(
-                    "A text has more than \(Limits.textBytes) bytes.", at: start, shape: true)
+                    "A text has more than \(limits.textBytes) bytes.", at: start, shape: true)
             }
             values.append(value)
         case .revision: entry.revision = try readCount()

@@ -1,16 +1,20 @@
 /// Reads the messages; what is accepted is documented at `SyncCoder`.
 struct SyncReader {
     var json: JSONReader
-    /// Whether the limits of requests hold.
-    let isLimited: Bool
+    let limits: ReadingLimits
     /// The members of the record read last.
     var template = RecordTemplate()
+    /// The members of the current change set, of the current type in it, and of its `types`. Kept
+    /// here so that an answer of many small sets does not allocate them for each.
+    var setMembers = MemberNames()
+    var typeMembers = MemberNames()
+    var typeNames = MemberNames()
     /// Records in the current change set.
     var recordCount = 0
 
-    init(_ bytes: [UInt8], isLimited: Bool) {
+    init(_ bytes: [UInt8], limits: ReadingLimits) {
         json = JSONReader(bytes)
-        self.isLimited = isLimited
+        self.limits = limits
     }
 
     mutating func readRequest() throws(WireFault) -> SyncRequest {
@@ -121,9 +125,9 @@ struct SyncReader {
         try json.enter(.array)
         var more = try json.beginsElement(of: .array)
         while more {
-            if isLimited, sets.count == Limits.changeSetsPerRequest {
+            if sets.count >= limits.changeSets {
                 throw WireFault(
-                    "More than \(Limits.changeSetsPerRequest) change sets in one request; "
+                    "More than \(limits.changeSets) change sets in one request; "
                         + "send them in several.", at: json.position)
             }
             sets.append(try readChangeSet())
