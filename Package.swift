@@ -150,5 +150,8 @@ let package = Package(
                 "MartletServer", "MartletProtocol", "MartletCore", "MartletServerCore", "SQLiteKit",
                 "HTTPKit", "DeflateKit",
             ], swiftSettings: strict),
+        .testTarget(
+            name: "ConcurrencyTests",
+            dependencies: ["Martlet", "MartletProtocol", "MartletServer"], swiftSettings: safe),
     ]
 )
