@@ -74,7 +74,8 @@ struct ArgumentParser {
     ) throws {
         let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         let name = String(parts[0].drop { $0 == "-" })
-        guard word.hasPrefix("--"), let option = command.allOptions.first(where: { $0.name == name })
+        guard word.hasPrefix("--"),
+            let option = command.allOptions.first(where: { $0.name == name })
         else {
             let nearest = Nearest.word(to: name, in: command.allOptions.map(\.name))
             let hint = nearest.map { " Did you mean --\($0)?" } ?? ""

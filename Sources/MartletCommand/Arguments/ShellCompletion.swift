@@ -58,11 +58,14 @@ enum ShellCompletion: String, CaseIterable {
     }
 
     private func fish(_ commands: [CommandDescription]) -> String {
-        var lines = ["# martlet completion for fish; save as ~/.config/fish/completions/martlet.fish"]
+        var lines = [
+            "# martlet completion for fish; save as ~/.config/fish/completions/martlet.fish"
+        ]
         for word in words(commands) {
             let summary = commands.first { $0.name == word }?.summary ?? ""
             lines.append(
-                "complete -c martlet -f -n __fish_use_subcommand -a '\(word)' -d '\(escaped(summary))'")
+                "complete -c martlet -f -n __fish_use_subcommand -a '\(word)' -d '\(escaped(summary))'"
+            )
         }
         for command in commands {
             let words = command.name.split(separator: " ")

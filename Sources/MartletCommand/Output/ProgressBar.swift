@@ -50,6 +50,7 @@ final class ProgressBar: Sendable {
         let full = Int(share * Double(width))
         let bar = String(repeating: "█", count: full) + String(repeating: "░", count: width - full)
         let percent = Int(share * 100)
-        return "\(title) \(bar) \(percent) %  \(done)/\(total)\(detail.isEmpty ? "" : "  ")\(detail)"
+        return
+            "\(title) \(bar) \(percent) %  \(done)/\(total)\(detail.isEmpty ? "" : "  ")\(detail)"
     }
 }

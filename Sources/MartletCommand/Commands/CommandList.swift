@@ -1,0 +1,7 @@
+extension CommandDescription {
+    /// All commands, in the order of the overview.
+    static let all: [CommandDescription] = [
+        .serve, .tokenCreate, .tokenList, .tokenRevoke, .initialise, .sync, .status, .importRecords,
+        .exportRecords, .schema, .demo, .simulate, .completion,
+    ]
+}

@@ -1,0 +1,124 @@
+import Foundation
+import Martlet
+import MartletCore
+import MartletProtocol
+import MartletStore
+import SQLiteKit
+
+/// A device's file as the commands open it, with the server it belongs to.
+struct DeviceFile {
+    let path: String
+    let client: MartletClient
+    /// The server's address; nil where the device has none yet.
+    let server: URL?
+
+    /// What `init` keeps in the file for the commands after it. Never the token itself.
+    private static let settingsScript =
+        "CREATE TABLE IF NOT EXISTS martlet_command(name TEXT PRIMARY KEY, value TEXT NOT NULL)"
+
+    static let serverOptions: [CommandDescription.Option] = [
+        .init(name: "server", value: "URL", help: "the server; default: the one init was given"),
+        .init(name: "token", value: "TOKEN", help: "the token; others on this machine may see it"),
+        .init(
+            name: "token-file", value: "FILE",
+            help: "a file with the token; default: MARTLET_TOKEN, or the file init was given"),
+    ]
+
+    /// Opens an existing device's file.
+    /// - Parameter needsServer: Whether a server's address must be known.
+    /// - Throws: `CommandError` where the file is missing or none of Martlet's.
+    static func open(
+        _ arguments: ParsedArguments, needsServer: Bool = false
+    ) async throws -> DeviceFile {
+        let path = arguments.positional[0]
+        guard FileManager.default.fileExists(atPath: path) else {
+            throw CommandError(
+                "There is no file \(path). Make one with: martlet init \(path) --schema FILE")
+        }
+        let settings = try settings(path)
+        let server = try address(arguments, settings)
+        guard !needsServer || server != nil else {
+            throw CommandError("\(path) knows no server. Name it with --server URL.")
+        }
+        let token = try server == nil ? nil : token(arguments, settings)
+        let client = try await MartletClient.open(
+            path: path, schema: nil, server: server, token: token)
+        return DeviceFile(path: path, client: client, server: server)
+    }
+
+    /// Makes a new device's file and keeps the server's address in it.
+    static func create(
+        _ arguments: ParsedArguments, schema: String?
+    ) async throws -> DeviceFile {
+        let path = arguments.positional[0]
+        let server = try address(arguments, [:])
+        let token = try server == nil ? nil : token(arguments, [:])
+        let client = try await MartletClient.open(
+            path: path, schema: schema, server: server, token: token)
+        var settings: [(String, String)] = []
+        if let server { settings.append(("server", server.absoluteString)) }
+        if let file = arguments.value("token-file") {
+            settings.append(("token-file", URL(fileURLWithPath: file).path))
+        }
+        let kept = settings
+        try await client.write { context in
+            try context.rows(settingsScript)
+            for (name, value) in kept {
+                try context.rows(
+                    "INSERT OR REPLACE INTO martlet_command VALUES (?, ?)",
+                    [.text(name), .text(value)])
+            }
+        }
+        return DeviceFile(path: path, client: client, server: server)
+    }
+
+    var schema: Schema {
+        get async throws { try await client.read { $0.schema } }
+    }
+
+    private static func settings(_ path: String) throws -> [String: String] {
+        let connection = try Connection(path: path, mode: .readOnly)
+        let known = try connection.integer(
+            "SELECT count(*) FROM sqlite_master WHERE name IN ('martlet_state', 'martlet_command')")
+        guard let known, known > 0 else {
+            throw CommandError(
+                "\(path) is no device's file. Make one with: martlet init NEW.sqlite --schema FILE")
+        }
+        guard known == 2 else { return [:] }
+        let statement = try connection.statement("SELECT name, value FROM martlet_command")
+        defer { statement.reset() }
+        var settings: [String: String] = [:]
+        while try statement.step() { settings[statement.text(0)] = statement.text(1) }
+        return settings
+    }
+
+    private static func address(
+        _ arguments: ParsedArguments, _ settings: [String: String]
+    ) throws -> URL? {
+        let environment = ProcessInfo.processInfo.environment["MARTLET_SERVER"]
+        guard let text = arguments.value("server") ?? environment ?? settings["server"] else {
+            return nil
+        }
+        guard let url = URL(string: text), url.host != nil, url.scheme != nil else {
+            throw UsageError(
+                "--server takes an address such as https://sync.example.org.",
+                command: arguments.command)
+        }
+        return url
+    }
+
+    private static func token(
+        _ arguments: ParsedArguments, _ settings: [String: String]
+    ) throws -> String? {
+        if let token = arguments.value("token") { return token }
+        let environment = ProcessInfo.processInfo.environment["MARTLET_TOKEN"]
+        if arguments.value("token-file") == nil, let environment { return environment }
+        guard let file = arguments.value("token-file") ?? settings["token-file"] else {
+            return nil
+        }
+        guard let text = try? String(contentsOfFile: file, encoding: .utf8) else {
+            throw CommandError("The token file \(file) cannot be read. Name it with --token-file.")
+        }
+        return text.trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+}

@@ -1,0 +1,50 @@
+import Foundation
+import Martlet
+
+extension CommandDescription {
+    static let initialise = CommandDescription(
+        name: "init",
+        summary: "make a new device file",
+        discussion: """
+            The file is an ordinary SQLite database with the schema's tables. With a server, the
+            data set is fetched at once. The address and the place of the token file are kept in the
+            device file for later commands; a token itself never is.
+            """,
+        arguments: [Argument(name: "FILE", help: "the new device file")],
+        options: [
+            Option(name: "schema", value: "FILE", help: "the tables as SQL CREATE statements")
+        ] + DeviceFile.serverOptions,
+        examples: [
+            Example("init team.sqlite --schema schema.sql", "a device that works without a server"),
+            Example(
+                "init team.sqlite --schema schema.sql --server https://sync.example.org"
+                    + " --token-file token",
+                "one that fetches the team's data"),
+        ]
+    ) { arguments, console in
+        let path = arguments.positional[0]
+        guard !FileManager.default.fileExists(atPath: path) else {
+            throw CommandError(
+                "\(path) exists already. Choose another name; to change its schema, remove nothing:"
+                    + " open it in the app with the new schema.")
+        }
+        guard let schemaPath = arguments.value("schema") else {
+            throw UsageError("init needs --schema FILE.", command: "init")
+        }
+        let schema = try SchemaFiles.read(schemaPath)
+        let device: DeviceFile
+        do {
+            device = try await DeviceFile.create(arguments, schema: schema)
+        } catch {
+            // What was begun is of no use, and in the way of the next try.
+            for ending in ["", "-wal", "-shm"] {
+                try? FileManager.default.removeItem(atPath: path + ending)
+            }
+            throw error
+        }
+        let types = try await device.schema.types.count
+        if !arguments.isJSON { console.note("\(path): \(types) types.") }
+        if device.server != nil { try await device.client.sync() }
+        return try await StatusReport.print(device, arguments, console)
+    }
+}

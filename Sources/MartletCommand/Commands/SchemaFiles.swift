@@ -1,0 +1,30 @@
+import Foundation
+import MartletTransfer
+
+/// Where a command takes a schema from.
+enum SchemaFiles {
+    /// The text of a schema file.
+    static func read(_ path: String) throws -> String {
+        do {
+            return try String(contentsOfFile: path, encoding: .utf8)
+        } catch {
+            throw CommandError("The schema file \(path) cannot be read; it should be SQL in UTF-8.")
+        }
+    }
+
+    /// The schema for CSV files: as given, or `schema.sql` beside them, or as they let one find out.
+    static func forFiles(
+        _ paths: [String], given: String?, console: Console
+    ) throws -> String {
+        if let given { return try read(given) }
+        for path in paths {
+            let beside = URL(fileURLWithPath: path).appendingPathComponent("schema.sql").path
+            if FileManager.default.fileExists(atPath: beside) { return try read(beside) }
+        }
+        let inference = try SchemaInference(try CSVFile.find(paths))
+        console.note("No schema was given; this one was found out from the files:")
+        for note in inference.notes { console.note("  " + note) }
+        console.note("`martlet schema FOLDER` prints it, to be corrected and given with --schema.")
+        return inference.script
+    }
+}

@@ -1,0 +1,82 @@
+import Foundation
+import MartletServer
+
+extension CommandDescription {
+    static let serve = CommandDescription(
+        name: "serve",
+        summary: "run the server",
+        discussion: """
+            Every data set is a SQLite file in the data folder; the schema is the same for all of
+            them. A schema that adds types or attributes is taken up at the next start. Stops in good
+            order on SIGTERM and SIGINT: what was accepted is finished. Log lines go to standard
+            error, one JSON object each. In production put nginx in front, or give --tls-cert.
+            """,
+        options: [
+            Option(
+                name: "data", value: "DIR",
+                help: "the folder that holds everything; made if missing"),
+            Option(name: "schema", value: "FILE", help: "the tables as SQL CREATE statements"),
+            Option(name: "port", value: "N", help: "default 8080; 0 takes a free one"),
+            Option(name: "host", value: "ADDRESS", help: "default 127.0.0.1; 0.0.0.0 for all"),
+            Option(
+                name: "token", value: "DATASET:TOKEN",
+                help: "a token for trials; may be repeated. Others on this machine may see it",
+                repeats: true),
+            Option(name: "rules", value: "FILE", help: "who may create, update and delete what"),
+            Option(name: "tls-cert", value: "FILE", help: "certificate chain, PEM"),
+            Option(name: "tls-key", value: "FILE", help: "its private key, PEM"),
+            Option(
+                name: "log", value: "LEVEL", help: "debug, info, warning or error; default info"),
+        ],
+        examples: [
+            Example(
+                "serve --data data --schema schema.sql --token team:falcon-secret", "a first try"),
+            Example(
+                "serve --data data --schema schema.sql --rules rules.json --tls-cert cert.pem"
+                    + " --tls-key key.pem --host 0.0.0.0 --port 443",
+                "for devices elsewhere, with tokens from `martlet token create`"),
+        ]
+    ) { arguments, console in
+        let configuration = try configuration(arguments)
+        let scheme = configuration.tlsCertificatePath == nil ? "http" : "https"
+        let host = configuration.host
+        try await MartletServer.run(configuration) { port in
+            console.print("listening on \(scheme)://\(host):\(port)")
+        }
+        return .done
+    }
+
+    private static func configuration(
+        _ arguments: ParsedArguments
+    ) throws -> ServerConfiguration {
+        guard let data = arguments.value("data"), let schema = arguments.value("schema") else {
+            throw UsageError("serve needs --data DIR and --schema FILE.", command: "serve")
+        }
+        var configuration = ServerConfiguration(
+            dataDirectory: data, schema: try SchemaFiles.read(schema))
+        configuration.port = try arguments.integer("port", in: 0...65_535, default: 8_080)
+        configuration.host = arguments.value("host") ?? "127.0.0.1"
+        configuration.tokens = try (arguments.values["token"] ?? []).map { try FixedToken($0) }
+        if let rules = arguments.value("rules") {
+            guard let bytes = FileManager.default.contents(atPath: rules) else {
+                throw CommandError("The rules file \(rules) cannot be read.")
+            }
+            configuration.rules = [UInt8](bytes)
+        }
+        configuration.tlsCertificatePath = arguments.value("tls-cert")
+        configuration.tlsKeyPath = arguments.value("tls-key")
+        configuration.log = .standardError(minimum: try level(arguments))
+        return configuration
+    }
+
+    private static func level(_ arguments: ParsedArguments) throws -> ServerLog.Level {
+        switch arguments.value("log") ?? "info" {
+        case "debug": .debug
+        case "info": .info
+        case "warning": .warning
+        case "error": .error
+        default:
+            throw UsageError("--log takes debug, info, warning or error.", command: "serve")
+        }
+    }
+}

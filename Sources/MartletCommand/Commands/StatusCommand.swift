@@ -1,0 +1,138 @@
+import Foundation
+import Martlet
+import MartletProtocol
+import MartletStore
+
+extension CommandDescription {
+    static let status = CommandDescription(
+        name: "status",
+        summary: "show how a device file stands",
+        discussion: "Needs no server. Exits with 3 while refused change sets are parked.",
+        arguments: [Argument(name: "FILE", help: "the device file")],
+        options: [
+            Option(name: "receipts", value: "N", help: "show the fates of the newest N change sets")
+        ],
+        examples: [
+            Example("status team.sqlite", "revision, queue, parked change sets, last exchange"),
+            Example("status team.sqlite --receipts 20 --json", "for a program"),
+        ]
+    ) { arguments, console in
+        let count = try arguments.integer("receipts", in: 0...1_000_000, default: 0)
+        let device = try await DeviceFile.open(arguments)
+        return try await StatusReport.print(device, arguments, console, receipts: count)
+    }
+
+    static let sync = CommandDescription(
+        name: "sync",
+        summary: "exchange with the server once",
+        discussion: """
+            Sends what is queued and fetches what is missing. Exits with 3 when refused change sets
+            are parked, and with 4 when the server cannot be reached.
+            """,
+        arguments: [Argument(name: "FILE", help: "the device file")],
+        options: DeviceFile.serverOptions,
+        examples: [
+            Example("sync team.sqlite", "with the server that init was given"),
+            Example("sync team.sqlite --server https://sync.example.org", "with another address"),
+        ]
+    ) { arguments, console in
+        let device = try await DeviceFile.open(arguments, needsServer: true)
+        try await device.client.sync()
+        return try await StatusReport.print(device, arguments, console)
+    }
+}
+
+/// How a device stands, in words or as JSON.
+enum StatusReport {
+    static func print(
+        _ device: DeviceFile, _ arguments: ParsedArguments, _ console: Console,
+        receipts count: Int = 0
+    ) async throws -> ExitCode {
+        let status = try await device.client.status()
+        let parked = try await device.client.parked()
+        let receipts = count == 0 ? [] : try await device.client.receipts(limit: count)
+        await device.client.close()
+        if arguments.isJSON {
+            console.print(json(status, parked, receipts).description)
+        } else {
+            for line in lines(status, parked, receipts, device.server) { console.print(line) }
+        }
+        return parked.isEmpty ? .done : .conflictsParked
+    }
+
+    private static func lines(
+        _ status: ClientStatus, _ parked: [ParkedSet], _ receipts: [Receipt], _ server: URL?
+    ) -> [String] {
+        var lines = [
+            "device         \(status.clientID)",
+            "data set       \(status.dataSet ?? "none yet")",
+            "server         \(server?.absoluteString ?? "none")",
+            "revision       \(status.revision)",
+            "queued         \(status.outbox) change sets",
+            "parked         \(status.parked) change sets",
+            "last exchange  \(status.lastExchange.map(time) ?? "never")",
+        ]
+        for set in parked {
+            let records = set.changes.map { "\($0.operation.rawValue) \($0.type) \($0.id)" }
+            lines.append("  parked \(set.identifier): \(set.reason.rawValue), \(set.message)")
+            lines.append("    " + records.prefix(8).joined(separator: ", "))
+        }
+        for receipt in receipts {
+            let revision = receipt.revision.map { " at revision \($0)" } ?? ""
+            let reason = receipt.reason.map { ", \($0.rawValue)" } ?? ""
+            lines.append("  \(receipt.identifier): \(receipt.outcome.rawValue)\(revision)\(reason)")
+        }
+        return lines
+    }
+
+    private static func json(
+        _ status: ClientStatus, _ parked: [ParkedSet], _ receipts: [Receipt]
+    ) -> JSONText {
+        .object([
+            ("clientId", .text(status.clientID)), ("dataSet", .optional(status.dataSet)),
+            ("revision", .integer(status.revision)), ("outbox", .integer(Int64(status.outbox))),
+            ("parked", .integer(Int64(status.parked))),
+            ("lastExchange", .optional(status.lastExchange.map(time))),
+            (
+                "parkedSets",
+                .list(
+                    parked.map { set in
+                        .object([
+                            ("identifier", .text(set.identifier)),
+                            ("reason", .text(set.reason.rawValue)), ("message", .text(set.message)),
+                            ("timestamp", .text(set.timestamp)),
+                            (
+                                "changes",
+                                .list(
+                                    set.changes.map { change in
+                                        .object([
+                                            ("type", .text(change.type)),
+                                            ("id", .text(change.id.description)),
+                                            ("operation", .text(change.operation.rawValue)),
+                                        ])
+                                    })
+                            ),
+                        ])
+                    })
+            ),
+            (
+                "receipts",
+                .list(
+                    receipts.map { receipt in
+                        .object([
+                            ("identifier", .text(receipt.identifier)),
+                            ("outcome", .text(receipt.outcome.rawValue)),
+                            ("revision", .optional(receipt.revision)),
+                            ("reason", .optional(receipt.reason?.rawValue)),
+                        ])
+                    })
+            ),
+        ])
+    }
+
+    /// Milliseconds since 1970 as ISO 8601.
+    static func time(_ milliseconds: Int64) -> String {
+        Date(timeIntervalSince1970: Double(milliseconds) / 1_000)
+            .formatted(.iso8601)
+    }
+}

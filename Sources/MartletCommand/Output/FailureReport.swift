@@ -1,0 +1,52 @@
+import Foundation
+import Martlet
+import MartletDemo
+import MartletServer
+import MartletStore
+import MartletTransfer
+import SQLiteKit
+
+/// What a failure says and what the shell is told.
+struct FailureReport {
+    let sentence: String
+    let code: ExitCode
+
+    init(_ error: any Error) {
+        switch error {
+        case let error as UsageError: self.init(error.description, .usage)
+        case let error as CommandError: self.init(error.message, error.code)
+        case let error as SyncError:
+            self.init(
+                "\(error.message) \(Self.advice(error.remedy))",
+                error.remedy == .wait ? .unreachable : .failed)
+        case let error as SQLiteError:
+            self.init("The file cannot be used: \(error.message). \(Self.advice(error))", .failed)
+        case let error as CocoaError:
+            self.init("\(error.localizedDescription)", .failed)
+        default: self.init(String(describing: error), .failed)
+        }
+    }
+
+    private init(_ sentence: String, _ code: ExitCode) {
+        self.sentence = sentence.trimmingCharacters(in: .whitespacesAndNewlines)
+        self.code = code
+    }
+
+    private static func advice(_ remedy: SyncError.Remedy) -> String {
+        switch remedy {
+        case .wait: "What was written stays queued; run the command again later."
+        case .signIn: "Give a valid token with --token-file, --token or MARTLET_TOKEN."
+        case .upgrade: "Install a newer martlet."
+        case .decide: "Nothing was changed; the device's own work stays in the file."
+        case .checkStorage: "Free some space or check the disk, then run it again."
+        case .report: ""
+        }
+    }
+
+    private static func advice(_ error: SQLiteError) -> String {
+        if error.isBusy { return "Another program is writing to it; try again when it is done." }
+        if error.isDiskFull { return "Free some space and run it again; nothing is half done." }
+        if error.isCorrupt { return "It is no SQLite file, or it is damaged; keep a copy of it." }
+        return ""
+    }
+}

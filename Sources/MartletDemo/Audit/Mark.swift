@@ -1,0 +1,33 @@
+import Martlet
+import MartletProtocol
+
+/// The marks the demo's saves carry: `mark-DEVICE-NUMBER;`, alone or at the end of a text.
+enum Mark {
+    static let start = "mark-"
+
+    /// The mark a value carries.
+    static func find(_ value: Value) -> String? {
+        guard case .text(let text) = value, text.utf8.last == UInt8(ascii: ";"),
+            let range = text.firstRange(of: start)
+        else { return nil }
+        return String(text[range.lowerBound...])
+    }
+
+    /// The marks of a change set, each once.
+    static func all(in set: ChangeSet) -> Set<String> {
+        var marks: Set<String> = []
+        for type in set.types {
+            for entry in type.entries {
+                for value in entry.attributes.values {
+                    if let mark = find(value) { marks.insert(mark) }
+                }
+            }
+        }
+        return marks
+    }
+
+    /// The marks of a parked set's own edits.
+    static func all(in set: ParkedSet) -> Set<String> {
+        Set(set.changes.flatMap { $0.mine?.values.compactMap(find) ?? [] })
+    }
+}

@@ -1,0 +1,70 @@
+import Martlet
+import MartletProtocol
+import MartletStore
+import SQLiteKit
+
+/// One device of the demo: its own file, its own name, and somebody who works on it.
+///
+/// Every save carries a mark that no other save has, and the mark is noted in the same transaction
+/// in a table that stays on the device. So in the end each save can be looked for: in the server's
+/// log, exactly once, or among the parked ones.
+struct DemoDevice: Sendable {
+    let number: Int
+    let client: MartletClient
+    let plan: EditPlan
+
+    static let marksScript = """
+        CREATE TABLE IF NOT EXISTS martlet_demo_marks(
+            n INTEGER PRIMARY KEY, mark TEXT NOT NULL UNIQUE, type TEXT, id)
+        """
+
+    /// What a mark begins with; it ends with a semicolon.
+    var markPrefix: String { "mark-\(number)-" }
+
+    func prepare() async throws {
+        _ = try await client.write { try $0.rows(Self.marksScript) }
+    }
+
+    /// The marks of all saves ever made on this device.
+    func marks() async throws -> [String] {
+        try await client.read { context in
+            try context.rows("SELECT mark FROM martlet_demo_marks ORDER BY n").compactMap {
+                guard case .text(let mark)? = $0.values.first else { return nil }
+                return mark
+            }
+        }
+    }
+
+    /// Makes one save. A save that the file's own constraints refuse is none.
+    /// - Returns: Whether something was saved.
+    func save(_ random: inout SplitMix64) async throws -> Bool {
+        let seed = random.next()
+        let plan = plan
+        let prefix = markPrefix
+        do {
+            return try await client.write { context in
+                var work = DemoEdit(context: context, plan: plan, random: SplitMix64(seed: seed))
+                return try work.run(prefix: prefix)
+            }
+        } catch is DemoEdit.NothingToDo {
+            return false
+        } catch let error as SQLiteError where error.isConstraint {
+            return false
+        }
+    }
+
+    /// Exchanges until it works.
+    /// - Returns: How many tries failed.
+    func sync(tries: Int) async throws -> Int {
+        var failed = 0
+        while true {
+            do {
+                try await client.sync()
+                return failed
+            } catch let error as SyncError where error.remedy == .wait {
+                failed += 1
+                guard failed < tries else { throw error }
+            }
+        }
+    }
+}

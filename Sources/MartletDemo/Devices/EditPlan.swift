@@ -1,0 +1,89 @@
+import MartletCore
+import MartletProtocol
+
+/// What a device can do to the records of a schema that it has never seen before.
+struct EditPlan: Sendable {
+    /// A type and the attribute that takes a mark: text, free of UNIQUE and references.
+    struct Place: Hashable, Sendable {
+        let type: String
+        let key: String
+        let attribute: String
+    }
+
+    /// A type of which records can be made.
+    struct Kind: Hashable, Sendable {
+        let place: Place
+        /// What the attributes that must be given are filled with.
+        let required: [Filling]
+    }
+
+    enum Filling: Hashable, Sendable {
+        case mark(String)
+        case integer(String)
+        case real(String)
+        case decimal(String)
+        case moment(String)
+        case reference(String, target: String)
+
+        var attribute: String {
+            switch self {
+            case .mark(let name), .integer(let name), .real(let name), .decimal(let name),
+                .moment(let name):
+                name
+            case .reference(let name, _): name
+            }
+        }
+    }
+
+    let places: [Place]
+    let kinds: [Kind]
+    /// The keys of all types, for drawing references.
+    let keys: [String: String]
+
+    init(_ schema: Schema) {
+        let places = schema.types.compactMap(Self.place)
+        self.places = places
+        kinds = places.compactMap { place in
+            schema[place.type].flatMap { Self.kind($0, place) }
+        }
+        keys = Dictionary(uniqueKeysWithValues: schema.types.map { ($0.name, $0.key) })
+    }
+
+    private static func place(_ type: EntityType) -> Place? {
+        let unique = Set(type.uniques.flatMap(\.self))
+        let attribute = type.attributes.first {
+            $0.kind == .text && !$0.isGenerated && !unique.contains($0.name)
+                && type.reference(of: $0.name) == nil
+        }
+        return attribute.map { Place(type: type.name, key: type.key, attribute: $0.name) }
+    }
+
+    private static func kind(_ type: EntityType, _ place: Place) -> Kind? {
+        guard type.keyKind == .integer else { return nil }
+        let unique = Set(type.uniques.flatMap(\.self))
+        var fillings: [Filling] = []
+        for attribute in type.attributes {
+            let mustBeGiven = attribute.isRequired && !attribute.hasDefault
+            guard mustBeGiven || unique.contains(attribute.name), !attribute.isGenerated,
+                attribute.name != place.attribute
+            else { continue }
+            if let reference = type.reference(of: attribute.name) {
+                fillings.append(.reference(attribute.name, target: reference.target))
+                continue
+            }
+            switch attribute.kind {
+            case .text: fillings.append(.mark(attribute.name))
+            case .integer where !unique.contains(attribute.name):
+                fillings.append(.integer(attribute.name))
+            case .real where !unique.contains(attribute.name):
+                fillings.append(.real(attribute.name))
+            case .numeric where !unique.contains(attribute.name):
+                fillings.append(.decimal(attribute.name))
+            case .any where !unique.contains(attribute.name):
+                fillings.append(.moment(attribute.name))
+            default: return nil
+            }
+        }
+        return Kind(place: place, required: fillings)
+    }
+}

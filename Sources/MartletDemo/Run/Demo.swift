@@ -1,0 +1,220 @@
+import Foundation
+import Martlet
+import MartletCore
+import MartletProtocol
+import MartletTransfer
+import Synchronization
+
+/// A team of devices, a real server in its own process, a network that loses answers, and at the
+/// end an account of every save.
+///
+/// Everything lives in one folder. A demo that was stopped at any moment leaves files that the
+/// next one with the same folder goes on with, and accounts for as well.
+public struct Demo: Sendable {
+    private let options: DemoOptions
+    private let progress: @Sendable (DemoProgress) -> Void
+
+    /// - Parameter progress: Called often, from any thread.
+    public init(
+        _ options: DemoOptions, progress: @escaping @Sendable (DemoProgress) -> Void = { _ in }
+    ) {
+        self.options = options
+        self.progress = progress
+    }
+
+    /// Runs the demo.
+    /// - Returns: The report, good or bad.
+    /// - Throws: `DemoError` and others when it could not be run to its end.
+    public func run() async throws -> DemoReport {
+        let data = try DemoData(options)
+        let folder = try DemoFolder(options.directory, schema: data.schema)
+        await folder.stopLeftServer()
+        let server = try await ServerProcess.start(
+            options, schemaPath: folder.schemaPath, token: folder.token)
+        do {
+            let report = try await run(data, folder, server)
+            await server.stop()
+            return report
+        } catch {
+            let died = !server.isRunning
+            await server.stop()
+            if died {
+                throw DemoError("The server ended in mid-demo; see \(folder.path)/server.log.")
+            }
+            throw error
+        }
+    }
+
+    private func run(
+        _ data: DemoData, _ folder: DemoFolder, _ server: ServerProcess
+    ) async throws -> DemoReport {
+        let faults = NetworkFaults(
+            seed: options.seed, lostAnswers: options.lostAnswers,
+            lostRequests: options.lostRequests)
+        let team = try await DemoTeam.open(
+            count: options.devices, directory: folder.path, script: data.schema,
+            server: server.address, token: folder.token, faults: faults)
+        var report = DemoReport()
+        report.seed = options.seed
+        report.types = team.schema.types.count
+        report.replicas = team.devices.count
+        let clock = ContinuousClock()
+        for stage in [load(data), fill, work, drain] {
+            report.seconds.append(try await clock.measure { try await stage(team) })
+        }
+        report.seconds.append(
+            try await clock.measure { try await audit(team, folder, server, &report) })
+        let counts = faults.counts
+        report.exchanges = counts.exchanges
+        report.lostAnswers = counts.answersLost
+        report.lostRequests = counts.requestsLost
+        report.retries = counts.answersLost + counts.requestsLost + counts.failures
+        report.diskBytes = folder.byteCount()
+        await team.close()
+        return report
+    }
+
+    // MARK: - Stages
+
+    private typealias Stage = @Sendable (DemoTeam) async throws -> Void
+
+    private func tell(_ stage: DemoProgress.Stage, _ done: Int, _ total: Int, _ detail: String = "")
+    {
+        progress(DemoProgress(stage: stage, done: done, total: total, detail: detail))
+    }
+
+    /// The first device takes the records in, and exchanges while it does.
+    private func load(_ data: DemoData) -> Stage {
+        let sources = data.sources
+        return { team in
+            guard let office = team.devices.first else { return }
+            tell(.load, 0, 1)
+            _ = try await Importer(client: office.client).run(
+                sources, schema: team.schema,
+                progress: { tell(.load, $0.done, $0.total, $0.type) },
+                afterSet: { sets in
+                    if sets.isMultiple(of: 8) { _ = try await office.sync(tries: options.tries) }
+                })
+            _ = try await office.sync(tries: options.tries)
+        }
+    }
+
+    /// Every device gets its own full copy.
+    private var fill: Stage {
+        { team in
+            let tries = options.tries
+            tell(.seed, 0, team.devices.count)
+            try await team.each({ _ = try await $0.sync(tries: tries) }) {
+                tell(.seed, $0, team.devices.count, "devices have everything")
+            }
+        }
+    }
+
+    /// In each round every device saves a few times, and most of them exchange.
+    private var work: Stage {
+        { team in
+            let total = options.rounds * team.devices.count
+            let saves = Mutex(0)
+            let options = options
+            for round in 0..<options.rounds {
+                try await team.each({ device in
+                    let made = try await Self.work(device, round: round, options)
+                    saves.withLock { $0 += made }
+                }) { done in
+                    tell(
+                        .work, round * team.devices.count + done, total,
+                        "\(saves.withLock(\.self)) saves")
+                }
+            }
+        }
+    }
+
+    /// One round of one device, decided by the seed, the device and the round.
+    private static func work(
+        _ device: DemoDevice, round: Int, _ options: DemoOptions
+    ) async throws -> Int {
+        let mixed = options.seed &+ UInt64(device.number) &* 1_000_003 &+ UInt64(round) &* 8_191
+        var random = SplitMix64(seed: mixed)
+        var saves = 0
+        for _ in 0..<Int.random(in: 1...6, using: &random) {
+            if try await device.save(&random) { saves += 1 }
+        }
+        let isOnline = Int.random(in: 0..<10, using: &random) < 6
+        if isOnline { _ = try await device.sync(tries: options.tries) }
+        return saves
+    }
+
+    /// Everybody is online again, until everybody has everything.
+    private var drain: Stage {
+        { team in
+            let tries = options.tries
+            for _ in 0..<20 {
+                try await team.each({ _ = try await $0.sync(tries: tries) }) {
+                    tell(.drain, $0, team.devices.count, "devices have sent everything")
+                }
+                var revisions: Set<Revision> = []
+                var waiting = 0
+                for device in team.devices {
+                    let status = try await device.client.status()
+                    revisions.insert(status.revision)
+                    waiting += status.outbox
+                }
+                if revisions.count == 1, waiting == 0 { return }
+            }
+            throw DemoError(
+                "After 20 rounds without edits the devices are still not in step; the files are in"
+                    + " \(options.directory).")
+        }
+    }
+
+    // MARK: - The account
+
+    private func audit(
+        _ team: DemoTeam, _ folder: DemoFolder, _ server: ServerProcess,
+        _ report: inout DemoReport
+    ) async throws {
+        tell(.audit, 0, team.devices.count, "reading the log")
+        let log = try await LogAudit(
+            try URLSessionTransport(server: server.address, token: folder.token))
+        report.changeSets = Int(log.revision)
+        report.gaps = log.gaps
+        for device in team.devices {
+            try await account(device, log, &report)
+        }
+        let comparison = ReplicaComparison(
+            schema: team.schema, serverPath: try folder.serverFile())
+        report.records = try comparison.recordCount()
+        for (index, path) in team.paths.enumerated() {
+            let differences = try comparison.differences(path)
+            if differences.isEmpty { report.equalReplicas += 1 }
+            report.findings += differences.prefix(3).map { "device \(index + 1): \($0)" }
+            tell(.audit, index + 1, team.devices.count, "replicas compared")
+        }
+    }
+
+    /// Finds each save of one device in the log or among the parked ones.
+    private func account(
+        _ device: DemoDevice, _ log: LogAudit, _ report: inout DemoReport
+    ) async throws {
+        let parked = try await device.client.parked()
+        var parkedMarks: [String: Int] = [:]
+        for set in parked {
+            for mark in Mark.all(in: set) { parkedMarks[mark, default: 0] += 1 }
+        }
+        let marks = try await device.marks()
+        for mark in marks {
+            let places = log.entries[mark, default: 0] + parkedMarks[mark, default: 0]
+            if places == 0 { report.lost += 1 }
+            if places > 1 { report.doubled += 1 }
+            if places != 1, report.findings.count < 20 {
+                report.findings.append(
+                    "\(mark) is in \(log.entries[mark, default: 0]) log entries and"
+                        + " \(parkedMarks[mark, default: 0]) parked sets")
+            }
+        }
+        report.saves += marks.count
+        report.kept += parked.count
+        let receipts = try await device.client.receipts(limit: 1_000_000)
+        report.conflicts += receipts.count { $0.outcome == .refused }
+    }
+}

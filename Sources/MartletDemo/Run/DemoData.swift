@@ -1,0 +1,38 @@
+import Foundation
+import MartletTransfer
+
+/// What a demo loads: a schema and the records.
+struct DemoData {
+    let schema: String
+    let sources: [any ImportSource]
+    /// Sentences about a schema that had to be found out.
+    let notes: [String]
+
+    init(_ options: DemoOptions) throws {
+        guard let folder = options.dataFolder else {
+            let organisation = Organisation(seed: options.seed, size: options.size)
+            schema = options.schema ?? Organisation.schema
+            sources = organisation.tables.map { table in
+                GeneratedSource(
+                    table: table,
+                    label: "\(table.type) of seed \(options.seed), \(table.rows.count)")
+            }
+            notes = []
+            return
+        }
+        let files = try CSVFile.find([folder])
+        sources = files.map { CSVSource($0) }
+        let beside = URL(fileURLWithPath: folder).appendingPathComponent("schema.sql")
+        if let given = options.schema {
+            schema = given
+            notes = []
+        } else if FileManager.default.fileExists(atPath: beside.path) {
+            schema = try String(contentsOf: beside, encoding: .utf8)
+            notes = []
+        } else {
+            let inference = try SchemaInference(files)
+            schema = inference.script
+            notes = inference.notes
+        }
+    }
+}

@@ -1,0 +1,10 @@
+/// Why a demo could not be run, in a sentence.
+public struct DemoError: Error, Hashable, Sendable, CustomStringConvertible {
+    public let message: String
+
+    public init(_ message: String) {
+        self.message = message
+    }
+
+    public var description: String { message }
+}

@@ -1,0 +1,81 @@
+import Foundation
+
+/// The folder a demo's files lie in.
+struct DemoFolder {
+    let path: String
+    let schemaPath: String
+    let token: String
+
+    /// Makes the folder, or takes up one that an earlier demo left.
+    /// - Throws: `DemoError` when it holds a demo of another schema, or something else.
+    init(_ path: String, schema: String) throws {
+        let files = FileManager.default
+        try files.createDirectory(atPath: path, withIntermediateDirectories: true)
+        self.path = path
+        schemaPath = path + "/schema.sql"
+        let tokenPath = path + "/token"
+        if files.fileExists(atPath: tokenPath), files.fileExists(atPath: schemaPath) {
+            guard try String(contentsOfFile: schemaPath, encoding: .utf8) == schema else {
+                throw DemoError(
+                    "\(path) holds a demo of other data. Name another folder with --dir, or remove"
+                        + " this one.")
+            }
+            token = try String(contentsOfFile: tokenPath, encoding: .utf8)
+            return
+        }
+        guard try files.contentsOfDirectory(atPath: path).allSatisfy({ Self.isOwn($0) }) else {
+            throw DemoError(
+                "\(path) holds other files. Name an empty folder, or a new one, with --dir.")
+        }
+        token = (0..<4).map { _ in String(UInt64.random(in: .min ... .max), radix: 36) }.joined()
+        try Data(schema.utf8).write(to: URL(fileURLWithPath: schemaPath), options: .atomic)
+        try Data(token.utf8).write(to: URL(fileURLWithPath: tokenPath), options: .atomic)
+    }
+
+    private static func isOwn(_ name: String) -> Bool {
+        ["schema.sql", "token", "server.pid", "server.log", "server"].contains(name)
+            || name.hasPrefix(".")
+    }
+
+    /// The server's file of the data set.
+    func serverFile() throws -> String {
+        let folder = path + "/server"
+        let names = try FileManager.default.subpathsOfDirectory(atPath: folder).sorted()
+        guard
+            let name = names.first(where: {
+                $0.hasSuffix("demo.sqlite") || $0.hasSuffix("demo.db") || $0.hasSuffix("demo")
+            })
+        else { throw DemoError("The server has no file for the data set in \(folder).") }
+        return folder + "/" + name
+    }
+
+    /// Asks a server to end that an interrupted demo left running on this folder.
+    func stopLeftServer() async {
+        let text = (try? String(contentsOfFile: path + "/server.pid", encoding: .utf8)) ?? ""
+        guard let identifier = Int32(text.filter(\.isNumber)), isServer(identifier) else { return }
+        kill(identifier, SIGTERM)
+        for _ in 0..<200 where isServer(identifier) {
+            try? await Task.sleep(for: .milliseconds(100))
+        }
+    }
+
+    /// Whether a process is a server on this folder; always false where /proc does not tell.
+    private func isServer(_ identifier: Int32) -> Bool {
+        guard
+            let line = try? String(
+                contentsOfFile: "/proc/\(identifier)/cmdline", encoding: .utf8)
+        else { return false }
+        let words = line.split(separator: "\0")
+        return words.contains("serve") && words.contains { $0 == path + "/server" }
+    }
+
+    /// The size of all files.
+    func byteCount() -> Int {
+        let files = FileManager.default
+        let names = (try? files.subpathsOfDirectory(atPath: path)) ?? []
+        return names.reduce(0) { sum, name in
+            let size = (try? files.attributesOfItem(atPath: path + "/" + name))?[.size]
+            return sum + ((size as? NSNumber)?.intValue ?? 0)
+        }
+    }
+}

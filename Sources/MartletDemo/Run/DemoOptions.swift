@@ -1,0 +1,33 @@
+/// What a demo is started with.
+public struct DemoOptions: Sendable {
+    /// Devices, each with its own file and its own full copy.
+    public var devices = 50
+    /// Decides the generated records, the edits and what the network loses.
+    public var seed: UInt64 = 1
+    /// A folder of CSV files to load; nil generates the youth-sports organisation.
+    public var dataFolder: String?
+    /// The schema of the folder's files as SQL DDL; nil takes `schema.sql` from the folder, and
+    /// where there is none finds one out.
+    public var schema: String?
+    /// Where the files go; a second run goes on with what it finds.
+    public var directory: String
+    /// The server's port; 0 takes a free one.
+    public var port = 0
+    /// The program to start as the server, with its first arguments.
+    public var program: String
+    /// How often each device goes to work.
+    public var rounds = 8
+    /// The generated organisation's size.
+    public var size = OrganisationSize.full
+    /// Percent of the answers that are lost after the server has worked.
+    public var lostAnswers = 20
+    /// Percent of the requests that never arrive.
+    public var lostRequests = 5
+    /// How often a device tries an exchange before the demo gives up on it.
+    public var tries = 60
+
+    public init(directory: String, program: String) {
+        self.directory = directory
+        self.program = program
+    }
+}

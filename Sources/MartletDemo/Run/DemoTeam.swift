@@ -1,0 +1,63 @@
+import Foundation
+import Martlet
+import MartletCore
+import MartletProtocol
+import MartletStore
+
+/// The devices of a demo.
+struct DemoTeam: Sendable {
+    let devices: [DemoDevice]
+    let schema: Schema
+    let paths: [String]
+    /// Devices at work at the same time; more would only wait for the processors.
+    private static let together = 8
+
+    /// Opens the devices' files, and makes those that are missing, each with its own identity.
+    static func open(
+        count: Int, directory: String, script: String, server: URL, token: String,
+        faults: NetworkFaults
+    ) async throws -> DemoTeam {
+        let transport = LossyTransport(
+            base: try URLSessionTransport(server: server, token: token), faults: faults)
+        var devices: [DemoDevice] = []
+        var paths: [String] = []
+        var options = ClientOptions()
+        options.readers = 1
+        for number in 1...count {
+            let path = "\(directory)/device-\(number).sqlite"
+            let client = try await MartletClient.open(
+                path: path, schema: script, transport: transport, options: options)
+            let schema = try await client.read { $0.schema }
+            let device = DemoDevice(number: number, client: client, plan: EditPlan(schema))
+            try await device.prepare()
+            devices.append(device)
+            paths.append(path)
+        }
+        let schema = try await devices[0].client.read { $0.schema }
+        return DemoTeam(devices: devices, schema: schema, paths: paths)
+    }
+
+    /// Runs `body` for every device, a few at a time, and tells after each how many are through.
+    func each(
+        _ body: @escaping @Sendable (DemoDevice) async throws -> Void,
+        progress: (_ done: Int) -> Void
+    ) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            var waiting = devices[...]
+            for device in waiting.prefix(Self.together) {
+                group.addTask { try await body(device) }
+            }
+            waiting = waiting.dropFirst(Self.together)
+            var done = 0
+            while try await group.next() != nil {
+                done += 1
+                progress(done)
+                if let device = waiting.popFirst() { group.addTask { try await body(device) } }
+            }
+        }
+    }
+
+    func close() async {
+        for device in devices { await device.client.close() }
+    }
+}
