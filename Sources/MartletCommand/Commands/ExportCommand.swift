@@ -1,4 +1,5 @@
 import Foundation
+import Martlet
 import MartletTransfer
 
 extension CommandDescription {

@@ -1,5 +1,6 @@
 import Foundation
 import Martlet
+import MartletCore
 
 extension CommandDescription {
     static let initialise = CommandDescription(

@@ -19,9 +19,10 @@ struct LogAudit: Sendable {
             guard answer.status == 200 else {
                 throw DemoError("The server answered the check of its log with \(answer.status).")
             }
+            let start = revision
             let decoded = try SyncCoder.decodeAnswer(answer.body)
             for set in decoded.changeSets { count(set) }
-            guard decoded.maxRevision > revision || !decoded.more else {
+            guard decoded.maxRevision > start || !decoded.more else {
                 throw DemoError("The server said there was more of its log and gave nothing.")
             }
             if decoded.maxRevision != revision {
