@@ -123,8 +123,12 @@ let package = Package(
             ], swiftSettings: safe),
         .testTarget(
             name: "MartletDemoTests",
-            dependencies: ["MartletDemo", "MartletTransfer", "Martlet", "MartletProtocol"],
-            swiftSettings: safe),
+            dependencies: [
+                "MartletDemo", "MartletTransfer", "Martlet", "MartletCore", "MartletProtocol",
+                "SQLiteKit",
+            ], swiftSettings: safe),
+        .testTarget(
+            name: "MartletCommandTests", dependencies: ["MartletCommand"], swiftSettings: safe),
         .testTarget(
             name: "MartletTests",
             dependencies: ["MartletProtocol", "MartletCore", "MartletStore", "Martlet", "SQLiteKit"],

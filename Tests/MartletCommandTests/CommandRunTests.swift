@@ -1,0 +1,133 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import MartletCommand
+
+/// Command lines run in this process, with what they print.
+@Suite("Commands")
+struct CommandRunTests {
+    private final class Recorder: Sendable {
+        let out = Mutex("")
+        let err = Mutex("")
+
+        var console: Console {
+            Console(
+                isInteractive: false, out: { text in self.out.withLock { $0 += text } },
+                err: { text in self.err.withLock { $0 += text } })
+        }
+    }
+
+    private struct Result {
+        let code: ExitCode
+        let out: String
+        let err: String
+    }
+
+    private let folder: URL
+
+    init() throws {
+        folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("martlet-command-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    }
+
+    private func path(_ name: String) -> String { folder.path + "/" + name }
+
+    private func write(_ name: String, _ text: String) throws {
+        let url = folder.appendingPathComponent(name)
+        try FileManager.default.createDirectory(
+            at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try Data(text.utf8).write(to: url)
+    }
+
+    private func run(_ words: String...) async -> Result {
+        let recorder = Recorder()
+        let code = await MartletCommand.run(words, console: recorder.console)
+        return Result(
+            code: code, out: recorder.out.withLock(\.self), err: recorder.err.withLock(\.self))
+    }
+
+    private func clean() {
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    @Test("init, import, status and export work together without a server")
+    func offline() async throws {
+        defer { clean() }
+        try write("schema.sql", "CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT NOT NULL);")
+        try write("in/teams.csv", "id,name\n5,Falcons\n6,\"O, \"\"B\"\"\"\n")
+        let made = await run("init", path("a.sqlite"), "--schema", path("schema.sql"))
+        #expect(made.code == .done)
+        #expect(made.out.contains("revision       0"))
+        let imported = await run("import", path("a.sqlite"), path("in"), "--json")
+        #expect(imported.out == #"{"records":2,"skipped":0,"changeSets":1,"queued":1}"# + "\n")
+        let again = await run("import", path("a.sqlite"), path("in"))
+        #expect(again.out.contains("0 records in 0 change sets (2 were there from before)."))
+        let status = await run("status", path("a.sqlite"), "--json")
+        #expect(status.out.contains(#""outbox":1,"parked":0"#))
+        let exported = await run("export", path("a.sqlite"), path("out"))
+        #expect(exported.out == "teams.csv  2 records\n")
+        let text = try String(contentsOfFile: path("out/teams.csv"), encoding: .utf8)
+        #expect(text == "id,name\n-2,\"O, \"\"B\"\"\"\n-1,Falcons\n")
+    }
+
+    @Test("import makes a device from files alone, and says what schema it found")
+    func inferred() async throws {
+        defer { clean() }
+        try write("in/teams.csv", "id,name\n5,Falcons\n")
+        try write("in/players.csv", "id,team_id\n1,5\n")
+        let result = await run("import", path("a.sqlite"), path("in"))
+        #expect(result.code == .done)
+        #expect(result.err.contains("team_id → teams"))
+        let schema = await run("schema", path("in"))
+        #expect(schema.out.contains("\"team_id\" INTEGER REFERENCES \"teams\"(id)"))
+    }
+
+    @Test("mistakes end in a sentence and the documented exit code")
+    func failures() async throws {
+        defer { clean() }
+        try write("schema.sql", "CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT NOT NULL);")
+        try write("teams.csv", "id,name\n1,\n")
+        try write(
+            "text.txt",
+            "no database, long enough to be looked at as one: \(String(repeating: "x", count: 2_000))"
+        )
+        #expect(await run("stauts").code == .usage)
+        let missing = await run("status", path("none.sqlite"))
+        #expect(missing.code == .failed)
+        #expect(missing.err.contains("martlet init"))
+        #expect(await run("status", path("text.txt")).err.contains("no SQLite file"))
+        _ = await run("init", path("a.sqlite"), "--schema", path("schema.sql"))
+        let second = await run("init", path("a.sqlite"), "--schema", path("schema.sql"))
+        #expect(second.err.contains("exists already"))
+        let faulty = await run("import", path("a.sqlite"), path("teams.csv"))
+        #expect(faulty.code == .failed)
+        #expect(faulty.err.contains("teams.csv, line 2, column name"))
+        let nowhere = await run("sync", path("a.sqlite"))
+        #expect(nowhere.err.contains("--server URL"))
+        let away = await run("sync", path("a.sqlite"), "--server", "http://127.0.0.1:9")
+        #expect(away.code == .unreachable)
+        let plain = await run("sync", path("a.sqlite"), "--server", "http://sync.example.org")
+        #expect(plain.code == .failed)
+        #expect(plain.err.contains("https"))
+        #expect(await run("init", path("b.sqlite"), "--schema", path("none.sql")).code == .failed)
+        #expect(!FileManager.default.fileExists(atPath: path("b.sqlite")))
+    }
+
+    @Test("tokens are made, listed without the token, and revoked once")
+    func tokens() async throws {
+        defer { clean() }
+        let made = await run("token", "create", "team", "--data", path("data"), "--user", "ines")
+        #expect(made.code == .done)
+        let token = made.out.split(separator: "\n").first.map(String.init) ?? ""
+        #expect(token.hasPrefix("mt_"))
+        let list = await run("token", "list", "--data", path("data"))
+        #expect(list.out.contains("user ines"))
+        #expect(!list.out.contains(token))
+        let identifier = list.out.split(separator: " ").first.map(String.init) ?? ""
+        #expect(await run("token", "revoke", identifier, "--data", path("data")).code == .done)
+        #expect(await run("token", "revoke", identifier, "--data", path("data")).code == .failed)
+        #expect(await run("token", "create", "no/way", "--data", path("data")).code == .failed)
+    }
+}
