@@ -26,7 +26,8 @@ public final class MartletClient: Sendable {
     ///
     /// - Parameters:
     ///   - path: The SQLite file.
-    ///   - schema: The app's tables as SQL DDL; nil to take them as they are in the file.
+    ///   - schema: The app's tables as SQL DDL; nil to take them as they are in the file, and for
+    ///     a new file as the server has them.
     ///   - server: The server's address; nil to work without one. https, or http to this machine.
     ///   - token: The bearer token.
     /// - Throws: `StoreError` for a schema or file that cannot be used, `SyncError` for an address
@@ -36,6 +37,14 @@ public final class MartletClient: Sendable {
         options: ClientOptions = ClientOptions()
     ) async throws -> MartletClient {
         let transport = try server.map { try URLSessionTransport(server: $0, token: token) }
+        var schema = schema
+        if schema == nil, let transport, !FileManager.default.fileExists(atPath: path) {
+            do throws(TransportFailure) {
+                schema = try await transport.schema()
+            } catch {
+                throw SyncError(.offline, error.message)
+            }
+        }
         return try await open(
             path: path, schema: schema, transport: transport, options: options)
     }

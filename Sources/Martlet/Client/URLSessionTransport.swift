@@ -1,5 +1,6 @@
 internal import CompressionKit
 public import Foundation
+internal import MartletProtocol
 
 #if canImport(FoundationNetworking)
     internal import FoundationNetworking
@@ -36,6 +37,30 @@ public struct URLSessionTransport: Transport {
         configuration.httpMaximumConnectionsPerHost = 2
         // One session for the transport's life: URLSession keeps the connection alive.
         session = URLSession(configuration: configuration)
+    }
+
+    /// The DDL of the server's tables, from `GET /schema`.
+    public func schema() async throws(TransportFailure) -> String {
+        struct Document: Decodable {
+            let ddl: String
+        }
+        var request = URLRequest(
+            url: endpoint.deletingLastPathComponent().appendingPathComponent("schema"))
+        if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
+        do {
+            let (data, response) = try await session.data(for: request)
+            let status = (response as? HTTPURLResponse)?.statusCode ?? 0
+            guard status == 200 else {
+                let problem = SyncCoder.decodeProblem([UInt8](data), status: status)
+                throw TransportFailure(message: "The server gave no schema: \(problem.detail)")
+            }
+            return try JSONDecoder().decode(Document.self, from: data).ddl
+        } catch let failure as TransportFailure {
+            throw failure
+        } catch {
+            throw TransportFailure(
+                message: "The server's schema could not be read: \(error.localizedDescription)")
+        }
     }
 
     /// Posts the body to `/sync` and waits for the whole answer.

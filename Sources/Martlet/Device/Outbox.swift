@@ -62,12 +62,28 @@ struct Outbox {
         var after: [UInt8]?
         if change.operation != .delete {
             after = try encoded(change.after, type: change.type)
+            try noteReferences(of: change.after, type: change.type, sequence: sequence)
         }
         try insertChange(
             StoredChange(
                 type: change.type, id: change.id, operation: change.operation,
                 baseRevision: base.revision, base: base.image, after: after), sequence: sequence)
         return (after?.count ?? 0) + Self.bytesPerChange
+    }
+
+    /// Notes which temporary ids a set refers to, so that it is found when they become permanent.
+    func noteReferences(of attributes: Attributes, type: Int, sequence: Int64) throws {
+        for reference in store.schema.types[type].references {
+            guard case .integer(let number)? = attributes[reference.attribute], number < 0,
+                let target = store.schema.index(of: reference.target)
+            else { continue }
+            let row = try store.connection.statement(
+                "INSERT OR IGNORE INTO martlet_references VALUES (?, ?, ?)")
+            row.bind(1, integer: store.numbers[target])
+            row.bind(2, integer: number)
+            row.bind(3, integer: sequence)
+            try row.run()
+        }
     }
 
     /// Adds one change to a set, in the caller's transaction.
@@ -209,9 +225,17 @@ extension Outbox {
 
     /// Removes a set that was settled.
     func remove(_ sequence: Int64) throws {
+        try clear(sequence)
+        let row = try store.connection.statement("DELETE FROM martlet_outbox WHERE sequence = ?")
+        row.bind(1, integer: sequence)
+        try row.run()
+    }
+
+    /// Removes a set's changes and keeps its place in the queue.
+    func clear(_ sequence: Int64) throws {
         for sql in [
             "DELETE FROM martlet_changes WHERE sequence = ?",
-            "DELETE FROM martlet_outbox WHERE sequence = ?",
+            "DELETE FROM martlet_references WHERE sequence = ?",
         ] {
             let statement = try store.connection.statement(sql)
             statement.bind(1, integer: sequence)

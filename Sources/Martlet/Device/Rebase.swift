@@ -53,42 +53,62 @@ struct Rebase {
                 settled.insert(own.sequence)
             }
         }
-        try markSettling(settled)
+        try mark(settled, as: 1)
         let waiting = queued.filter { !settled.contains($0.sequence) }
         let plan = Plan(
             sets: sets, own: byIdentifier, settled: settled, waiting: waiting, current: current)
         let fresh = self
-        var isFull = true
-        if !waiting.isEmpty {
-            isFull = try touches(plan)
-        }
+        let moving = try Affected(store: store, plan: plan).sequences()
         try store.connection.run("SAVEPOINT martlet_rebase")
         do {
-            try run(plan, isFull: isFull)
+            try run(plan, moving: moving)
+        } catch let error where moving != nil && Self.asksForAll(error) {
+            // What was left in place turned out to be in the way: move all.
+            try store.connection.run("ROLLBACK TO martlet_rebase")
+            self = fresh
+            try runWhole(plan)
         } catch let error as SQLiteError where error.isUniqueViolation {
-            // Two rows changed places, or a waiting edit holds a value the server gave to another
-            // row. Undo all, and write rows by deleting them all before inserting any.
             try store.connection.run("ROLLBACK TO martlet_rebase")
             self = fresh
             applier.replaces = true
-            try run(plan, isFull: true)
+            try run(plan, moving: nil)
         }
         try store.connection.run("RELEASE martlet_rebase")
     }
 
-    /// The sets whose fate the answer brings.
-    private static let settling = "(SELECT sequence FROM martlet_outbox WHERE settling = 1)"
+    /// Moves every waiting edit. Where two rows exchange a unique value on the way, it starts again
+    /// and writes rows by deleting them all before inserting any.
+    private mutating func runWhole(_ plan: Plan) throws {
+        let fresh = self
+        do {
+            try run(plan, moving: nil)
+        } catch let error as SQLiteError where error.isUniqueViolation {
+            try store.connection.run("ROLLBACK TO martlet_rebase")
+            self = fresh
+            applier.replaces = true
+            try run(plan, moving: nil)
+        }
+    }
 
-    private func markSettling(_ sequences: Set<Int64>) throws {
+    /// A waiting set was parked that others may depend on without sharing a record with it.
+    private struct NeedsAll: Error {}
+
+    private static func asksForAll(_ error: any Error) -> Bool {
+        error is NeedsAll || (error as? SQLiteError)?.isUniqueViolation == true
+    }
+
+    private func mark(_ sequences: Set<Int64>, as role: Int64) throws {
         for sequence in sequences {
             let mark = try store.connection.statement(
-                "UPDATE martlet_outbox SET settling = 1 WHERE sequence = ?")
-            mark.bind(1, integer: sequence)
+                "UPDATE martlet_outbox SET settling = ? WHERE sequence = ?")
+            mark.bind(1, integer: role)
+            mark.bind(2, integer: sequence)
             try mark.run()
         }
     }
 
-    private struct Plan {
+    /// An answer's sets against the queue.
+    struct Plan {
         let sets: ArraySlice<ChangeSet>
         let own: [String: QueuedSet]
         let settled: Set<Int64>
@@ -96,8 +116,10 @@ struct Rebase {
         let current: Revision
     }
 
-    private mutating func run(_ plan: Plan, isFull: Bool) throws {
-        try undo(plan, isFull: isFull)
+    /// - Parameter moving: The waiting sets to undo and redo; nil for all.
+    private mutating func run(_ plan: Plan, moving: Set<Int64>?) throws {
+        if let moving { try mark(moving, as: 2) }
+        try undo(isWhole: moving == nil)
         for set in plan.sets {
             let own = set.identifier.flatMap { plan.own[$0] }
             if set.conflict == true {
@@ -106,10 +128,13 @@ struct Rebase {
                 try accept(set, own: own, current: plan.current)
             }
         }
-        if isFull {
-            for set in plan.waiting {
-                try redo(set)
-            }
+        for set in plan.waiting where moving?.contains(set.sequence) ?? true {
+            let parkedBefore = blocked.count
+            try redo(set)
+            if moving != nil, blocked.count > parkedBefore { throw NeedsAll() }
+        }
+        if moving != nil {
+            try store.connection.run("UPDATE martlet_outbox SET settling = 0 WHERE settling = 2")
         }
     }
 }
@@ -124,12 +149,12 @@ struct RecordKey: Hashable {
 
 extension Rebase {
     /// Brings the records of own sets back to their confirmed state.
-    private mutating func undo(_ plan: Plan, isFull: Bool) throws {
+    private mutating func undo(isWhole: Bool) throws {
         var scope = ""
-        if !isFull {
+        if !isWhole {
             scope = """
-                 AND EXISTS (SELECT 1 FROM martlet_changes AS c WHERE c.type = martlet_base.type
-                    AND c.id = martlet_base.id AND c.sequence IN \(Self.settling))
+                 AND (type, id) IN (SELECT type, id FROM martlet_changes WHERE sequence IN (
+                    SELECT sequence FROM martlet_outbox WHERE settling > 0))
                 """
         }
         try removeRecords(where: (applier.replaces ? "1" : "image IS NULL") + scope)
@@ -317,66 +342,16 @@ extension Rebase {
             }
         }
         if isChanged {
-            let clear = try store.connection.statement(
-                "DELETE FROM martlet_changes WHERE sequence = ?")
-            clear.bind(1, integer: own.sequence)
-            try clear.run()
+            try outbox.clear(own.sequence)
             for change in changes {
                 try outbox.insertChange(change, sequence: own.sequence)
+                if let after = change.after {
+                    try outbox.noteReferences(
+                        of: SyncCoder.decodeAttributes(after), type: change.type,
+                        sequence: own.sequence)
+                }
             }
         }
         return changes
-    }
-}
-
-// MARK: - Whether waiting edits must be moved
-
-extension Rebase {
-    /// Whether the sets may touch what waiting edits touch: the same records, rows tied to them
-    /// by references, or temporary ids they use. Errs towards yes.
-    private func touches(_ plan: Plan) throws -> Bool {
-        let waiting = "sequence NOT IN \(Self.settling)"
-        if try store.connection.integer(
-            "SELECT 1 FROM martlet_changes WHERE operation = 3 AND \(waiting) LIMIT 1") != nil
-        {
-            return true
-        }
-        if !plan.settled.isEmpty,
-            try store.connection.integer(
-                """
-                SELECT 1 FROM martlet_changes AS a JOIN martlet_changes AS b
-                ON a.type = b.type AND a.id = b.id
-                WHERE a.sequence IN \(Self.settling) AND b.\(waiting) LIMIT 1
-                """) != nil
-        {
-            return true
-        }
-        for set in plan.sets {
-            let isOwn = set.identifier.map { plan.own[$0] != nil } ?? false
-            if set.conflict == true {
-                if isOwn { return true }
-                continue
-            }
-            if (set.revision ?? 0) <= plan.current { continue }
-            for changes in set.types {
-                if !changes.delete.isEmpty || (isOwn && !changes.create.isEmpty) { return true }
-                if try isWaiting(changes, condition: waiting) { return true }
-            }
-        }
-        return plan.waiting.contains { !$0.isApplied }
-    }
-
-    private func isWaiting(_ changes: TypeChanges, condition: String) throws -> Bool {
-        guard let type = store.schema.index(of: changes.name) else { return false }
-        let find = try store.connection.statement(
-            "SELECT 1 FROM martlet_changes WHERE type = ? AND id = ? AND \(condition) LIMIT 1")
-        defer { find.reset() }
-        for id in changes.update + changes.create {
-            find.rewind()
-            find.bind(1, integer: store.numbers[type])
-            find.bind(2, id)
-            if try find.step() { return true }
-        }
-        return false
     }
 }

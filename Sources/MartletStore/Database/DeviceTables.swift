@@ -27,6 +27,12 @@ enum DeviceTables {
             operation INTEGER NOT NULL, base_revision INTEGER NOT NULL, base BLOB, after BLOB,
             PRIMARY KEY (sequence, type, id)) WITHOUT ROWID;
         CREATE INDEX IF NOT EXISTS martlet_changes_record ON martlet_changes(type, id);
+        CREATE INDEX IF NOT EXISTS martlet_changes_deletes ON martlet_changes(sequence)
+            WHERE operation = 3;
+        CREATE TABLE IF NOT EXISTS martlet_references(
+            target INTEGER NOT NULL, temporary INTEGER NOT NULL, sequence INTEGER NOT NULL,
+            PRIMARY KEY (target, temporary, sequence)) WITHOUT ROWID;
+        CREATE INDEX IF NOT EXISTS martlet_references_set ON martlet_references(sequence);
         CREATE TABLE IF NOT EXISTS martlet_base(
             type INTEGER NOT NULL, id NOT NULL, revision INTEGER NOT NULL, image BLOB,
             PRIMARY KEY (type, id)) WITHOUT ROWID;
