@@ -84,10 +84,10 @@ struct Affected {
                 WHERE a.sequence = ? AND b.sequence NOT IN \(Self.settling)
                 """)
             share.bind(1, integer: next)
+            defer { share.reset() }
             while try share.step() {
                 if found.insert(share.integer(0)).inserted { open.append(share.integer(0)) }
             }
-            share.reset()
         }
     }
 

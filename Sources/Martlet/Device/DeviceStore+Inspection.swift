@@ -44,13 +44,13 @@ extension DeviceStore {
             let bases = try applying.connection.statement(
                 "SELECT id, image FROM martlet_base WHERE type = ?")
             bases.bind(1, integer: applying.numbers[index])
+            defer { bases.reset() }
             while try bases.step() {
                 let id = try bases.recordID(0)
                 records[id] =
                     bases.isNull(1)
                     ? nil : Self.dictionary(try SyncCoder.decodeAttributes(bases.blob(1)))
             }
-            bases.reset()
             if !records.isEmpty { state[type.name] = records }
         }
         return state

@@ -257,6 +257,7 @@ extension Outbox {
             SELECT sequence, identifier, seen, timestamp, sent, frozen, bytes FROM martlet_outbox
             ORDER BY sequence LIMIT \(Limits.changeSetsPerRequest)
             """)
+        defer { rows.reset() }
         var pieces: [[UInt8]] = []
         var fresh: [(sequence: Int64, bytes: [UInt8])] = []
         var total = 0
@@ -275,7 +276,6 @@ extension Outbox {
             total += bytes.count
             pieces.append(bytes)
         }
-        rows.reset()
         for (sequence, bytes) in fresh {
             let update = try store.connection.statement(
                 "UPDATE martlet_outbox SET sent = 1, frozen = ?, bytes = ? WHERE sequence = ?")

@@ -160,23 +160,24 @@ extension Rebase {
         try removeRecords(where: (applier.replaces ? "1" : "image IS NULL") + scope)
         let rows = try store.connection.statement(
             "SELECT type, id, image FROM martlet_base WHERE image IS NOT NULL" + scope)
+        // A statement left in mid-run would keep its read transaction open after a rollback.
+        defer { rows.reset() }
         while try rows.step() {
             guard let type = store.index(ofNumber: rows.integer(0)) else { continue }
             let image = try SyncCoder.decodeAttributes(rows.blob(2))
             try applier.restore(type, rows.recordID(1), image)
         }
-        rows.reset()
         try store.connection.run("DELETE FROM martlet_base WHERE 1" + scope)
     }
 
     private func removeRecords(where condition: String) throws {
         let rows = try store.connection.statement(
             "SELECT type, id FROM martlet_base WHERE " + condition)
+        defer { rows.reset() }
         while try rows.step() {
             guard let type = store.index(ofNumber: rows.integer(0)) else { continue }
             _ = try store.tables[type].delete(rows.recordID(1))
         }
-        rows.reset()
     }
 }
 

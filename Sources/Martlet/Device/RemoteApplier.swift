@@ -181,8 +181,8 @@ extension RemoteApplier {
             "SELECT attributes FROM martlet_aside WHERE type = ? AND id = ?")
         find.bind(1, text: type)
         find.bind(2, id)
+        defer { find.reset() }
         var merged = try find.step() ? SyncCoder.decodeAttributes(find.blob(0)) : Attributes()
-        find.reset()
         for (name, value) in zip(attributes.names, attributes.values) {
             merged[name] = value
         }

@@ -13,7 +13,3 @@ extension Value: ExpressibleByFloatLiteral {
 extension Value: ExpressibleByBooleanLiteral {
     public init(booleanLiteral value: Bool) { self = .boolean(value) }
 }
-
-extension Value: ExpressibleByNilLiteral {
-    public init(nilLiteral: ()) { self = .null }
-}

@@ -48,6 +48,7 @@ extension LocalStore {
         var touched: [Touched] = []
         var positions: [Key: Int] = [:]
         let rows = try connection.statement("SELECT * FROM martlet_capture ORDER BY n")
+        defer { rows.reset() }
         while try rows.step() {
             let number = rows.integer(1)
             guard let type = index(ofNumber: number) else { continue }
@@ -67,7 +68,6 @@ extension LocalStore {
             }
             try collect(rows, type: type, into: &touched[position])
         }
-        rows.reset()
         guard !touched.isEmpty else { return [] }
         try connection.run("DELETE FROM martlet_capture")
         return try touched.compactMap { try net($0) }

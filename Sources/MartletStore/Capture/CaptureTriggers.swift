@@ -41,11 +41,11 @@ enum CaptureTriggers {
         let names = try connection.statement(
             "SELECT name FROM sqlite_master WHERE type = 'trigger' AND name GLOB 'martlet_capture_*'"
         )
+        defer { names.reset() }
         var drops = ""
         while try names.step() {
             drops += "DROP TRIGGER \(SQLName.quoted(names.text(0)));"
         }
-        names.reset()
         try connection.execute(drops)
     }
 

@@ -1,1 +1,0 @@
-// This target is filled by the steps that follow.

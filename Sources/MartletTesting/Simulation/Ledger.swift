@@ -1,0 +1,65 @@
+internal import MartletProtocol
+
+/// What the simulation knows independently of the code under test: every committed save, and what
+/// its device had seen of each record it touched.
+struct Ledger {
+    struct Save {
+        let device: Int
+        let identifier: String
+        let token: String
+        /// The confirmed revision of each record the save touched, as the device knew it then;
+        /// records it made itself are left out.
+        let seen: [Record: Revision]
+        /// The revision the server gave it, once it is in the log.
+        var revision: Revision?
+        /// A person dropped it, or sent it again as another set, after it was refused.
+        var isDecided = false
+    }
+
+    struct Record: Hashable {
+        let type: String
+        let id: RecordID
+    }
+
+    private(set) var saves: [String: Save] = [:]
+    /// Order of saves, so that reports are the same for the same seed.
+    private(set) var order: [String] = []
+    /// Who changed a record, by revision, as the server's log tells.
+    private var history: [Record: [(revision: Revision, author: String)]] = [:]
+
+    mutating func add(_ save: Save) {
+        saves[save.identifier] = save
+        order.append(save.identifier)
+    }
+
+    mutating func decide(_ identifier: String) {
+        saves[identifier]?.isDecided = true
+    }
+
+    /// Books one entry of the server's log.
+    /// - Returns: What is wrong with it; nil when nothing is.
+    mutating func book(
+        _ entry: ChangeSet, identifier: String, revision: Revision, author: String
+    ) -> String? {
+        if var save = saves[identifier] {
+            if save.revision != nil { return "set \(identifier) is in the log twice" }
+            save.revision = revision
+            saves[identifier] = save
+        }
+        var problem: String?
+        for changes in entry.types {
+            for id in changes.create + changes.update + changes.delete {
+                let record = Record(type: changes.name, id: id)
+                if let seen = saves[identifier]?.seen[record],
+                    let unseen = history[record]?.last(where: { $0.author != author }),
+                    unseen.revision > seen
+                {
+                    problem = "revision \(revision) overrode \(record.type) \(id), last changed by"
+                        + " another at \(unseen.revision); its device had seen \(seen)"
+                }
+                history[record, default: []].append((revision, author))
+            }
+        }
+        return problem
+    }
+}

@@ -1,0 +1,63 @@
+internal import MartletProtocol
+
+/// The data set as plain dictionaries: the change log folded, the simplest way there is.
+struct Model {
+    private(set) var revision: Revision = 0
+    private(set) var records: [String: [RecordID: [String: Value]]] = [:]
+
+    /// Folds the next entry in.
+    /// - Returns: What is wrong with it; nil when nothing is.
+    mutating func fold(_ entry: ChangeSet, revision: Revision) -> String? {
+        guard revision == self.revision + 1 else {
+            return "the log goes from revision \(self.revision) to \(revision)"
+        }
+        self.revision = revision
+        for changes in entry.types {
+            let created = Set(changes.create)
+            let deleted = Set(changes.delete)
+            for item in changes.entries where !deleted.contains(item.id) {
+                var record: [String: Value] = [:]
+                if created.contains(item.id) {
+                    if records[changes.name]?[item.id] != nil {
+                        return "revision \(revision) creates \(changes.name) \(item.id) again"
+                    }
+                } else {
+                    guard let present = records[changes.name]?[item.id] else {
+                        return "revision \(revision) updates \(changes.name) \(item.id), which is"
+                            + " not there"
+                    }
+                    record = present
+                }
+                for (name, value) in zip(item.attributes.names, item.attributes.values) {
+                    record[name] = value == .null ? nil : value
+                }
+                records[changes.name, default: [:]][item.id] = record
+            }
+            for id in changes.delete {
+                if records[changes.name]?.removeValue(forKey: id) == nil {
+                    return "revision \(revision) deletes \(changes.name) \(id), which is not there"
+                }
+            }
+        }
+        return nil
+    }
+
+    /// The first difference from another state, in words; nil when they are equal.
+    func difference(from other: [String: [RecordID: [String: Value]]]) -> String? {
+        for type in Set(records.keys).union(other.keys).sorted() {
+            let mine = records[type] ?? [:]
+            let theirs = other[type] ?? [:]
+            for id in Set(mine.keys).union(theirs.keys).sorted() where mine[id] != theirs[id] {
+                return "\(type) \(id): the log says \(text(mine[id])), the tables say"
+                    + " \(text(theirs[id]))"
+            }
+        }
+        return nil
+    }
+
+    private func text(_ record: [String: Value]?) -> String {
+        guard let record else { return "nothing" }
+        return record.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
+            .joined(separator: " ")
+    }
+}

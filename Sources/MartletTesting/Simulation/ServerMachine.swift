@@ -1,0 +1,120 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import MartletServerCore
+internal import SQLiteFaults
+internal import SQLiteKit
+internal import SQLiteRecords
+
+/// The simulated server: a disk that outlives crashes, and the real server code on it while it is
+/// switched on.
+final class ServerMachine {
+    let disk: FaultDisk
+    private var node: DataSetNode?
+    /// Looks into the file from outside the code under test.
+    private var reader: Connection?
+    private var tables: [RecordTable] = []
+
+    private static let path = "server.sqlite"
+
+    init(seed: UInt64, name: String) {
+        disk = FaultDisk(name: name, seed: seed)
+    }
+
+    var isUp: Bool { node != nil }
+
+    /// Switches the server on.
+    /// - Throws: When the disk fails during the start; the server stays off.
+    func start(randomBits: () -> UInt64, now: Int64) throws {
+        let identity = String(randomBits(), radix: 16)
+        let store = try EmbeddedStore(
+            path: Self.path, vfs: disk.vfsName, script: Workload.script, identity: identity,
+            now: now)
+        node = try DataSetNode(store: store)
+        let reader = try Connection(path: Self.path, mode: .readOnly, vfs: disk.vfsName)
+        self.reader = reader
+        tables = try SchemaReader.read(reader).types.map {
+            RecordTable(type: $0, connection: reader)
+        }
+    }
+
+    /// Switches the server off; what its disk had not synced is lost, in whole or in part.
+    func stop(_ random: inout SeededRandom) {
+        node = nil
+        tables = []
+        reader = nil
+        disk.crash()
+        disk.restart(using: &random)
+    }
+
+    /// Answers a batch of requests, all in one transaction as a server under load does.
+    func process(_ bodies: [[UInt8]], now: Int64) -> [(status: Int, body: [UInt8])] {
+        guard let node else { return [] }
+        var admitted: [AdmittedRequest] = []
+        var places: [Int?] = []
+        var answers = bodies.map { _ in (status: 400, body: [UInt8]()) }
+        for (index, body) in bodies.enumerated() {
+            do throws(WireFault) {
+                let request = try SyncCoder.decodeRequest(body)
+                places.append(index)
+                admitted.append(
+                    AdmittedRequest(
+                        principal: Principal(name: "staff"), request: request, source: body))
+            } catch {
+                answers[index].body = SyncCoder.encode(
+                    Problem(status: 400, kind: "malformed", detail: error.message))
+            }
+        }
+        let results = node.process(admitted, now: now)
+        for (place, result) in zip(places.compactMap(\.self), results) {
+            switch result {
+            case .success(let answer): answers[place] = (200, answer.body)
+            case .failure(let problem):
+                answers[place] = (problem.status, SyncCoder.encode(problem))
+            }
+        }
+        return answers
+    }
+
+    /// One entry of the log as it stands in the file.
+    struct Entry {
+        let revision: Revision
+        let identifier: String
+        let author: String
+        let set: ChangeSet
+    }
+
+    /// The entries after a revision.
+    func entries(after revision: Revision) throws -> [Entry] {
+        guard let reader else { return [] }
+        let rows = try reader.statement(
+            "SELECT revision, identifier, device, body FROM martlet_log WHERE revision > ?"
+                + " ORDER BY revision")
+        rows.bind(1, integer: revision)
+        defer { rows.reset() }
+        var entries: [Entry] = []
+        while try rows.step() {
+            entries.append(
+                Entry(
+                    revision: rows.integer(0), identifier: rows.text(1),
+                    author: String(rows.integer(2)),
+                    set: try SyncCoder.decodeChangeSet(rows.blob(3))))
+        }
+        return entries
+    }
+
+    /// The tables. By type, attributes that are null left out.
+    func state() throws -> [String: [RecordID: [String: Value]]] {
+        var state: [String: [RecordID: [String: Value]]] = [:]
+        for table in tables {
+            try table.forEach { id, attributes in
+                var record: [String: Value] = [:]
+                for (name, value) in zip(attributes.names, attributes.values)
+                where value != .null {
+                    record[name] = value
+                }
+                state[table.type.name, default: [:]][id] = record
+            }
+        }
+        return state
+    }
+}

@@ -1,0 +1,102 @@
+internal import Martlet
+internal import MartletProtocol
+internal import SQLiteFaults
+
+extension Simulator {
+    /// Compares a device's confirmed state with the log folded up to its revision, and accounts
+    /// for every save it made.
+    func check(_ device: DeviceMachine) throws {
+        guard let node = device.node else { return }
+        let store = node.store
+        if let problem = try store.contradiction() {
+            throw failure("device \(device.number): \(problem)")
+        }
+        let revision = try store.revision
+        guard revision <= model.revision else {
+            throw failure("device \(device.number) is ahead of the server's log")
+        }
+        while device.model.revision < revision {
+            let next = device.model.revision
+            _ = device.model.fold(logged[Int(next)], revision: next + 1)
+        }
+        if let difference = device.model.difference(from: try store.confirmedState()) {
+            throw failure("device \(device.number) at revision \(revision): \(difference)")
+        }
+        try account(device, store: store)
+    }
+
+    /// Every committed save is queued, accepted, or kept as refused.
+    private func account(_ device: DeviceMachine, store: DeviceStore) throws {
+        let queued = Set(try store.queuedIdentifiers())
+        let parked = Set(try store.parked().map(\.identifier))
+        for identifier in ledger.order {
+            guard let save = ledger.saves[identifier], save.device == device.number else { continue }
+            if let accepted = save.revision {
+                if parked.contains(identifier) {
+                    throw failure("set \(identifier) was accepted at \(accepted) and parked as well")
+                }
+                continue
+            }
+            if queued.contains(identifier) || parked.contains(identifier) || save.isDecided {
+                continue
+            }
+            throw failure("device \(device.number) lost the saved set \(identifier)")
+        }
+    }
+
+    /// Stops all faults, lets everything run out, and compares everything with everything.
+    func settle() throws {
+        isSettling = true
+        faults = .none
+        for device in devices {
+            device.isolatedUntil = 0
+            device.disk.heal()
+        }
+        server.disk.heal()
+        try startServer()
+        try drain()
+        for _ in 0..<3 {
+            for device in devices {
+                try start(device)
+                try handle(.wake(isUrgent: true), on: device)
+            }
+            try drain()
+        }
+        try compareAll()
+    }
+
+    private func drain() throws {
+        var delivered = 0
+        while let (time, event) = queue.take() {
+            now = max(now, time)
+            try step(event)
+            delivered += 1
+            guard delivered < 200_000 else {
+                throw failure("the world does not come to rest after faults have stopped")
+            }
+        }
+    }
+
+    private func compareAll() throws {
+        if let difference = model.difference(from: try server.state()) {
+            throw failure("the server's log and its tables differ: \(difference)")
+        }
+        for device in devices {
+            guard let node = device.node else { throw failure("device \(device.number) is off") }
+            let revision = try node.store.revision
+            guard revision == model.revision else {
+                throw failure(
+                    "device \(device.number) rests at revision \(revision), the server at"
+                        + " \(model.revision)")
+            }
+            let queued = try node.store.queuedIdentifiers()
+            guard queued.isEmpty else {
+                throw failure("device \(device.number) rests with \(queued.count) queued sets")
+            }
+            try check(device)
+            if let difference = model.difference(from: try node.store.shownState()) {
+                throw failure("device \(device.number) shows something else: \(difference)")
+            }
+        }
+    }
+}

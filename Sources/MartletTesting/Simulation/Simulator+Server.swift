@@ -1,0 +1,82 @@
+internal import CompressionKit
+internal import MartletProtocol
+internal import MartletServerCore
+internal import SQLiteFaults
+internal import SQLiteKit
+
+extension Simulator {
+    func startServer() throws {
+        guard !server.isUp else { return }
+        maybeBreak(server.disk)
+        do {
+            try server.start(randomBits: bits(), now: now)
+        } catch where !isSettling && (error is SQLiteError || error is StorageFault) {
+            report.add("server start failed", 0)
+            return stopServer()
+        }
+        mend(server.disk)
+        if server.disk.isDown { return stopServer() }
+        report.add("server start", 0)
+        try readLog()
+    }
+
+    func stopServer() {
+        report.serverCrashes += 1
+        report.add("server crash", 0)
+        server.stop(&random)
+        waiting.removeAll()
+        isServing = false
+        queue.put(.restartServer, at: now + 50 + Int64(random.below(5_000)))
+    }
+
+    /// Takes all requests that have come as one batch, and sends the answers off.
+    func serve() throws {
+        isServing = false
+        guard server.isUp, !waiting.isEmpty else { return }
+        let batch = waiting
+        waiting.removeAll()
+        maybeBreak(server.disk)
+        let bodies = try batch.map { try inflated($0.body) }
+        let answers = server.process(bodies, now: now)
+        if server.disk.isDown { return stopServer() }
+        mend(server.disk)
+        try readLog()
+        if random.below(1_000) < faults.crashes { return stopServer() }
+        for (request, answer) in zip(batch, answers) {
+            report.add("answer \(answer.status)", request.device)
+            send(answer.status, body: Gzip.compress(answer.body), for: request)
+        }
+    }
+
+    private func send(_ status: Int, body: [UInt8], for request: WaitingRequest) {
+        let copies = random.chance(faults.doubledAnswers) ? 2 : 1
+        report.doubledMessages += copies - 1
+        for _ in 0..<copies {
+            if random.chance(faults.lostAnswers) {
+                report.lostMessages += 1
+                continue
+            }
+            queue.put(
+                .answer(
+                    device: request.device, life: request.life, exchange: request.exchange,
+                    status: status, body: body),
+                at: now + 1 + Int64(random.below(faults.longestDelay)))
+        }
+    }
+
+    /// Folds the new entries of the server's log into the model, and checks each.
+    func readLog() throws {
+        for entry in try server.entries(after: model.revision) {
+            report.accepted += 1
+            report.add(entry.identifier, Int(entry.revision))
+            if let problem = model.fold(entry.set, revision: entry.revision) {
+                throw failure(problem)
+            }
+            let problem = ledger.book(
+                entry.set, identifier: entry.identifier, revision: entry.revision,
+                author: entry.author)
+            if let problem { throw failure(problem) }
+            logged.append(entry.set)
+        }
+    }
+}

@@ -1,0 +1,195 @@
+internal import Martlet
+internal import MartletProtocol
+internal import MartletStore
+internal import SQLiteFaults
+
+/// Devices and a server in one thread, on virtual time, with everything going wrong.
+///
+/// The code of both sides is the real one, down to the SQL and the bytes that travel; only time,
+/// chance, the network and the disks are simulated, all of them driven by one seed. The same seed
+/// gives the same run. A step is one delivered event.
+public final class Simulator {
+    public struct Options: Sendable {
+        public var devices = 5
+        /// Events delivered before faults stop.
+        public var steps = 2_000
+        public var faults = Faults()
+        /// Of how many events one full comparison of a replica with the log is made.
+        public var checkInterval = 60
+
+        public init() {}
+    }
+
+    enum Event {
+        case save(device: Int)
+        case decide(device: Int)
+        case deviceEvent(device: Int, life: Int, DeviceNode.Event)
+        case request(device: Int, life: Int, exchange: Int, body: [UInt8])
+        case answer(device: Int, life: Int, exchange: Int, status: Int, body: [UInt8])
+        case serve
+        case restart(device: Int)
+        case restartServer
+    }
+
+    struct WaitingRequest {
+        let device: Int
+        let life: Int
+        let exchange: Int
+        let body: [UInt8]
+    }
+
+    let seed: UInt64
+    let options: Options
+    var faults: Faults
+    var random: SeededRandom
+    var queue = EventQueue<Event>()
+    var now: Int64 = 1_700_000_000_000
+    let server: ServerMachine
+    let devices: [DeviceMachine]
+    var ledger = Ledger()
+    var model = Model()
+    /// The log as the simulation has read it: entry n stands at n - 1.
+    var logged: [ChangeSet] = []
+    var waiting: [WaitingRequest] = []
+    var isServing = false
+    var isSettling = false
+    var saves = 0
+    public internal(set) var report = SimulationReport()
+
+    public init(seed: UInt64, options: Options = Options()) {
+        self.seed = seed
+        self.options = options
+        faults = options.faults
+        var random = SeededRandom(seed: seed)
+        // Names must differ between simulations that run side by side.
+        let name = "sim-\(seed)"
+        server = ServerMachine(seed: random.next(), name: "\(name)-server")
+        devices = (0..<options.devices).map {
+            DeviceMachine(number: $0, seed: random.next(), name: "\(name)-\($0)")
+        }
+        self.random = random
+    }
+
+    /// Runs to the end.
+    /// - Throws: `SimulationFailure` for the first broken promise, with the seed and how to run
+    ///   it again.
+    public func run() throws(SimulationFailure) -> SimulationReport {
+        do {
+            try startAll()
+            while report.steps < options.steps {
+                guard let (time, event) = queue.take() else { break }
+                now = max(now, time)
+                try step(event)
+            }
+            try settle()
+            return report
+        } catch let failure as SimulationFailure {
+            throw failure
+        } catch {
+            throw failure("an error came through that the code should have handled: \(error)")
+        }
+    }
+
+    private func startAll() throws {
+        try startServer()
+        for device in devices {
+            device.skew =
+                faults.clockSkew == 0
+                ? 0 : Int64(random.below(Int(faults.clockSkew) * 2)) - faults.clockSkew
+            try start(device)
+            queue.put(.save(device: device.number), at: now + Int64(random.below(3_000)))
+            queue.put(.decide(device: device.number), at: now + Int64(random.below(60_000)))
+        }
+    }
+
+    func step(_ event: Event) throws {
+        report.steps += 1
+        try deliver(event)
+        if report.steps % options.checkInterval == 0 {
+            try check(devices[random.below(devices.count)])
+        }
+    }
+
+    private func deliver(_ event: Event) throws {
+        switch event {
+        case .save(let number):
+            try save(devices[number])
+            if !isSettling {
+                queue.put(.save(device: number), at: now + 200 + Int64(random.below(8_000)))
+            }
+        case .decide(let number):
+            try decide(devices[number])
+            if !isSettling {
+                queue.put(.decide(device: number), at: now + Int64(random.below(60_000)))
+            }
+        case .deviceEvent(let number, let life, let inner):
+            let device = devices[number]
+            guard device.life == life, device.isUp else { return }
+            try handle(inner, on: device)
+        case .request(let number, let life, let exchange, let body):
+            report.add("request", exchange)
+            guard server.isUp else { return }
+            waiting.append(
+                WaitingRequest(device: number, life: life, exchange: exchange, body: body))
+            if !isServing {
+                isServing = true
+                queue.put(.serve, at: now + Int64(random.below(30)))
+            }
+        case .serve: try serve()
+        case .answer(let number, let life, let exchange, let status, let body):
+            let device = devices[number]
+            guard device.life == life, device.isUp, now >= device.isolatedUntil else { return }
+            try handle(
+                .answered(exchange: exchange, status: status, body: try inflated(body), retryAfter: nil),
+                on: device)
+        case .restart(let number): try start(devices[number])
+        case .restartServer: try startServer()
+        }
+    }
+
+    /// Bits for one machine, drawn from the one seed.
+    func bits() -> () -> UInt64 {
+        var own = SeededRandom(seed: random.next())
+        return { own.next() }
+    }
+
+    func failure(_ message: String) -> SimulationFailure {
+        SimulationFailure(seed: seed, step: report.steps, message: message)
+    }
+}
+
+/// What a simulation did.
+public struct SimulationReport: Hashable, Sendable {
+    /// Events delivered.
+    public var steps = 0
+    /// Local saves that were committed.
+    public var saves = 0
+    /// Entries of the server's log.
+    public var accepted = 0
+    /// Saves that were refused, all of them kept.
+    public var refused = 0
+    public var lostMessages = 0
+    public var doubledMessages = 0
+    public var deviceCrashes = 0
+    public var serverCrashes = 0
+    public var diskErrors = 0
+    public var partitions = 0
+    /// A hash over everything that happened, in order: FNV-1a.
+    public var trace: UInt64 = 0xcbf2_9ce4_8422_2325
+
+    mutating func add(_ word: String, _ number: Int) {
+        for byte in word.utf8 { trace = (trace ^ UInt64(byte)) &* 0x100_0000_01b3 }
+        trace = (trace ^ UInt64(truncatingIfNeeded: number)) &* 0x100_0000_01b3
+    }
+}
+
+/// A broken promise, and how to see it again.
+public struct SimulationFailure: Error, CustomStringConvertible {
+    public let seed: UInt64
+    public let step: Int
+    public let message: String
+
+    public var description: String {
+        "seed \(seed), step \(step): \(message)\nrun it again: martlet simulate --seed \(seed)"
+    }
+}

@@ -1,0 +1,143 @@
+internal import MartletProtocol
+internal import MartletStore
+
+/// The data set a simulation works on, and what people do to it.
+///
+/// Few records and many people, so that they meet: every kind of reference, a unique column, a
+/// text key, a self-reference, defaults and a required column.
+struct Workload {
+    static let script = """
+        CREATE TABLE teams(
+            id INTEGER PRIMARY KEY, name TEXT NOT NULL, city TEXT, founded INTEGER DEFAULT 1900);
+        CREATE TABLE players(
+            id INTEGER PRIMARY KEY, team_id INTEGER REFERENCES teams(id) ON DELETE CASCADE,
+            mentor_id INTEGER REFERENCES players(id) ON DELETE SET NULL,
+            name TEXT NOT NULL, shirt INTEGER, weight REAL, active BOOLEAN DEFAULT 1);
+        CREATE INDEX players_team ON players(team_id);
+        CREATE INDEX players_mentor ON players(mentor_id);
+        CREATE TABLE badges(
+            id INTEGER PRIMARY KEY, player_id INTEGER NOT NULL REFERENCES players(id)
+                ON DELETE CASCADE, code TEXT UNIQUE, note TEXT);
+        CREATE INDEX badges_player ON badges(player_id);
+        CREATE TABLE notes(
+            id TEXT PRIMARY KEY, team_id INTEGER REFERENCES teams(id), body TEXT);
+        CREATE INDEX notes_team ON notes(team_id);
+        """
+
+    /// A text no other write of this run has, found again in the server's log and on replicas.
+    let token: String
+
+    /// One local save: one to four edits.
+    /// - Returns: Whether anything was tried.
+    func run(_ context: WriteContext, _ random: inout SeededRandom) throws {
+        for _ in 0..<(1 + random.below(4)) {
+            try edit(context, &random)
+        }
+    }
+
+    private func edit(_ context: WriteContext, _ random: inout SeededRandom) throws {
+        switch random.below(100) {
+        case 0..<12: try context.insert("teams", ["name": .text(token), "city": .text("A")])
+        case 12..<30: try insertPlayer(context, &random)
+        case 30..<42: try insertBadge(context, &random)
+        case 42..<48:
+            var attributes = Attributes(names: ["body"], values: [.text(token)])
+            if let team = try any("teams", context, &random) { attributes["team_id"] = team.value }
+            try context.insert("notes", attributes)
+        case 48..<60:
+            if let team = try any("teams", context, &random) {
+                try context.update("teams", team, ["city": .text(token)])
+            }
+        case 60..<74: try updatePlayer(context, &random)
+        case 74..<80:
+            if let badge = try any("badges", context, &random) {
+                try context.update("badges", badge, ["note": .text(token)])
+            }
+        case 80..<84: try swapCodes(context, &random)
+        case 84..<88:
+            if let note = try any("notes", context, &random) {
+                try context.update("notes", note, ["body": .text(token)])
+            }
+        case 88..<90:
+            if let team = try any("teams", context, &random) {
+                try context.rows("UPDATE notes SET team_id = NULL WHERE team_id = ?", [team.value])
+                try context.delete("teams", team)
+            }
+        case 90..<94:
+            if let player = try any("players", context, &random) {
+                try context.delete("players", player)
+            }
+        case 94..<97:
+            if let badge = try any("badges", context, &random) {
+                try context.delete("badges", badge)
+            }
+        default:
+            if let note = try any("notes", context, &random) { try context.delete("notes", note) }
+        }
+    }
+
+    private func insertPlayer(_ context: WriteContext, _ random: inout SeededRandom) throws {
+        var attributes = Attributes(
+            names: ["name", "shirt"], values: [.text(token), .integer(Int64(random.below(99)))])
+        if let team = try any("teams", context, &random) { attributes["team_id"] = team.value }
+        if random.chance(40), let mentor = try any("players", context, &random) {
+            attributes["mentor_id"] = mentor.value
+        }
+        if random.chance(30) { attributes["weight"] = .real(Double(random.below(1_000)) / 8) }
+        try context.insert("players", attributes)
+    }
+
+    private func insertBadge(_ context: WriteContext, _ random: inout SeededRandom) throws {
+        guard let player = try any("players", context, &random) else { return }
+        // Few codes, so that people choose the same one.
+        let code = "c\(random.below(40))"
+        let taken = try context.rows("SELECT 1 FROM badges WHERE code = ?", [.text(code)])
+        try context.insert(
+            "badges",
+            [
+                "player_id": player.value, "note": .text(token),
+                "code": taken.isEmpty ? .text(code) : .null,
+            ])
+    }
+
+    private func updatePlayer(_ context: WriteContext, _ random: inout SeededRandom) throws {
+        guard let player = try any("players", context, &random) else { return }
+        switch random.below(4) {
+        case 0:
+            try context.update("players", player, ["name": .text(token), "active": .boolean(false)])
+        case 1:
+            if let team = try any("teams", context, &random) {
+                try context.update(
+                    "players", player, ["team_id": team.value, "name": .text(token)])
+            }
+        case 2:
+            let mentor = try any("players", context, &random)
+            try context.update(
+                "players", player, ["mentor_id": mentor?.value ?? .null, "name": .text(token)])
+        default:
+            try context.update(
+                "players", player, ["name": .text(token), "weight": .null, "shirt": .integer(7)])
+        }
+    }
+
+    /// Two badges exchange their unique codes.
+    private func swapCodes(_ context: WriteContext, _ random: inout SeededRandom) throws {
+        let rows = try context.rows("SELECT id, code FROM badges WHERE code IS NOT NULL")
+        guard rows.count > 1 else { return }
+        let first = rows[random.below(rows.count)]
+        let second = rows[random.below(rows.count)]
+        guard let a = first["id"].flatMap({ RecordID($0) }), let codeA = first["code"],
+            let b = second["id"].flatMap({ RecordID($0) }), let codeB = second["code"], a != b
+        else { return }
+        try context.update("badges", a, ["code": .null])
+        try context.update("badges", b, ["code": codeA, "note": .text(token)])
+        try context.update("badges", a, ["code": codeB, "note": .text(token)])
+    }
+
+    private func any(
+        _ type: String, _ context: WriteContext, _ random: inout SeededRandom
+    ) throws -> RecordID? {
+        let rows = try context.rows("SELECT id FROM \(type) ORDER BY id")
+        return random.pick(rows)?["id"].flatMap { RecordID($0) }
+    }
+}
