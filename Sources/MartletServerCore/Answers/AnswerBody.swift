@@ -9,6 +9,7 @@ struct AnswerBody {
     }
 
     private let acceptsGzip: Bool
+    private let byteLimit: Int
     private var parts: [Part] = []
     private var count = 0
     private var hasPieces = false
@@ -16,8 +17,10 @@ struct AnswerBody {
     /// Below this many bytes compression saves less than it costs.
     private static let leastGzip = 1_024
 
-    init(acceptsGzip: Bool) {
+    /// - Parameter byteLimit: Bytes of change sets after which there is no more room.
+    init(acceptsGzip: Bool, byteLimit: Int) {
         self.acceptsGzip = acceptsGzip
+        self.byteLimit = byteLimit
     }
 
     /// Adds an encoded set, or says that there is no room. One set always has room.
@@ -36,7 +39,7 @@ struct AnswerBody {
     }
 
     private mutating func makeRoom(_ bytes: Int) -> Bool {
-        guard count == 0 || count + bytes < Limits.answerBytes else { return false }
+        guard count == 0 || count + bytes < byteLimit else { return false }
         if count > 0 {
             appendPlain(Self.comma)
             count += 1

@@ -11,6 +11,8 @@ struct AnswerBuilder {
     let filter: VisibilityFilter
     let identity: String
     let fingerprint: String
+    /// Bytes of change sets in one answer.
+    let answerBytes: Int
 
     struct Question {
         let principal: Principal
@@ -36,7 +38,7 @@ struct AnswerBuilder {
     }
 
     func answer(to question: Question) throws(Failure) -> PreparedAnswer {
-        var body = AnswerBody(acceptsGzip: question.acceptsGzip)
+        var body = AnswerBody(acceptsGzip: question.acceptsGzip, byteLimit: answerBytes)
         var reached = question.since
         var isCut = false
         for revision in question.own.keys.sorted() where revision <= question.since {

@@ -22,16 +22,18 @@ public final class DataSetFeed: Sendable {
     let identity: String
     let fingerprint: String
     let filter: VisibilityFilter
+    let answerBytes: Int
     private let devices: Mutex<[String: KnownDevice]>
 
     init(
         cache: LogCache, identity: String, fingerprint: String, filter: VisibilityFilter,
-        devices: [String: KnownDevice]
+        answerBytes: Int, devices: [String: KnownDevice]
     ) {
         self.cache = cache
         self.identity = identity
         self.fingerprint = fingerprint
         self.filter = filter
+        self.answerBytes = answerBytes
         self.devices = Mutex(devices)
     }
 
@@ -74,7 +76,8 @@ public final class DataSetFeed: Sendable {
 
     func builder(log: (any LogSource)?) -> AnswerBuilder {
         AnswerBuilder(
-            cache: cache, log: log, filter: filter, identity: identity, fingerprint: fingerprint)
+            cache: cache, log: log, filter: filter, identity: identity, fingerprint: fingerprint,
+            answerBytes: answerBytes)
     }
 
     func question(

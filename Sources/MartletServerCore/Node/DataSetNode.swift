@@ -20,20 +20,23 @@ public final class DataSetNode {
     private let log: any LogSource
     private var needsRecovery = false
 
-    /// - Parameter cacheBytes: Memory for what of the log is held, about.
+    /// - Parameters:
+    ///   - cacheBytes: Memory for what of the log is held, about.
+    ///   - answerBytes: Bytes of change sets after which an answer is cut.
     /// - Throws: `StorageFault` when the log cannot be read.
     public convenience init(
         store: EmbeddedStore, rules: Rules = .everything,
-        filter: VisibilityFilter = .everything, cacheBytes: Int = 64 << 20
+        filter: VisibilityFilter = .everything, cacheBytes: Int = 64 << 20,
+        answerBytes: Int = Limits.answerBytes
     ) throws(StorageFault) {
         try self.init(
             storage: store, log: EmbeddedLog(path: store.path, vfs: store.vfs), rules: rules,
-            filter: filter, cacheBytes: cacheBytes)
+            filter: filter, cacheBytes: cacheBytes, answerBytes: answerBytes)
     }
 
     package init(
         storage: any ServerStorage, log: any LogSource, rules: Rules, filter: VisibilityFilter,
-        cacheBytes: Int
+        cacheBytes: Int, answerBytes: Int = Limits.answerBytes
     ) throws(StorageFault) {
         self.storage = storage
         self.log = log
@@ -53,7 +56,7 @@ public final class DataSetNode {
         }
         feed = DataSetFeed(
             cache: cache, identity: storage.identity, fingerprint: storage.schema.fingerprint,
-            filter: filter, devices: storage.devices)
+            filter: filter, answerBytes: answerBytes, devices: storage.devices)
     }
 
     /// The data set's schema.

@@ -54,7 +54,8 @@ struct Ledger {
                     let unseen = history[record]?.last(where: { $0.author != author }),
                     unseen.revision > seen
                 {
-                    problem = "revision \(revision) overrode \(record.type) \(id), last changed by"
+                    problem =
+                        "revision \(revision) overrode \(record.type) \(id), last changed by"
                         + " another at \(unseen.revision); its device had seen \(seen)"
                 }
                 history[record, default: []].append((revision, author))

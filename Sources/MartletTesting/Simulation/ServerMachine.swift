@@ -1,3 +1,4 @@
+internal import CompressionKit
 internal import MartletCore
 internal import MartletProtocol
 internal import MartletServerCore
@@ -29,7 +30,7 @@ final class ServerMachine {
         let store = try EmbeddedStore(
             path: Self.path, vfs: disk.vfsName, script: Workload.script, identity: identity,
             now: now)
-        node = try DataSetNode(store: store)
+        node = try DataSetNode(store: store, cacheBytes: 40_000, answerBytes: 5_000)
         let reader = try Connection(path: Self.path, mode: .readOnly, vfs: disk.vfsName)
         self.reader = reader
         tables = try SchemaReader.read(reader).types.map {
@@ -47,32 +48,43 @@ final class ServerMachine {
     }
 
     /// Answers a batch of requests, all in one transaction as a server under load does.
-    func process(_ bodies: [[UInt8]], now: Int64) -> [(status: Int, body: [UInt8])] {
+    func process(_ bodies: [[UInt8]], now: Int64) -> [Answer] {
         guard let node else { return [] }
         var admitted: [AdmittedRequest] = []
         var places: [Int?] = []
-        var answers = bodies.map { _ in (status: 400, body: [UInt8]()) }
+        var answers = bodies.map { _ in Answer(status: 400, body: []) }
         for (index, body) in bodies.enumerated() {
             do throws(WireFault) {
                 let request = try SyncCoder.decodeRequest(body)
                 places.append(index)
                 admitted.append(
                     AdmittedRequest(
-                        principal: Principal(name: "staff"), request: request, source: body))
+                        principal: Principal(name: "staff"), request: request, source: body,
+                        acceptsGzip: true))
             } catch {
-                answers[index].body = SyncCoder.encode(
-                    Problem(status: 400, kind: "malformed", detail: error.message))
+                answers[index].body = Gzip.compress(
+                    SyncCoder.encode(
+                        Problem(status: 400, kind: "malformed", detail: error.message)))
             }
         }
         let results = node.process(admitted, now: now)
         for (place, result) in zip(places.compactMap(\.self), results) {
             switch result {
-            case .success(let answer): answers[place] = (200, answer.body)
+            case .success(let answer):
+                let body = answer.isGzip ? answer.body : Gzip.compress(answer.body)
+                answers[place] = Answer(status: 200, body: body)
             case .failure(let problem):
-                answers[place] = (problem.status, SyncCoder.encode(problem))
+                answers[place] = Answer(
+                    status: problem.status, body: Gzip.compress(SyncCoder.encode(problem)))
             }
         }
         return answers
+    }
+
+    /// What goes back over the network: always a gzip member.
+    struct Answer {
+        var status: Int
+        var body: [UInt8]
     }
 
     /// One entry of the log as it stands in the file.

@@ -30,10 +30,13 @@ extension Simulator {
         let queued = Set(try store.queuedIdentifiers())
         let parked = Set(try store.parked().map(\.identifier))
         for identifier in ledger.order {
-            guard let save = ledger.saves[identifier], save.device == device.number else { continue }
+            guard let save = ledger.saves[identifier], save.device == device.number else {
+                continue
+            }
             if let accepted = save.revision {
                 if parked.contains(identifier) {
-                    throw failure("set \(identifier) was accepted at \(accepted) and parked as well")
+                    throw failure(
+                        "set \(identifier) was accepted at \(accepted) and parked as well")
                 }
                 continue
             }

@@ -10,7 +10,7 @@ extension Simulator {
         maybeBreak(server.disk)
         do {
             try server.start(randomBits: bits(), now: now)
-        } catch where !isSettling && (error is SQLiteError || error is StorageFault) {
+        } catch  where !isSettling && (error is SQLiteError || error is StorageFault) {
             report.add("server start failed", 0)
             return stopServer()
         }
@@ -44,7 +44,7 @@ extension Simulator {
         if random.below(1_000) < faults.crashes { return stopServer() }
         for (request, answer) in zip(batch, answers) {
             report.add("answer \(answer.status)", request.device)
-            send(answer.status, body: Gzip.compress(answer.body), for: request)
+            send(answer.status, body: answer.body, for: request)
         }
     }
 

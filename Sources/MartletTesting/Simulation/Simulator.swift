@@ -96,8 +96,11 @@ public final class Simulator {
             device.skew =
                 faults.clockSkew == 0
                 ? 0 : Int64(random.below(Int(faults.clockSkew) * 2)) - faults.clockSkew
-            try start(device)
-            queue.put(.save(device: device.number), at: now + Int64(random.below(3_000)))
+            // The last one comes late, to a log of some length.
+            let isLate = device.number == devices.count - 1
+            let first = isLate ? now + Int64(random.below(600_000)) : now
+            queue.put(.restart(device: device.number), at: first)
+            queue.put(.save(device: device.number), at: first + Int64(random.below(3_000)))
             queue.put(.decide(device: device.number), at: now + Int64(random.below(60_000)))
         }
     }
@@ -140,7 +143,8 @@ public final class Simulator {
             let device = devices[number]
             guard device.life == life, device.isUp, now >= device.isolatedUntil else { return }
             try handle(
-                .answered(exchange: exchange, status: status, body: try inflated(body), retryAfter: nil),
+                .answered(
+                    exchange: exchange, status: status, body: try inflated(body), retryAfter: nil),
                 on: device)
         case .restart(let number): try start(devices[number])
         case .restartServer: try startServer()

@@ -104,7 +104,8 @@ struct Workload {
         guard let player = try any("players", context, &random) else { return }
         switch random.below(4) {
         case 0:
-            try context.update("players", player, ["name": .text(token), "active": .boolean(false)])
+            try context.update(
+                "players", player, ["name": .text(token), "active": .boolean(false)])
         case 1:
             if let team = try any("teams", context, &random) {
                 try context.update(
