@@ -139,6 +139,8 @@ let package = Package(
                 "MartletProtocol", "MartletCore", "MartletServerCore", "SQLiteKit",
                 "SQLiteRecords", "SQLiteFaults", "CompressionKit",
             ], swiftSettings: strict),
+        .testTarget(
+            name: "MartletTestingTests", dependencies: ["MartletTesting"], swiftSettings: strict),
         .testTarget(name: "HouseRulesTests", swiftSettings: strict),
         .testTarget(
             name: "OpenSSLKitTests", dependencies: ["OpenSSLKit"], swiftSettings: strict),

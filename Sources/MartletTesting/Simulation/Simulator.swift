@@ -2,6 +2,7 @@ internal import Martlet
 internal import MartletProtocol
 internal import MartletStore
 internal import SQLiteFaults
+internal import Synchronization
 
 /// Devices and a server in one thread, on virtual time, with everything going wrong.
 ///
@@ -9,6 +10,7 @@ internal import SQLiteFaults
 /// chance, the network and the disks are simulated, all of them driven by one seed. The same seed
 /// gives the same run. A step is one delivered event.
 public final class Simulator {
+    /// The size of the world, and how long it runs.
     public struct Options: Sendable {
         public var devices = 5
         /// Events delivered before faults stop.
@@ -38,6 +40,8 @@ public final class Simulator {
         let body: [UInt8]
     }
 
+    private static let made = Atomic(0)
+
     let seed: UInt64
     let options: Options
     var faults: Faults
@@ -61,8 +65,8 @@ public final class Simulator {
         self.options = options
         faults = options.faults
         var random = SeededRandom(seed: seed)
-        // Names must differ between simulations that run side by side.
-        let name = "sim-\(seed)"
+        // Disks of simulations that run side by side must have different names.
+        let name = "sim-\(Self.made.add(1, ordering: .relaxed).newValue)"
         server = ServerMachine(seed: random.next(), name: "\(name)-server")
         devices = (0..<options.devices).map {
             DeviceMachine(number: $0, seed: random.next(), name: "\(name)-\($0)")

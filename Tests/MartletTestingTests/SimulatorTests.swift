@@ -1,0 +1,36 @@
+import MartletTesting
+import Testing
+
+@Suite("Simulator")
+struct SimulatorTests {
+    @Test(
+        "a world without faults comes to rest with equal replicas", arguments: [1, 2] as [UInt64])
+    func faultless(seed: UInt64) throws {
+        var options = Simulator.Options()
+        options.steps = 300
+        options.faults = .none
+        let report = try Simulator(seed: seed, options: options).run()
+        #expect(report.accepted > 10)
+        #expect(report.lostMessages == 0 && report.deviceCrashes == 0)
+    }
+
+    @Test("a world with faults keeps every promise", arguments: 1...3 as ClosedRange<UInt64>)
+    func faulty(seed: UInt64) throws {
+        var options = Simulator.Options()
+        options.steps = 250
+        let report = try Simulator(seed: seed, options: options).run()
+        #expect(report.accepted > 10)
+        #expect(report.lostMessages > 0)
+    }
+
+    @Test("the same seed gives the same run, event for event; another seed another")
+    func determinism() throws {
+        var options = Simulator.Options()
+        options.steps = 250
+        let first = try Simulator(seed: 77, options: options).run()
+        let second = try Simulator(seed: 77, options: options).run()
+        let other = try Simulator(seed: 78, options: options).run()
+        #expect(first == second)
+        #expect(first.trace != other.trace)
+    }
+}
