@@ -164,6 +164,23 @@ struct CaptureTests {
         #expect(error?.message.contains("cannot be changed") == true)
     }
 
+    @Test("a transaction too large ever to send is refused when it is written")
+    func tooLarge() throws {
+        let device = try DeviceFixture()
+        let half = String(repeating: "x", count: Limits.changeSetBytes / 2)
+        let error = #expect(throws: StoreError.self) {
+            try device.write { context in
+                try context.insert("notes", ["body": .text(half)])
+                try context.insert("notes", ["body": .text(half)])
+            }
+        }
+        #expect(error?.kind == .tooLarge)
+        #expect(try device.rows("SELECT count(*) FROM notes") == [[0]])
+        #expect(try device.store.outboxCount == 0)
+        try device.write { try $0.insert("notes", ["body": .text(half)]) }
+        #expect(try device.store.outboxCount == 1)
+    }
+
     @Test("a table that already holds records is refused")
     func adopted() throws {
         let device = try DeviceFixture()

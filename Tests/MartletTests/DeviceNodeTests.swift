@@ -205,6 +205,21 @@ struct DeviceNodeTests {
         #expect(try device.rows("SELECT count(*) FROM teams WHERE id > 0") == [[5]])
     }
 
+    @Test("a server that leaves a set without a verdict is not asked again at once")
+    func unanswered() throws {
+        let device = try DeviceFixture()
+        try device.write { try $0.insert("teams", ["name": "Mine"]) }
+        let node = node(device)
+        let first = try #require(try sent(node.handle(.wake(isUrgent: true), now: 5)))
+        let actions = node.handle(
+            .answered(exchange: first.exchange, status: 200, body: try body(0), retryAfter: nil),
+            now: 6)
+        #expect(error(actions)?.kind == .violation)
+        #expect(try sent(actions) == nil)
+        #expect(timer(actions) != nil)
+        #expect(try device.store.outboxCount == 1)
+    }
+
     @Test("an answer of another data set changes nothing")
     func otherDataSet() throws {
         let device = try DeviceFixture()

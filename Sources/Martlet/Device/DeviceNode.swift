@@ -85,6 +85,8 @@ public final class DeviceNode {
     /// The last answer said there is more: fetch that before sending again.
     private var isCatchingUp = false
     private var waitSeconds: Int64?
+    /// Change sets in the request under way, and how many of them have met their fate.
+    private var unanswered = 0
 
     public init(store: DeviceStore, options: Options = Options()) {
         self.store = store
@@ -156,7 +158,8 @@ extension DeviceNode {
                 let timer = number()
                 state = .pausing(timer: timer)
                 return [.setTimer(timer, milliseconds: max(50, min(until - now, 5_000)))]
-            case .request(let body, _):
+            case .request(let body, let changeSets):
+                unanswered = changeSets
                 let exchange = number()
                 let timer = number()
                 state = .exchanging(exchange: exchange, timer: timer)
@@ -232,6 +235,7 @@ extension DeviceNode {
                 return pause(SyncError(.busy, "Another process took over the exchange."))
             }
             if let wait = report.retryAfter { waitSeconds = max(waitSeconds ?? 0, wait) }
+            unanswered -= report.receipts.count
             pending.position = end
             let notice = Action.notify(.applied(report, revision: reached))
             guard isLast else {
@@ -253,6 +257,13 @@ extension DeviceNode {
             try store.releaseLease(owner: owner)
         } catch {
             return pause(storageError(error))
+        }
+        if unanswered > 0, !answer.more, waitSeconds == nil {
+            // Asking again at once would go on for ever.
+            isCatchingUp = false
+            return pause(
+                SyncError(
+                    .violation, "The server left \(unanswered) change sets without a verdict."))
         }
         let wasCatchingUp = isCatchingUp
         isCatchingUp = answer.more
