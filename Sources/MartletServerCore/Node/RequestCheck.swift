@@ -75,12 +75,12 @@ enum RequestCheck {
         case .full:
             Problem(
                 status: 503, kind: "storage",
-                detail: "the server has no room left on its disk; nothing was changed",
+                detail: "the server has no room left on its disk; send the same again later",
                 retryAfter: 30)
         case .failed, .rolledBack:
             Problem(
                 status: 503, kind: "storage",
-                detail: "the server could not read or write its file; nothing was changed",
+                detail: "the server could not read or write its file; send the same again",
                 retryAfter: 5)
         }
     }

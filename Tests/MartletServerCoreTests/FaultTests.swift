@@ -1,0 +1,179 @@
+import MartletCore
+import MartletProtocol
+import SQLiteFaults
+import SQLiteKit
+import Testing
+
+@testable import MartletServerCore
+
+/// A server on a disk that fails, and devices that send again until they are answered.
+private struct FaultyRun {
+    static let schema = """
+        CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT UNIQUE);
+        CREATE TABLE players (
+            id INTEGER PRIMARY KEY, name TEXT,
+            team_id INTEGER REFERENCES teams (id) ON DELETE CASCADE);
+        """
+
+    /// Batches of requests: each a device, its revision, and its sets.
+    static let batches: [[(client: String, sets: [SetText])]] = [
+        [
+            (
+                "d1",
+                [
+                    SetText("a1", sequence: 1).create("teams", "-1", #""name":"A""#)
+                        .create("players", "-1", #""name":"P","team_id":-1"#),
+                    SetText("a2", sequence: 2).create("teams", "-2", #""name":"B""#),
+                ]
+            ),
+            ("d2", [SetText("b1", sequence: 1).create("teams", "-1", #""name":"A""#)]),
+        ],
+        [
+            (
+                "d2",
+                [
+                    SetText("b2", sequence: 2).update("teams", "2", #""revision":0,"name":"C""#),
+                    SetText("b3", sequence: 3).create("players", "-5", #""team_id":2"#),
+                ]
+            )
+        ],
+        [("d1", [SetText("a3", sequence: 3, seen: 0).delete("teams", "-1")])],
+    ]
+
+    let disk: FaultDisk
+    var random: Numbers
+    var store: EmbeddedStore?
+    var node: DataSetNode?
+    var faults = 0
+    var operations = 0
+    /// What each set was answered, by identifier.
+    var fates: [String: String] = [:]
+
+    init(name: String, seed: UInt64) {
+        disk = FaultDisk(name: name, seed: seed)
+        random = Numbers(state: seed)
+    }
+
+    /// Runs everything, once more after every fault; gives the final state as text.
+    mutating func run() throws -> String {
+        for batch in Self.batches {
+            var tries = 0
+            while try !attempt(batch) {
+                faults += 1
+                tries += 1
+                try #require(tries < 6, "the node does not recover")
+                if disk.isDown {
+                    node = nil
+                    store = nil
+                    disk.restart(using: &random)
+                } else if tries > 1 {
+                    disk.heal()
+                }
+            }
+        }
+        operations = disk.operationCount
+        disk.heal()
+        return try state()
+    }
+
+    private mutating func attempt(
+        _ batch: [(client: String, sets: [SetText])]
+    ) throws -> Bool {
+        if node == nil {
+            do {
+                let opened = try EmbeddedStore(
+                    path: "/data.sqlite", vfs: disk.vfsName, script: Self.schema,
+                    identity: "abc", now: 1)
+                node = try DataSetNode(store: opened)
+                store = opened
+            } catch is StorageFault {
+                return false
+            }
+        }
+        guard let node else { return false }
+        let requests = try batch.map { client, sets in
+            let json = """
+                {"clientId":"\(client)","maxRevision":0,\
+                "changeSets":[\(sets.map(\.description).joined(separator: ","))]}
+                """
+            return AdmittedRequest(
+                principal: TestServer.user, request: try SyncCoder.decodeRequest(Array(json.utf8)),
+                source: Array(json.utf8))
+        }
+        var isDone = true
+        for result in node.process(requests, now: 7) {
+            switch result {
+            case .failure(let problem):
+                #expect(problem.status == 503)
+                isDone = false
+            case .success(let answer):
+                for set in try SyncCoder.decodeAnswer(answer.body).changeSets {
+                    guard let identifier = set.identifier else { continue }
+                    let known = fates.updateValue(set.fate, forKey: identifier)
+                    #expect(known == nil || known == set.fate, "a verdict changed")
+                }
+            }
+        }
+        return isDone
+    }
+
+    private func state() throws -> String {
+        let connection = try Connection(path: "/data.sqlite", vfs: disk.vfsName)
+        #expect(try connection.text("PRAGMA integrity_check") == "ok")
+        #expect(try connection.text("PRAGMA foreign_key_check") == nil)
+        var lines: [String] = []
+        for table in ["teams", "players", "martlet_records"] {
+            let statement = try connection.prepare("SELECT * FROM \(table)")
+            while try statement.step() {
+                lines.append(
+                    table + (0..<statement.columnCount).map { " " + statement.text($0) }.joined())
+            }
+        }
+        let log = EmbeddedLog(path: "/data.sqlite", vfs: disk.vfsName)
+        var hash = LineageHash(origin: "abc")
+        for entry in try log.entries(from: 1, through: 100, maxBytes: .max) {
+            hash = hash.appending(entry.body, identifier: entry.identifier)
+            #expect(entry.hash == hash)
+            lines.append("\(entry.revision) " + String(decoding: entry.body, as: UTF8.self))
+        }
+        #expect(node?.head.hash == hash)
+        return lines.joined(separator: "\n")
+    }
+}
+
+/// Numbers that follow from a seed.
+struct Numbers: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+        return state ^ (state >> 29)
+    }
+}
+
+@Suite("A failing disk", .serialized)
+struct FaultTests {
+    @Test("whatever operation fails, all is done once, and the verdicts stand",
+        arguments: [FaultDisk.Failure.ioError, .full, .crash], [false, true])
+    func everyOperation(failure: FaultDisk.Failure, lasting: Bool) throws {
+        var reference = FaultyRun(name: "reference-\(failure)-\(lasting)", seed: 1)
+        let expected = try reference.run()
+        #expect(
+            reference.fates == [
+                "a1": "accepted 1", "a2": "accepted 2", "b1": "constraint", "b2": "stale",
+                "b3": "accepted 3", "a3": "accepted 4",
+            ])
+        let operations = reference.operations
+        #expect(operations > 40)
+        var faults = 0
+        for operation in 1...operations {
+            var run = FaultyRun(
+                name: "\(failure)-\(lasting)-\(operation)", seed: UInt64(operation))
+            run.disk.failAfter(operations: operation, kind: failure, lasting: lasting)
+            #expect(try run.run() == expected, "operation \(operation)")
+            #expect(run.fates == reference.fates, "operation \(operation)")
+            faults += run.faults
+        }
+        #expect(faults > operations / 3)
+    }
+}
