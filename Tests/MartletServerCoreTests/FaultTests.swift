@@ -153,7 +153,8 @@ struct Numbers: RandomNumberGenerator {
 
 @Suite("A failing disk", .serialized)
 struct FaultTests {
-    @Test("whatever operation fails, all is done once, and the verdicts stand",
+    @Test(
+        "whatever operation fails, all is done once, and the verdicts stand",
         arguments: [FaultDisk.Failure.ioError, .full, .crash], [false, true])
     func everyOperation(failure: FaultDisk.Failure, lasting: Bool) throws {
         var reference = FaultyRun(name: "reference-\(failure)-\(lasting)", seed: 1)

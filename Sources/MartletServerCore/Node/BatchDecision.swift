@@ -44,8 +44,11 @@ struct BatchDecision {
             }
             let acceptedBefore = work.acceptedCount
             try decide(set, question, facts[index], admitted, &work)
+            let isAccepted = work.acceptedCount > acceptedBefore
+            // After the last set no facts are asked of it.
+            guard index + 1 < questions.count else { break }
             age.note(
-                question, facts[index], isAccepted: work.acceptedCount > acceptedBefore)
+                question, accepted: isAccepted ? work.accepted.last?.set : nil, storage.schema)
         }
         return work
     }

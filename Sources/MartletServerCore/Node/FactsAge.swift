@@ -8,14 +8,18 @@ struct FactsAge {
     private var hasApplied = false
 
     /// Notes a set that was decided after facts were asked for.
-    mutating func note(_ question: SetQuestion, _ facts: SetFacts, isAccepted: Bool) {
+    /// - Parameter accepted: What came of it, where it was accepted now.
+    mutating func note(_ question: SetQuestion, accepted: ChangeSet?, _ schema: Schema) {
         if let identifier = question.identifier { identifiers.insert(identifier) }
-        guard facts.decided == nil, isAccepted, let plan = question.plan else { return }
+        guard let accepted, let plan = question.plan else { return }
         hasApplied = true
-        for change in plan.creates { touched.insert(change.address) }
-        for change in plan.updates { touched.insert(facts.permanentAddress(of: change.address)) }
-        for change in plan.deletes { touched.insert(facts.permanentAddress(of: change.address)) }
-        for row in facts.affected { touched.insert(row.address) }
+        for create in plan.creates { touched.insert(create.address) }
+        for changes in accepted.types {
+            guard let type = schema.index(of: changes.name) else { continue }
+            for id in changes.create { touched.insert(RecordAddress(type, id)) }
+            for id in changes.update { touched.insert(RecordAddress(type, id)) }
+            for id in changes.delete { touched.insert(RecordAddress(type, id)) }
+        }
     }
 
     /// Whether the facts have to be asked for anew.
