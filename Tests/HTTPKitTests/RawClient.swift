@@ -21,7 +21,7 @@ final class RawClient: Sendable {
             socket = Darwin.socket(AF_INET, SOCK_STREAM, 0)
         #endif
         signal(SIGPIPE, SIG_IGN)
-        var limit = timeval(tv_sec: 20, tv_usec: 0)
+        var limit = timeval(tv_sec: 60, tv_usec: 0)
         setsockopt(
             socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         var address = sockaddr_in()

@@ -247,7 +247,7 @@ extension BadInput {
     ]
 }
 
-@Suite("Bad input")
+@Suite("Bad input", .serialized)
 struct BadInputTests {
     static let all = BadInput.documents + BadInput.sets + BadInput.compressed
 

@@ -1,5 +1,3 @@
-internal import CompressionKit
-internal import DeflateKit
 internal import HTTPKit
 internal import MartletProtocol
 internal import MartletServerCore
@@ -20,7 +18,7 @@ extension RequestHandler {
 
     private func sync(_ request: HTTPRequest, _ token: TokenRecord) async -> Outcome {
         do throws(Problem) {
-            let (message, source) = try Self.read(request)
+            let (message, source) = try await reading.read(request)
             var outcome = await answer(
                 AdmittedRequest(
                     principal: token.principal, request: message, source: source,
@@ -58,77 +56,5 @@ extension RequestHandler {
         outcome.refused = refused.count
         metrics.countVerdicts(accepted: answer.accepted, refused: refused)
         return outcome
-    }
-
-    // MARK: - Reading
-
-    /// The message in a request's body, and the bytes it was read from.
-    static func read(_ request: HTTPRequest) throws(Problem) -> (SyncRequest, [UInt8]) {
-        guard ContentCoding.isJSON(request.headers["content-type"]) else {
-            throw .unsupportedMediaType
-        }
-        let bytes = try inflated(request)
-        let message = try decoded(bytes)
-        let version = message.protocolVersion ?? WireVersion.current
-        guard WireVersion.oldest...WireVersion.current ~= version else {
-            throw .versionUnsupported
-        }
-        return (message, bytes)
-    }
-
-    private static func inflated(_ request: HTTPRequest) throws(Problem) -> [UInt8] {
-        let codings = request.headers.lineCount("content-encoding")
-        switch ContentCoding.request(request.headers["content-encoding"]) {
-        case .plain where codings <= 1: return request.body
-        case .gzip where codings == 1: break
-        default: throw .unsupportedEncoding
-        }
-        do {
-            return try WholeGzip.inflate(
-                request.body, limit: Limits.inflatedBytes, ratio: Limits.inflationRatio,
-                ratioFloor: Limits.inflationRatioFloor)
-        } catch {
-            switch error.kind {
-            case .tooLarge, .ratio: throw .tooLarge(sentence(error.message))
-            default:
-                throw .malformed("The body is not gzip: \(error.message).")
-            }
-        }
-    }
-
-    private static func decoded(_ bytes: [UInt8]) throws(Problem) -> SyncRequest {
-        do {
-            return try SyncCoder.decodeRequest(bytes)
-        } catch {
-            // A version this server does not know may look different from here on.
-            if let version = version(in: bytes),
-                !(WireVersion.oldest...WireVersion.current ~= version)
-            {
-                throw .versionUnsupported
-            }
-            throw .malformed(error.description)
-        }
-    }
-
-    /// The `protocol` member of a message that is otherwise not ours.
-    private static func version(in bytes: [UInt8]) -> Int64? {
-        var version: Int64?
-        var json = JSONReader(bytes)
-        do {
-            try json.readObject { (json, name) throws(WireFault) in
-                if name == "protocol" {
-                    version = try json.readInteger()
-                } else {
-                    try json.skipValue()
-                }
-            }
-        } catch {
-            return nil
-        }
-        return version
-    }
-
-    private static func sentence(_ text: String) -> String {
-        text.prefix(1).uppercased() + text.dropFirst() + "."
     }
 }

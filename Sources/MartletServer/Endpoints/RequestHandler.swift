@@ -9,6 +9,7 @@ struct RequestHandler: Sendable {
     let metrics: Metrics
     let log: ServerLog
     let counters: @Sendable () async -> HTTPServerCounters
+    let reading = RequestReading()
 
     func answer(_ request: HTTPRequest) async -> HTTPResponse {
         let start = ContinuousClock.now
