@@ -125,7 +125,9 @@ public final class MartletServer: Sendable {
                 name: name,
                 setup: .init(
                     path: "\(configuration.dataDirectory)/\(name).sqlite",
-                    schema: configuration.schema, rules: rules, now: configuration.now,
+                    schema: configuration.schema, rules: rules,
+                    dependencyWaitSeconds: configuration.dependencyWaitSeconds,
+                    now: configuration.now,
                     metrics: metrics, log: configuration.log))
         }
     }

@@ -25,6 +25,8 @@ public struct ServerConfiguration: Sendable {
     }
     /// How long what was accepted may take once the server is asked to stop.
     public var stopGrace = Duration.seconds(20)
+    /// How long a change set waits for the one it depends on.
+    package var dependencyWaitSeconds = 2
     /// The limits of the HTTP server; host, port and TLS are taken from above.
     package var http = HTTPServerOptions()
 

@@ -55,6 +55,24 @@ struct ServerTests {
         await again.stop()
     }
 
+    @Test("a set that comes before the one it depends on waits for it")
+    func dependency() async throws {
+        let live = try await LiveServer { $0.dependencyWaitSeconds = 600 }
+        let body = Self.create.replacing("device-1", with: "device-2")
+            .replacing("set-1", with: "set-2").replacing("Eagles", with: "Hawks")
+            .replacing(#""seen": 0"#, with: #""seen": 0, "dependencyIdentifier": "set-1""#)
+        async let late = live.sync(body)
+        while true {
+            let metrics = try await live.request("GET", "/metrics").body
+            if metrics.contains(#"martlet_queue_depth{data_set="league"} 1"#) { break }
+        }
+        #expect(try await live.sync(Self.create).member("maxRevision") == 1)
+        let answer = try await late
+        #expect(try answer.member("maxRevision") == 2)
+        #expect(answer.changeSets.last?["conflict"] as? Bool == false)
+        await live.stop()
+    }
+
     @Test("reads and writes gzip")
     func gzip() async throws {
         let live = try await LiveServer()

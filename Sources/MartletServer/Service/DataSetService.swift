@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import MartletCore
 internal import MartletProtocol
 internal import MartletServerCore
@@ -19,6 +20,7 @@ final class DataSetService: Sendable {
         /// CREATE statements.
         var schema: String
         var rules: Rules
+        var dependencyWaitSeconds: Int
         /// Milliseconds since 1970.
         var now: @Sendable () -> Int64
         var metrics: Metrics
@@ -54,7 +56,10 @@ final class DataSetService: Sendable {
         feed = opened.feed
         schemaDocument = opened.schemaDocument
         reader = try await Confined(label: "martlet.reader.\(name)") { opened.reader.value }
-        queue = WriterQueue(queue: writer.queue, work: Self.work(writer, setup))
+        var limits = WriterQueue<AdmittedRequest, PreparedAnswer>.Limits()
+        limits.dependencyWait = .seconds(setup.dependencyWaitSeconds)
+        queue = WriterQueue(
+            queue: writer.queue, limits: limits, work: Self.work(name, writer, setup))
     }
 
     /// What the writer's thread leaves behind of the opening.
@@ -73,7 +78,7 @@ final class DataSetService: Sendable {
     }
 
     private static func work(
-        _ writer: Confined<DataSetNode>, _ setup: Setup
+        _ name: String, _ writer: Confined<DataSetNode>, _ setup: Setup
     ) -> WriterQueue<AdmittedRequest, PreparedAnswer>.Work {
         .init(
             setCount: { $0.request.changeSets.count },
@@ -86,7 +91,13 @@ final class DataSetService: Sendable {
                 let sets = requests.reduce(0) { $0 + $1.request.changeSets.count }
                 if sets > 0 { setup.metrics.countBatch(sets: sets) }
                 do {
-                    return try writer.here { $0.process(requests, now: setup.now()) }
+                    let results = try writer.here { $0.process(requests, now: setup.now()) }
+                    if let fault = try writer.here({ $0.takeFault() }) {
+                        setup.log.log(
+                            .error, "storage",
+                            [("dataSet", .text(name)), ("reason", .text(fault.description))])
+                    }
+                    return results
                 } catch {
                     return requests.map { _ in .failure(.stopping) }
                 }

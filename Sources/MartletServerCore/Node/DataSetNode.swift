@@ -19,6 +19,7 @@ public final class DataSetNode {
     private let storage: any ServerStorage
     private let log: any LogSource
     private var needsRecovery = false
+    private var fault: StorageFault?
 
     /// - Parameters:
     ///   - cacheBytes: Memory for what of the log is held, about.
@@ -89,10 +90,17 @@ public final class DataSetNode {
                 // Now rather than later, so that a reader beside the node sees no open
                 // transaction; when it fails, the next batch tries again.
                 do throws(StorageFault) { try recover() } catch {}
+                fault = error
                 let problem = RequestCheck.problem(for: error)
                 return requests.map { _ in .failure(problem) }
             }
         }
+    }
+
+    /// Why a batch could not be carried out, for a log; nil when none has failed since it was last
+    /// asked for.
+    public func takeFault() -> StorageFault? {
+        fault.take()
     }
 
     /// Those of the identifiers whose sets have been neither accepted nor finally refused: what a
