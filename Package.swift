@@ -134,6 +134,9 @@ let package = Package(
             dependencies: ["MartletProtocol", "MartletCore", "MartletStore", "Martlet", "SQLiteKit"],
             swiftSettings: strict),
         .testTarget(
+            name: "MartletCoreTests", dependencies: ["MartletProtocol", "MartletCore"],
+            swiftSettings: strict),
+        .testTarget(
             name: "MartletServerCoreTests",
             dependencies: [
                 "MartletProtocol", "MartletCore", "MartletServerCore", "SQLiteKit",

@@ -158,6 +158,13 @@ struct RetryTests {
         #expect(answer.changeSets.map(\.fate) == ["accepted 1", "stale"])
         let later = try server.send(SetText("c", sequence: 3, after: "a").create("teams", "-3"))
         #expect(later.fate == "accepted 2")
+        // Without a device nothing is kept, but what one request brings is known in it.
+        let sets = """
+            \(SetText("x").update("teams", "7", #""revision":0"#)),\
+            \(SetText("y", after: "x").create("teams", "-3"))
+            """
+        let anonymous = try server.answer(#"{"maxRevision":2,"changeSets":[\#(sets)]}"#)
+        #expect(anonymous.changeSets.map(\.fate) == ["accepted 3", "stale"])
     }
 
     @Test("what hangs on a waiting set's temporary ids waits too; on a refused one's it cannot")

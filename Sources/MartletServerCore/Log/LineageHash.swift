@@ -6,18 +6,31 @@ internal import OpenSSLKit
 /// newly made data set from the one a device knows; it is no proof against an attacker who writes
 /// the log.
 public struct LineageHash: Hashable, Sendable {
-    /// 16 bytes.
-    public let bytes: [UInt8]
+    // Two words instead of an array: a server keeps tens of thousands of these at hand.
+    private let high: UInt64
+    private let low: UInt64
 
-    static let byteCount = 16
+    /// 16 bytes, as stored.
+    public var bytes: [UInt8] {
+        [high, low].flatMap { word in
+            (0..<8).map { UInt8(truncatingIfNeeded: word >> UInt64(56 - 8 * $0)) }
+        }
+    }
 
+    /// - Parameter bytes: 16 bytes or more, of which the first 16 count; missing ones are zero.
     init(stored bytes: [UInt8]) {
-        self.bytes = bytes
+        func word(from start: Int) -> UInt64 {
+            (start..<(start + 8)).reduce(0) { word, index in
+                word << 8 | UInt64(index < bytes.count ? bytes[index] : 0)
+            }
+        }
+        high = word(from: 0)
+        low = word(from: 8)
     }
 
     /// The hash before the first entry.
     init(origin identity: String) {
-        bytes = Array(SHA256.digest(Array(identity.utf8)).prefix(Self.byteCount))
+        self.init(stored: SHA256.digest(Array(identity.utf8)))
     }
 
     /// The hash after one more entry.
@@ -27,7 +40,7 @@ public struct LineageHash: Hashable, Sendable {
         hash.update(Array((identifier ?? "").utf8))
         hash.update([0])
         hash.update(body)
-        return LineageHash(stored: Array(hash.finish().prefix(Self.byteCount)))
+        return LineageHash(stored: hash.finish())
     }
 
     /// Hexadecimal, as on the wire.

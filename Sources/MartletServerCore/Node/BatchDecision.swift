@@ -43,6 +43,9 @@ struct BatchDecision {
                 facts[index] = try storage.facts(for: [question])[0]
             }
             let acceptedBefore = work.acceptedCount
+            if let dependency = question.dependency, work.decided.contains(dependency) {
+                facts[index].isDependencyDecided = true
+            }
             try decide(set, question, facts[index], admitted, &work)
             let isAccepted = work.acceptedCount > acceptedBefore
             // After the last set no facts are asked of it.

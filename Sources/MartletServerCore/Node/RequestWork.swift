@@ -15,6 +15,9 @@ struct RequestWork {
     var refusals: [Refusal] = []
     /// The refused sets as they go down.
     var refusedSets: [ChangeSet] = []
+    /// Identifiers of sets that were decided on here, for sets that depend on them: a refusal
+    /// without a device is not kept anywhere else.
+    var decided: Set<String> = []
     /// Whether a set was refused that may yet be accepted.
     var hasRetryable = false
 
@@ -23,6 +26,10 @@ struct RequestWork {
     mutating func refuse(_ set: ChangeSet, _ refusal: Refusal) {
         refused.append(set)
         refusals.append(refusal)
-        if refusal.isRetryable { hasRetryable = true }
+        if refusal.isRetryable {
+            hasRetryable = true
+        } else if let identifier = set.identifier {
+            decided.insert(identifier)
+        }
     }
 }
