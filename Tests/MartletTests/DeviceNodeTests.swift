@@ -260,6 +260,31 @@ struct DeviceNodeTests {
         #expect(try device.store.revision == 0)
     }
 
+    @Test("a process that died in mid-exchange holds nobody up")
+    func leaseOfTheDead() throws {
+        let device = try DeviceFixture()
+        let first = node(device) { $0.ownerPrefix = "dead-" }
+        #expect(try sent(first.handle(.wake(isUrgent: true), now: 5)) != nil)
+        let other = try DeviceStore(path: device.path, script: nil, randomBits: { 7 })
+        var options = DeviceNode.Options()
+        options.isOwnerGone = { $0.hasPrefix("dead-") }
+        #expect(
+            try sent(
+                DeviceNode(store: other, options: options).handle(.wake(isUrgent: true), now: 6))
+                != nil)
+    }
+
+    @Test("this process lives, its earlier life and a number without a process do not")
+    func ownersOfLeases() {
+        let own = LeaseOwner.prefix + "x"
+        #expect(!LeaseOwner.isGone(own))
+        let number = own.split(separator: "-")[1]
+        #expect(LeaseOwner.isGone("process-\(number)-1-x"))
+        #expect(LeaseOwner.isGone("process-2147483646-1-x"))
+        #expect(!LeaseOwner.isGone("process-1-1-x") || number == "1")
+        #expect(!LeaseOwner.isGone("anything else"))
+    }
+
     @Test("an answer that is not JSON is not applied and asked for again")
     func garbage() throws {
         let device = try DeviceFixture()

@@ -24,7 +24,10 @@ final class DeviceDriver {
     ) throws {
         let randomBits = options.randomBits
         let store = try DeviceStore(path: path, script: script, randomBits: { randomBits() })
-        node = DeviceNode(store: store, options: options.node)
+        var nodeOptions = options.node
+        nodeOptions.ownerPrefix = LeaseOwner.prefix
+        nodeOptions.isOwnerGone = LeaseOwner.isGone
+        node = DeviceNode(store: store, options: nodeOptions)
         self.transport = transport
         now = options.now
         self.publish = publish

@@ -77,6 +77,7 @@ public final class MartletClient: Sendable {
 
     /// Runs `body` as one local save: one transaction, one change set.
     /// - Throws: What `body` throws, and then nothing was written; `StoreError`; `SQLiteError`.
+    @discardableResult
     public func write<Result: Sendable>(
         _ body: @escaping @Sendable (WriteContext) throws -> Result
     ) async throws -> Result {

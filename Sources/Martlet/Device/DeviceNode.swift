@@ -55,6 +55,10 @@ public final class DeviceNode {
         public var sliceRecords = 2_000
         /// Bytes of change sets in one request, before compression.
         public var uploadBytes = Limits.uploadBytes
+        /// What the name begins with under which this device holds the file's lease.
+        public var ownerPrefix = ""
+        /// Whether the holder of a lease, by its name, died without ending it.
+        public var isOwnerGone: @Sendable (_ owner: String) -> Bool = { _ in false }
 
         public init() {}
     }
@@ -91,7 +95,7 @@ public final class DeviceNode {
     public init(store: DeviceStore, options: Options = Options()) {
         self.store = store
         self.options = options
-        owner = store.newIdentity()
+        owner = options.ownerPrefix + store.newIdentity()
         uploadBytes = options.uploadBytes
     }
 
@@ -151,7 +155,8 @@ extension DeviceNode {
     private func start(now: Int64) -> [Action] {
         do {
             let gathered = try store.gather(
-                owner: owner, lease: options.exchangeTimeout * 2, byteLimit: uploadBytes,
+                owner: owner, isGone: options.isOwnerGone, lease: options.exchangeTimeout * 2,
+                byteLimit: uploadBytes,
                 includesChanges: !isCatchingUp, now: now)
             switch gathered {
             case .leased(let until):

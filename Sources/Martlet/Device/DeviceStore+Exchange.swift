@@ -16,13 +16,17 @@ extension DeviceStore {
     /// that is durable before the bytes leave.
     /// - Parameters:
     ///   - owner: Who exchanges; one exchange at a time, across processes on one file.
+    ///   - isGone: Whether another owner died without ending its lease, which then holds nobody up.
     ///   - lease: Milliseconds the exchange may take before another process may start its own.
     ///   - includesChanges: False while the device catches up in several answers.
     public func gather(
-        owner: String, lease: Int64, byteLimit: Int, includesChanges: Bool, now: Int64
+        owner: String, isGone: (_ owner: String) -> Bool = { _ in false }, lease: Int64,
+        byteLimit: Int, includesChanges: Bool, now: Int64
     ) throws -> Gathered {
         try applying.connection.transaction {
-            if let until = try leaseOfOther(than: owner, now: now) { return .leased(until: until) }
+            if let until = try leaseOfOther(than: owner, isGone: isGone, now: now) {
+                return .leased(until: until)
+            }
             try takeLease(owner: owner, until: now + lease)
             try closeForeignCapture(applying, now: now)
             let outbox = Outbox(store: applying)
@@ -81,13 +85,16 @@ extension DeviceStore {
         try delete.run()
     }
 
-    private func leaseOfOther(than owner: String, now: Int64) throws -> Int64? {
+    private func leaseOfOther(
+        than owner: String, isGone: (_ owner: String) -> Bool = { _ in false }, now: Int64
+    ) throws -> Int64? {
         let find = try applying.connection.statement(
-            "SELECT until FROM martlet_lease WHERE owner <> ? AND until > ?")
+            "SELECT until, owner FROM martlet_lease WHERE owner <> ? AND until > ?")
         find.bind(1, text: owner)
         find.bind(2, integer: now)
         defer { find.reset() }
-        return try find.step() ? find.integer(0) : nil
+        guard try find.step(), !isGone(find.text(1)) else { return nil }
+        return find.integer(0)
     }
 
     private func takeLease(owner: String, until: Int64) throws {

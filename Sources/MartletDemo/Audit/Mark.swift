@@ -1,7 +1,7 @@
 import Martlet
 import MartletProtocol
 
-/// The marks the demo's saves carry: `mark-DEVICE-NUMBER;`, alone or at the end of a text.
+/// The marks the demo's saves carry: `mark-DEMO-DEVICE-NUMBER;`, alone or at the end of a text.
 enum Mark {
     static let start = "mark-"
 

@@ -12,6 +12,8 @@ struct DemoDevice: Sendable {
     let number: Int
     let client: MartletClient
     let plan: EditPlan
+    /// Sets this demo's marks apart from those in records that came from another demo.
+    let tag: String
 
     static let marksScript = """
         CREATE TABLE IF NOT EXISTS martlet_demo_marks(
@@ -19,10 +21,10 @@ struct DemoDevice: Sendable {
         """
 
     /// What a mark begins with; it ends with a semicolon.
-    var markPrefix: String { "mark-\(number)-" }
+    var markPrefix: String { "mark-\(tag)-\(number)-" }
 
     func prepare() async throws {
-        _ = try await client.write { try $0.rows(Self.marksScript) }
+        try await client.write { try $0.rows(Self.marksScript) }
     }
 
     /// The marks of all saves ever made on this device.

@@ -53,7 +53,7 @@ public struct Demo: Sendable {
             lostRequests: options.lostRequests)
         let team = try await DemoTeam.open(
             count: options.devices, directory: folder.path, script: data.schema,
-            server: server.address, token: folder.token, faults: faults)
+            server: server.address, token: folder.token, tag: folder.tag, faults: faults)
         var report = DemoReport()
         report.seed = options.seed
         report.types = team.schema.types.count

@@ -5,6 +5,8 @@ struct DemoFolder {
     let path: String
     let schemaPath: String
     let token: String
+    /// Different for every folder.
+    var tag: String { String(token.prefix(6)) }
 
     /// Makes the folder, or takes up one that an earlier demo left.
     /// - Throws: `DemoError` when it holds a demo of another schema, or something else.

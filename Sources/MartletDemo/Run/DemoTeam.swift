@@ -15,7 +15,7 @@ struct DemoTeam: Sendable {
     /// Opens the devices' files, and makes those that are missing, each with its own identity.
     static func open(
         count: Int, directory: String, script: String, server: URL, token: String,
-        faults: NetworkFaults
+        tag: String, faults: NetworkFaults
     ) async throws -> DemoTeam {
         let transport = LossyTransport(
             base: try URLSessionTransport(server: server, token: token), faults: faults)
@@ -28,7 +28,8 @@ struct DemoTeam: Sendable {
             let client = try await MartletClient.open(
                 path: path, schema: script, transport: transport, options: options)
             let schema = try await client.read { $0.schema }
-            let device = DemoDevice(number: number, client: client, plan: EditPlan(schema))
+            let device = DemoDevice(
+                number: number, client: client, plan: EditPlan(schema), tag: tag)
             try await device.prepare()
             devices.append(device)
             paths.append(path)
