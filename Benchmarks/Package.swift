@@ -8,10 +8,15 @@ let package = Package(
     dependencies: [.package(name: "martlet", path: "..")],
     targets: [
         .systemLibrary(name: "CYajl", providers: [.apt(["libyajl-dev"])]),
+        .target(
+            name: "CLoad",
+            linkerSettings: [
+                .linkedLibrary("sqlite3"), .linkedLibrary("event"), .linkedLibrary("z"),
+            ]),
         .executableTarget(
             name: "Benchmarks",
             dependencies: [
-                "CYajl",
+                "CYajl", "CLoad",
                 .product(name: "Martlet", package: "martlet"),
                 .product(name: "MartletServer", package: "martlet"),
             ],

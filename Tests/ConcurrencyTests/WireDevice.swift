@@ -48,7 +48,8 @@ struct WireDevice: Sendable {
         }
         let answer = try await transport.exchange(try SyncCoder.encode(request))
         guard answer.status == 200 else {
-            throw Unexpected("\(name): \(SyncCoder.decodeProblem(answer.body, status: answer.status))")
+            throw Unexpected(
+                "\(name): \(SyncCoder.decodeProblem(answer.body, status: answer.status))")
         }
         exchanges += 1
         return try take(try SyncCoder.decodeAnswer(answer.body), own: identifier)
@@ -69,7 +70,8 @@ struct WireDevice: Sendable {
         }
         guard answer.maxRevision == revision else {
             throw Unexpected(
-                "\(name): the answer says it reaches \(answer.maxRevision), and ends at \(revision)")
+                "\(name): the answer says it reaches \(answer.maxRevision), and ends at \(revision)"
+            )
         }
         guard own == nil || verdict != nil || answer.more else {
             throw Unexpected("\(name): the answer is silent about the set that was sent")

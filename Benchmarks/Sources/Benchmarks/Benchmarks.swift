@@ -1,3 +1,5 @@
+import Foundation
+
 /// Runs the cases whose group is named on the command line, or all.
 ///
 /// Each case prints one line of JSON: its name, unit, median, spread, samples and machine.
@@ -5,11 +7,13 @@
 enum Benchmarks {
     /// The groups of cases, by name.
     static let groups: [(name: String, run: @Sendable () async throws -> Void)] = [
-        ("coder", CoderCases.run)
+        ("coder", CoderCases.run), ("server", ServerCases.run), ("sync", SyncCases.run),
+        ("capture", CaptureCases.run),
     ]
 
     static func main() async throws {
         let wanted = CommandLine.arguments.dropFirst()
+        if try await isPart(Array(wanted)) { return }
         let unknown = wanted.filter { name in !groups.contains { $0.name == name } }
         guard unknown.isEmpty else {
             print("Unknown: \(unknown.joined(separator: ", ")).")
@@ -17,7 +21,24 @@ enum Benchmarks {
             return
         }
         for group in groups where wanted.isEmpty || wanted.contains(group.name) {
-            try await group.run()
+            do {
+                try await group.run()
+            } catch {
+                FileHandle.standardError.write(Data("\(group.name): \(error)\n".utf8))
+                exit(1)
+            }
         }
+    }
+
+    /// Plays a part in another process's benchmark, where the arguments ask for one.
+    private static func isPart(_ arguments: [String]) async throws -> Bool {
+        switch arguments.first {
+        case ServerRole.name where arguments.count == 2:
+            try await ServerRole.run(folder: arguments[1])
+        case FloorRole.name where arguments.count == 2:
+            try FloorRole.run(answerBytes: Int(arguments[1]) ?? 0)
+        default: return false
+        }
+        return true
     }
 }

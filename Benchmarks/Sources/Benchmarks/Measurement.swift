@@ -32,7 +32,8 @@ struct Measurement: Codable {
     func report() throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        print(String(decoding: try encoder.encode(self), as: UTF8.self))
+        // At once, so that a run that is broken off has told what it knew.
+        FileHandle.standardOutput.write(try encoder.encode(self) + [UInt8(ascii: "\n")])
     }
 
     private static func rounded(_ number: Double) -> Double {
