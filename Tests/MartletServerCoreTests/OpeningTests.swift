@@ -107,6 +107,40 @@ struct OpeningTests {
         #expect(try server.exchange([early]).changeSets.map(\.fate) == ["accepted 5"])
     }
 
+    @Test("the log from the beginning makes the tables anew, also under a grown script")
+    func foldedAfterMigration() throws {
+        let server = try TestServer("CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT);")
+        try server.send(SetText().create("teams", "-1", #""name":"A""#))
+        let grown = """
+            CREATE TABLE teams (
+                id INTEGER PRIMARY KEY, name TEXT, rank INTEGER NOT NULL DEFAULT 3,
+                city TEXT DEFAULT 'Rome');
+            """
+        try server.restart(script: grown)
+        try server.send(SetText().create("teams", "-2", #""rank":5,"city":null"#))
+        let device = try Connection(path: ":memory:")
+        try device.execute(grown)
+        let type = try #require(try SchemaReader.read(device).types.first)
+        let table = RecordTable(type: type, connection: device)
+        for set in try server.answer(#"{"maxRevision":0,"changeSets":[]}"#).changeSets {
+            for changes in set.types {
+                for entry in changes.entries {
+                    if changes.create.contains(entry.id) {
+                        try table.insert(entry.id, entry.attributes, absentMeansNull: true)
+                    } else {
+                        #expect(try table.update(entry.id, entry.attributes))
+                    }
+                }
+            }
+        }
+        var rows: [String] = []
+        try table.forEach { id, row in
+            rows.append(([id.description] + row.values.map(\.short)).joined(separator: "|"))
+        }
+        #expect(rows == ["1|A|3|Rome", "2|null|5|null"])
+        #expect(try server.rows("SELECT * FROM teams") == "1|A|3|Rome\n2|-|5|-")
+    }
+
     @Test("a script that takes something away is refused, and the file stays")
     func shrunk() throws {
         let server = try TestServer("CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT);")

@@ -48,9 +48,11 @@ final class RecordStatements {
         let (given, bindings) = try writable(names)
         var columns = given
         if absentMeansNull {
-            // A parameter left unbound is NULL.
-            columns += type.attributes.filter { !$0.isGenerated && !given.contains($0.name) }
-                .map(\.name)
+            // A parameter left unbound is NULL. Where NULL cannot be, the record is older than the
+            // column, and begins with its default as the others did when the column came.
+            columns += type.attributes.filter {
+                !$0.isGenerated && !($0.isRequired && $0.hasDefault) && !given.contains($0.name)
+            }.map(\.name)
         }
         let parameters = (1...(columns.count + 1)).map { "?\($0)" }.joined(separator: ", ")
         let sql = """

@@ -42,8 +42,8 @@ public final class RecordTable {
         return try statement.step()
     }
 
-    /// - Parameter absentMeansNull: Whether an attribute not given becomes NULL; else its column
-    ///   takes the default.
+    /// - Parameter absentMeansNull: Whether an attribute not given becomes NULL, save where the
+    ///   column is required and has a default; else its column takes the default.
     public func insert(
         _ id: RecordID, _ attributes: Attributes, absentMeansNull: Bool
     ) throws(SQLiteError) {
