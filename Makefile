@@ -13,7 +13,7 @@ demo: bootstrap ## a server, 50 devices and a bad network; nothing lost (5 minut
 test: ## every check, as continuous integration runs it
 	@scripts/test
 
-bench: bootstrap ## the benchmarks (Benchmarks/README.md)
+bench: ## the benchmarks (Benchmarks/README.md)
 	@scripts/bench $(ARGS)
 
 lint: ## the layout of the code, changed by nobody

@@ -111,7 +111,8 @@ let package = Package(
             name: "MartletCommand",
             dependencies: [
                 "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "MartletServer",
-                "MartletServerCore", "MartletTesting", "MartletTransfer", "MartletDemo", "SQLiteKit",
+                "MartletServerCore", "MartletTesting", "MartletTransfer", "MartletDemo",
+                "SQLiteKit",
                 "SQLiteRecords", "CompressionKit",
             ], swiftSettings: safe),
 
@@ -131,7 +132,9 @@ let package = Package(
             name: "MartletCommandTests", dependencies: ["MartletCommand"], swiftSettings: safe),
         .testTarget(
             name: "MartletTests",
-            dependencies: ["MartletProtocol", "MartletCore", "MartletStore", "Martlet", "SQLiteKit"],
+            dependencies: [
+                "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "SQLiteKit",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "MartletCoreTests", dependencies: ["MartletProtocol", "MartletCore"],
