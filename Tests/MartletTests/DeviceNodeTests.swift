@@ -285,6 +285,20 @@ struct DeviceNodeTests {
         #expect(!LeaseOwner.isGone("anything else"))
     }
 
+    @Test("a failed exchange lets another process have its turn at once", arguments: [401, 503])
+    func leaseEnds(status: Int) throws {
+        let device = try DeviceFixture()
+        let other = try DeviceStore(path: device.path, script: nil, randomBits: { 7 })
+        let node = node(device)
+        let first = try #require(try sent(node.handle(.wake(isUrgent: true), now: 5)))
+        _ = node.handle(
+            .answered(
+                exchange: first.exchange, status: status, body: problem(status, "busy"),
+                retryAfter: nil), now: 6)
+        let second = DeviceNode(store: other)
+        #expect(try sent(second.handle(.wake(isUrgent: true), now: 7)) != nil)
+    }
+
     @Test("an answer that is not JSON is not applied and asked for again")
     func garbage() throws {
         let device = try DeviceFixture()

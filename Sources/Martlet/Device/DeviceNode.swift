@@ -320,6 +320,7 @@ extension DeviceNode {
 
     private func pause(_ error: SyncError, atLeast floor: Int64 = 0) -> [Action] {
         failures += 1
+        endLease()
         let wait = max(
             floor, options.backoff.wait(failures: failures, random: store.randomBits()))
         let timer = number()
@@ -331,7 +332,14 @@ extension DeviceNode {
 
     private func halt(_ error: SyncError) -> [Action] {
         state = .halted
+        endLease()
         return [.notify(.failed(error, retryIn: nil))]
+    }
+
+    /// Lets other processes on the file have their turn. Where even that fails, the lease ends by
+    /// itself.
+    private func endLease() {
+        try? store.releaseLease(owner: owner)
     }
 
     private func storageError(_ error: any Error) -> SyncError {
