@@ -29,7 +29,17 @@ extension CommandDescription {
         let bar = ProgressBar("simulating", console: console)
         for index in 0..<count {
             let seed = first &+ UInt64(index)
-            reports.append(try Simulator(seed: seed, options: options).run())
+            do {
+                reports.append(try Simulator(seed: seed, options: options).run())
+            } catch let failure as SimulationFailure {
+                bar.finish()
+                throw CommandError(
+                    """
+                    A promise was broken. Seed \(seed), step \(failure.step): \(failure.message)
+                    Replay it: martlet simulate --seed \(seed) --steps \(options.steps) \
+                    --devices \(options.devices)
+                    """)
+            }
             bar.show(done: index + 1, of: count, detail: "seed \(seed)")
         }
         bar.finish()
