@@ -30,27 +30,28 @@ struct AnswerTests {
             limits: InflationLimits(bytes: 1 << 30, ratio: 10_000, ratioFloor: 1 << 20))
     }
 
-    @Test(
-        "compressed and plain answers say the same, from memory and from the log",
-        arguments: [0, 1, 255, 256, 257, 511, 640, 699, 700])
-    func gzip(since: Int) throws {
+    @Test("compressed and plain answers say the same, from memory and from the log")
+    func gzip() throws {
         let server = try Self.server()
-        for client in ["d1", "d2", "d3"] {
-            let json = #"{"clientId":"\#(client)","maxRevision":\#(since),"changeSets":[]}"#
-            let expected = try server.raw(json)
-            #expect(!expected.isGzip)
-            let answer = try SyncCoder.decodeAnswer(expected.body)
-            #expect(answer.changeSets.compactMap(\.revision) == Array((Int64(since) + 1)..<701))
-            for _ in 0..<2 {
-                let zipped = try server.raw(json, gzip: true)
-                #expect(zipped.isGzip == (expected.body.count >= 1_024))
-                #expect(try plain(zipped) == expected.body)
-                #expect(zipped.plainCount == expected.body.count)
+        _ = try server.answer(#"{"clientId":"d3","maxRevision":700,"changeSets":[]}"#)
+        // A node with hardly any memory reads everything from the log.
+        let small = try DataSetNode(store: server.store, cacheBytes: 4_096)
+        for since in [0, 1, 255, 256, 257, 511, 640, 699, 700] {
+            for client in ["d1", "d2", "d3"] {
+                let json = #"{"clientId":"\#(client)","maxRevision":\#(since),"changeSets":[]}"#
+                let expected = try server.raw(json)
+                #expect(!expected.isGzip)
+                let answer = try SyncCoder.decodeAnswer(expected.body)
+                #expect(answer.changeSets.compactMap(\.revision) == Array((Int64(since) + 1)..<701))
+                for _ in 0..<2 {
+                    let zipped = try server.raw(json, gzip: true)
+                    #expect(zipped.isGzip == (expected.body.count >= 1_024))
+                    #expect(try plain(zipped) == expected.body)
+                    #expect(zipped.plainCount == expected.body.count)
+                }
+                let result = small.process([try server.admitted(json, gzip: true)], now: 1)[0]
+                #expect(try plain(result.get()) == expected.body)
             }
-            // A node with hardly any memory reads everything from the log.
-            let small = try DataSetNode(store: server.store, cacheBytes: 4_096)
-            let result = small.process([try server.admitted(json, gzip: true)], now: 1)[0]
-            #expect(try plain(result.get()) == expected.body)
         }
     }
 
