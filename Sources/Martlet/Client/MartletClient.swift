@@ -39,11 +39,7 @@ public final class MartletClient: Sendable {
         let transport = try server.map { try URLSessionTransport(server: $0, token: token) }
         var schema = schema
         if schema == nil, let transport, !FileManager.default.fileExists(atPath: path) {
-            do throws(TransportFailure) {
-                schema = try await transport.schema()
-            } catch {
-                throw SyncError(.offline, error.message)
-            }
+            schema = try await transport.schema()
         }
         return try await open(
             path: path, schema: schema, transport: transport, options: options)

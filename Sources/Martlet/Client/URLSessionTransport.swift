@@ -40,7 +40,7 @@ public struct URLSessionTransport: Transport {
     }
 
     /// The DDL of the server's tables, from `GET /schema`.
-    public func schema() async throws(TransportFailure) -> String {
+    public func schema() async throws(SyncError) -> String {
         struct Document: Decodable {
             let ddl: String
         }
@@ -52,14 +52,16 @@ public struct URLSessionTransport: Transport {
             let status = (response as? HTTPURLResponse)?.statusCode ?? 0
             guard status == 200 else {
                 let problem = SyncCoder.decodeProblem([UInt8](data), status: status)
-                throw TransportFailure(message: "The server gave no schema: \(problem.detail)")
+                throw SyncError(
+                    status == 401 ? .unauthorized : .rejected,
+                    "The server gave no schema: \(problem.detail)")
             }
             return try JSONDecoder().decode(Document.self, from: data).ddl
-        } catch let failure as TransportFailure {
-            throw failure
+        } catch let error as SyncError {
+            throw error
         } catch {
-            throw TransportFailure(
-                message: "The server's schema could not be read: \(error.localizedDescription)")
+            throw SyncError(
+                .offline, "The server's schema could not be read: \(error.localizedDescription)")
         }
     }
 

@@ -92,6 +92,12 @@ struct DeviceFile {
         return settings
     }
 
+    /// Whether a server's address is given, here or in the environment.
+    static func namesServer(_ arguments: ParsedArguments) -> Bool {
+        arguments.value("server") != nil
+            || ProcessInfo.processInfo.environment["MARTLET_SERVER"] != nil
+    }
+
     private static func address(
         _ arguments: ParsedArguments, _ settings: [String: String]
     ) throws -> URL? {

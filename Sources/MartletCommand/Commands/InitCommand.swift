@@ -7,8 +7,8 @@ extension CommandDescription {
         name: "init",
         summary: "make a new device file",
         discussion: """
-            The file is an ordinary SQLite database with the schema's tables. With a server, the
-            data set is fetched at once. The address and the place of the token file are kept in the
+            The file is an ordinary SQLite database with the schema's tables; without --schema they
+            are the server's. With a server, the data set is fetched at once. The address and the place of the token file are kept in the
             device file for later commands; a token itself never is.
             """,
         arguments: [Argument(name: "FILE", help: "the new device file")],
@@ -18,9 +18,8 @@ extension CommandDescription {
         examples: [
             Example("init team.sqlite --schema schema.sql", "a device that works without a server"),
             Example(
-                "init team.sqlite --schema schema.sql --server https://sync.example.org"
-                    + " --token-file token",
-                "one that fetches the team's data"),
+                "init team.sqlite --server https://sync.example.org --token-file token",
+                "one with the server's tables, that fetches the team's data"),
         ]
     ) { arguments, console in
         let path = arguments.positional[0]
@@ -29,10 +28,12 @@ extension CommandDescription {
                 "\(path) exists already. Choose another name; to change its schema, remove nothing:"
                     + " open it in the app with the new schema.")
         }
-        guard let schemaPath = arguments.value("schema") else {
-            throw UsageError("init needs --schema FILE.", command: "init")
+        let schema = try arguments.value("schema").map { try SchemaFiles.read($0) }
+        guard schema != nil || DeviceFile.namesServer(arguments) else {
+            throw UsageError(
+                "init needs --schema FILE, or --server URL to take the server's tables.",
+                command: "init")
         }
-        let schema = try SchemaFiles.read(schemaPath)
         let device: DeviceFile
         do {
             device = try await DeviceFile.create(arguments, schema: schema)
