@@ -45,6 +45,18 @@ struct CaptureTests {
         #expect(set.types[0].entries[0].attributes == Attributes(["city": "Rome"]))
     }
 
+    @Test("a null is sent where the server would put a default in its place, and only there")
+    func explicitNull() throws {
+        let device = try DeviceFixture()
+        try device.write { context in
+            try context.insert("teams", ["name": "Falcons", "city": .null])
+            try context.insert("players", ["name": "Ann"])
+        }
+        let types = try device.gather().changeSets[0].types
+        #expect(types[0].entries[0].attributes == Attributes(["name": "Falcons", "city": .null]))
+        #expect(types[1].entries[0].attributes == Attributes(["name": "Ann"]))
+    }
+
     @Test("a write that changes nothing makes no set")
     func noChange() throws {
         let device = try DeviceFixture()

@@ -18,7 +18,7 @@ public struct RecordChange: Sendable {
     public let operation: Operation
     /// The whole record before; nil for a create.
     public let before: Attributes?
-    /// Create: all attributes that are not null. Update: those that changed. Delete: none.
+    /// Create: all attributes that are not null, and nulls where there is a default. Update: those that changed. Delete: none.
     public let after: Attributes
 
     public init(
@@ -95,7 +95,7 @@ extension LocalStore {
             guard let now else { return nil }
             return RecordChange(
                 type: type, id: id, operation: .create, before: nil,
-                after: stored(now, type: type).withoutNulls())
+                after: created(now, type: type))
         }
         return try changed(touched, now: now)
     }
@@ -128,6 +128,23 @@ extension LocalStore {
             type: type, id: touched.key.id, operation: now == nil ? .delete : .update,
             before: Attributes(names: names, values: oldest),
             after: Attributes(names: changedNames, values: changedValues))
+    }
+
+    /// What a new record consists of. A null is left out, but not where the server would put the
+    /// column's default in its place.
+    private func created(_ attributes: Attributes, type: Int) -> Attributes {
+        let described = schema.types[type]
+        var names: [String] = []
+        var values: [Value] = []
+        for (name, value) in zip(attributes.names, attributes.values) {
+            guard let attribute = described[attribute: name], !attribute.isGenerated,
+                value != .null || attribute.hasDefault
+            else { continue }
+            names.append(name)
+            values.append(value)
+        }
+        return names.count == attributes.count
+            ? attributes : Attributes(names: names, values: values)
     }
 
     /// A record's attributes without the ones the database computes.
