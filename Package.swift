@@ -165,5 +165,13 @@ let package = Package(
         .testTarget(
             name: "ConcurrencyTests",
             dependencies: ["Martlet", "MartletProtocol", "MartletServer"], swiftSettings: safe),
+        .executableTarget(
+            name: "TestDevice",
+            dependencies: ["Martlet", "MartletCore", "MartletProtocol", "MartletStore"],
+            path: "Tests/TestDevice", swiftSettings: safe),
+        .testTarget(
+            name: "ServerProcessTests",
+            dependencies: ["Martlet", "MartletCore", "MartletProtocol", "MartletStore"],
+            swiftSettings: safe),
     ]
 )

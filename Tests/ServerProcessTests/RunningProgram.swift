@@ -1,0 +1,102 @@
+import Foundation
+import Synchronization
+
+#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+/// A program of this package, running; ended at the latest when this is released.
+final class RunningProgram: Sendable {
+    /// The lines of its standard output; the stream ends when the program has.
+    let lines: AsyncStream<String>
+    private let input = Pipe()
+    // Foundation's Process may be used from any thread, one at a time.
+    private let process: Mutex<Process>
+    private let ended: AsyncStream<Int32>
+
+    /// A program built beside the tests, or the one an environment variable names.
+    static func path(_ name: String, override: String) -> URL {
+        if let given = ProcessInfo.processInfo.environment[override] {
+            return URL(fileURLWithPath: given)
+        }
+        return URL(fileURLWithPath: CommandLine.arguments[0])
+            .resolvingSymlinksInPath().deletingLastPathComponent().appendingPathComponent(name)
+    }
+
+    /// - Parameter log: Takes what the program writes to standard error, after what is there.
+    init(_ program: URL, _ arguments: [String], log: URL) throws {
+        let process = Process()
+        let output = Pipe()
+        process.executableURL = program
+        process.arguments = arguments
+        process.standardInput = input
+        process.standardOutput = output
+        if !FileManager.default.fileExists(atPath: log.path) {
+            try Data().write(to: log)
+        }
+        let errors = try FileHandle(forWritingTo: log)
+        try errors.seekToEnd()
+        process.standardError = errors
+        let (ended, end) = AsyncStream<Int32>.makeStream()
+        process.terminationHandler = {
+            end.yield($0.terminationStatus)
+            end.finish()
+        }
+        self.ended = ended
+        let (lines, line) = AsyncStream<String>.makeStream()
+        self.lines = lines
+        try process.run()
+        self.process = Mutex(process)
+        let reading = output.fileHandleForReading
+        Thread.detachNewThread { Self.read(reading, line) }
+    }
+
+    deinit {
+        kill()
+    }
+
+    private static func read(
+        _ handle: FileHandle, _ line: AsyncStream<String>.Continuation
+    ) {
+        var rest = Data()
+        while case let part = handle.availableData, !part.isEmpty {
+            rest += part
+            while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+                line.yield(String(decoding: rest[..<end], as: UTF8.self))
+                rest = Data(rest[rest.index(after: end)...])
+            }
+        }
+        line.finish()
+    }
+
+    /// SIGKILL: no handler runs, nothing is finished.
+    func kill() {
+        process.withLock { process in
+            guard process.isRunning else { return }
+            #if canImport(Glibc)
+                Glibc.kill(process.processIdentifier, SIGKILL)
+            #else
+                Darwin.kill(process.processIdentifier, SIGKILL)
+            #endif
+        }
+    }
+
+    /// SIGTERM: asks it to end in good order.
+    func terminate() {
+        process.withLock { if $0.isRunning { $0.terminate() } }
+    }
+
+    /// Ends its standard input.
+    func closeInput() {
+        try? input.fileHandleForWriting.close()
+    }
+
+    /// Waits for its end.
+    /// - Returns: The exit status, or the signal that ended it.
+    func end() async -> Int32 {
+        for await status in ended { return status }
+        return -1
+    }
+}
