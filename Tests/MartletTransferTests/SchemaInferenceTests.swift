@@ -31,6 +31,7 @@ struct SchemaInferenceTests {
                     "name" TEXT,
                     "country_id" INTEGER REFERENCES "countries"(id)
                 );
+                CREATE INDEX "grands_prix_by_country_id" ON "grands_prix"("country_id");
                 CREATE TABLE "races" (
                     id INTEGER PRIMARY KEY,
                     "grand_prix_id" INTEGER REFERENCES "grands_prix"(id),
@@ -42,6 +43,8 @@ struct SchemaInferenceTests {
                     "odd_id" INTEGER,
                     "country_id" INTEGER
                 );
+                CREATE INDEX "races_by_grand_prix_id" ON "races"("grand_prix_id");
+                CREATE INDEX "races_by_birth_country_id" ON "races"("birth_country_id");
 
                 """)
         // One of its values is no country's id, and that is said.

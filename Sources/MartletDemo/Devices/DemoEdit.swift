@@ -10,7 +10,7 @@ struct DemoEdit {
     var random: SplitMix64
 
     /// Records everybody likes to edit, so that there are conflicts.
-    private static let popular: Int64 = 60
+    private static let popular: Int64 = 15
 
     init(context: WriteContext, plan: EditPlan, random: SplitMix64) {
         self.context = context

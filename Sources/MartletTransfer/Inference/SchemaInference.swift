@@ -48,16 +48,23 @@ public struct SchemaInference: Sendable {
         }
     }
 
-    /// The schema as SQL DDL, tables in the order of their names.
+    /// The schema as SQL DDL, tables in the order of their names; every reference has an index, so
+    /// that deleting what it points at need not read the whole table.
     public var script: String {
         tables.map { table in
             var lines = ["    id INTEGER PRIMARY KEY"]
             lines += table.columns.map { column in
-                let reference = column.target.map { " REFERENCES \(SQLName.quoted($0))(id)" } ?? ""
+                let reference =
+                    column.target.map { " REFERENCES \(SQLName.quoted($0))(id)" } ?? ""
                 return "    \(SQLName.quoted(column.name)) \(column.kind)\(reference)"
             }
-            return "CREATE TABLE \(SQLName.quoted(table.name)) (\n"
-                + lines.joined(separator: ",\n") + "\n);\n"
+            let name = SQLName.quoted(table.name)
+            let indexes = table.columns.filter { $0.target != nil }.map { column in
+                let index = SQLName.quoted("\(table.name)_by_\(column.name)")
+                return "CREATE INDEX \(index) ON \(name)(\(SQLName.quoted(column.name)));\n"
+            }
+            return "CREATE TABLE \(name) (\n" + lines.joined(separator: ",\n") + "\n);\n"
+                + indexes.joined()
         }.joined()
     }
 
