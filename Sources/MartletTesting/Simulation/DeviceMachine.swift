@@ -22,6 +22,11 @@ final class DeviceMachine {
         disk = FaultDisk(name: name, seed: seed)
     }
 
+    deinit {
+        // Connections must be closed while their disk is still there, or it is never freed.
+        node = nil
+    }
+
     var isUp: Bool { node != nil }
 
     /// Switches the device on.

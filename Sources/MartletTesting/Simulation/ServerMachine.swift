@@ -21,6 +21,13 @@ final class ServerMachine {
         disk = FaultDisk(name: name, seed: seed)
     }
 
+    deinit {
+        // Connections must be closed while their disk is still there, or it is never freed.
+        node = nil
+        tables = []
+        reader = nil
+    }
+
     var isUp: Bool { node != nil }
 
     /// Switches the server on.
