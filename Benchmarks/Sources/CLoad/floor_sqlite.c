@@ -31,9 +31,22 @@ int rows_execute(const char *path, const char *sql) {
     return code;
 }
 
-static void bind_player(sqlite3_stmt *insert, sqlite3_int64 id, int number) {
+// A key like a UUID, in no order, the same for the same number (SplitMix64's mixing).
+static void bind_text_key(sqlite3_stmt *statement, int number) {
+    char text[40];
+    unsigned long long mixed = ((unsigned long long)number + 1) * 0x9e3779b97f4a7c15u;
+    mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9u;
+    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebu;
+    mixed ^= mixed >> 31;
+    snprintf(
+        text, sizeof text, "%08x-%04x-4%03x-8000-%012x", (unsigned)(mixed >> 32),
+        (unsigned)(mixed >> 16) & 0xffff, (unsigned)mixed & 0xfff, (unsigned)number);
+    sqlite3_bind_text(statement, 1, text, -1, SQLITE_TRANSIENT);
+}
+
+// Everything but the key.
+static void bind_player(sqlite3_stmt *insert, int number) {
     char text[64];
-    sqlite3_bind_int64(insert, 1, id);
     sqlite3_bind_int64(insert, 2, 1 + number % 100);
     snprintf(text, sizeof text, "First%d", number % 977);
     sqlite3_bind_text(insert, 3, text, -1, SQLITE_TRANSIENT);
@@ -66,7 +79,8 @@ int floor_sqlite(const char *path, int sets, int records, int group, int body, f
         if (set % group == 0) code = sqlite3_exec(db, "BEGIN IMMEDIATE", 0, 0, 0);
         for (int record = 0; record < records && !code; record++) {
             int number = set * records + record;
-            bind_player(player, number + 1, number);
+            sqlite3_bind_int64(player, 1, number + 1);
+            bind_player(player, number);
             if (sqlite3_step(player) != SQLITE_DONE) code = sqlite3_errcode(db);
             sqlite3_reset(player);
         }
@@ -86,24 +100,29 @@ int floor_sqlite(const char *path, int sets, int records, int group, int body, f
     return code;
 }
 
-int rows_run(const char *path, rows_work work, int count, floor_result *out) {
+int rows_run(
+    const char *path, rows_work work, int has_text_keys, int count, floor_result *out
+) {
     static const char *const statements[] = {
-        "INSERT INTO players VALUES (?,?,?,?,?,?,?,?,?)",
-        "UPDATE players SET shirt = shirt + 1 WHERE id = ?",
-        "UPDATE players SET shirt = shirt + 1, active = 1 - active, email = email || 'x',"
+        "INSERT INTO %s VALUES (?,?,?,?,?,?,?,?,?)",
+        "UPDATE %s SET shirt = shirt + 1 WHERE id = ?",
+        "UPDATE %s SET shirt = shirt + 1, active = 1 - active, email = email || 'x',"
         " note = note || '.' WHERE id = ?",
     };
+    char sql[200];
+    snprintf(sql, sizeof sql, statements[work], has_text_keys ? "members" : "players");
     sqlite3 *db;
     sqlite3_stmt *statement = 0;
     int code = open_file(path, &db);
-    if (!code) code = sqlite3_prepare_v2(db, statements[work], -1, &statement, 0);
+    if (!code) code = sqlite3_prepare_v2(db, sql, -1, &statement, 0);
     double started = wall(), used = thread_seconds();
     if (!code) code = sqlite3_exec(db, "BEGIN IMMEDIATE", 0, 0, 0);
     for (int number = 0; number < count && !code; number++) {
-        if (work == rows_insert)
-            bind_player(statement, -1 - number, number);
+        if (has_text_keys)
+            bind_text_key(statement, number);
         else
             sqlite3_bind_int64(statement, 1, -1 - number);
+        if (work == rows_insert) bind_player(statement, number);
         if (sqlite3_step(statement) != SQLITE_DONE) code = sqlite3_errcode(db);
         sqlite3_reset(statement);
     }

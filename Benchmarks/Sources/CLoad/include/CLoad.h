@@ -68,8 +68,9 @@ int floor_sqlite(const char *path, int sets, int records, int group, int body, f
 typedef enum { rows_insert, rows_update, rows_update_wide } rows_work;
 
 /// Inserts or updates `count` players through a plain connection, in one transaction, with
-/// negative keys. Returns SQLite's code.
-int rows_run(const char *path, rows_work work, int count, floor_result *out);
+/// negative keys; or members, with text keys in no order. Returns SQLite's code.
+int rows_run(
+    const char *path, rows_work work, int has_text_keys, int count, floor_result *out);
 
 /// Runs statements on a plain connection. Returns SQLite's code.
 int rows_execute(const char *path, const char *sql);
