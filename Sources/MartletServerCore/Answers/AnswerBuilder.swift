@@ -128,13 +128,40 @@ struct AnswerBuilder {
             }
             let last = min(spanEnd, question.head.revision)
             for entry in try entries(from: next, through: last) {
-                let bytes = try form(of: entry, question)
-                guard body.add(filter.entry(bytes, for: question.principal)) else { return false }
+                guard try add(entry, &body, question) else { return false }
                 reached = entry.revision
             }
             isBoundary = reached % LogCache.blockEntries == 0
         }
         return true
+    }
+
+    /// - Returns: Whether it fitted.
+    private func add(
+        _ entry: LogEntry, _ body: inout AnswerBody, _ question: Question
+    ) throws(Failure) -> Bool {
+        if question.acceptsGzip, entry.body.count >= LogCache.largeEntryBytes,
+            question.own[entry.revision] == nil,
+            question.device == 0 || entry.device != question.device
+        {
+            let block = block(of: entry)
+            if suits(block, question) { return body.add(block.piece) }
+        }
+        let bytes = try form(of: entry, question)
+        return body.add(filter.entry(bytes, for: question.principal))
+    }
+
+    /// A large entry as a block of its own: many devices that are a little behind receive it, and
+    /// compressing it for each of them would cost more than all the rest of their answers.
+    private func block(of entry: LogEntry) -> LogCache.Block {
+        if let held = cache.block(from: entry.revision), held.last == entry.revision {
+            return held
+        }
+        let block = LogCache.Block(
+            first: entry.revision, last: entry.revision,
+            piece: DeflatePiece(compressing: entry.body), devices: [entry.device])
+        cache.keep(block)
+        return block
     }
 
     private func suits(_ block: LogCache.Block, _ question: Question) -> Bool {

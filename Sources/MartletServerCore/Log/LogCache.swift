@@ -13,6 +13,8 @@ package final class LogCache: Sendable {
     static let blockEntries: Revision = 256
     /// Bytes after which a block ends early.
     static let blockBytes = 512 << 10
+    /// Bytes from which on an entry may be a block of its own.
+    static let largeEntryBytes = 8 << 10
     /// Hashes kept, for devices that name their last entry's.
     private static let hashes = 1 << 16
 
