@@ -17,4 +17,64 @@ struct HouseRulesTests {
         #expect(files.filter { $0.target != nil }.count > 30)
         #expect(!files.contains { $0.path.contains(".build/") })
     }
+
+    @Test("every Swift target builds with the strict flags, all but kits and tests memory-safe")
+    func strictFlags() throws {
+        let manifest = try #require(try Repository.files().first { $0.path == "Package.swift" })
+        #expect(PackageFlags.unflagged(manifest).isEmpty)
+        let loose = SourceFile(
+            path: "Package.swift",
+            text: """
+                let package = Package(targets: [
+                    .target(name: "A", dependencies: ["B"]),
+                    .target(name: "B", swiftSettings: strict),
+                    .target(name: "SQLiteKit", swiftSettings: strict),
+                    .testTarget(name: "T", swiftSettings: strict),
+                    .systemLibrary(name: "C"),
+                ])
+                """)
+        #expect(PackageFlags.unflagged(loose).count == 2)
+    }
+}
+
+/// Reads the flags of the targets from the manifest.
+enum PackageFlags {
+    /// The places of targets without the flags they should have.
+    static func unflagged(_ manifest: SourceFile) -> [Violation] {
+        let kinds: Set = ["target", "executableTarget", "testTarget"]
+        let tokens = manifest.tokens
+        return tokens.indices.compactMap { index -> Violation? in
+            guard kinds.contains(tokens[index].text), index > 0, tokens[index - 1].text == ".",
+                index + 1 < tokens.count, tokens[index + 1].text == "("
+            else { return nil }
+            let settings = settings(tokens, from: index + 1)
+            let line =
+                manifest.lines.dropFirst(tokens[index].line - 1).first {
+                    $0.contains("name: \"")
+                } ?? ""
+            let isLoose =
+                tokens[index].text == "testTarget"
+                || House.kits.keys.contains { line.contains("name: \"\($0)\"") }
+            if settings == "safe" || (settings == "strict" && isLoose) { return nil }
+            return manifest.violation(
+                tokens[index].line, "swiftSettings: \(settings ?? "none"); expected safe, or strict"
+            )
+        }
+    }
+
+    /// The word after `swiftSettings:` within the parentheses that open at a token.
+    private static func settings(_ tokens: [Token], from open: Int) -> String? {
+        var depth = 0
+        for index in open..<tokens.count {
+            if tokens[index].text == "(" { depth += 1 }
+            if tokens[index].text == ")" {
+                depth -= 1
+                if depth == 0 { return nil }
+            }
+            if tokens[index].text == "swiftSettings", index + 2 < tokens.count {
+                return tokens[index + 2].text
+            }
+        }
+        return nil
+    }
 }
