@@ -49,7 +49,9 @@ enum Repository {
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
     /// Folders that tools write into.
-    private static let skipped: Set = [".git", ".build", ".swiftpm", ".cache", "node_modules"]
+    private static let skipped: Set = [
+        ".git", ".build", ".swiftpm", ".cache", "node_modules", "martlet-demo",
+    ]
     private static let textEndings: Set = [
         "swift", "md", "h", "modulemap", "sh", "yml", "yaml", "json", "sql", "conf", "txt", "py",
         "",
