@@ -10,6 +10,8 @@ struct Ledger {
         /// The confirmed revision of each record the save touched, as the device knew it then;
         /// records it made itself are left out.
         let seen: [Record: Revision]
+        /// The device's revision then: what it knew of every other record.
+        let seenAll: Revision
         /// The revision the server gave it, once it is in the log.
         var revision: Revision?
         /// A person dropped it, or sent it again as another set, after it was refused.
@@ -50,7 +52,9 @@ struct Ledger {
         for changes in entry.types {
             for id in changes.create + changes.update + changes.delete {
                 let record = Record(type: changes.name, id: id)
-                if let seen = saves[identifier]?.seen[record],
+                // A record the save does not name was changed by an ON DELETE action.
+                if let save = saves[identifier], !changes.create.contains(id),
+                    let seen = save.seen[record] ?? (id.isTemporary ? nil : save.seenAll),
                     let unseen = history[record]?.last(where: { $0.author != author }),
                     unseen.revision > seen
                 {

@@ -164,7 +164,8 @@ extension Simulator {
         }
         ledger.add(
             Ledger.Save(
-                device: device.number, identifier: newest.identifier, token: token, seen: seen))
+                device: device.number, identifier: newest.identifier, token: token, seen: seen,
+                seenAll: try node.store.revision))
         try handle(.wake(isUrgent: random.chance(30)), on: device)
     }
 
@@ -187,7 +188,8 @@ extension Simulator {
                     }
                     ledger.add(
                         Ledger.Save(
-                            device: device.number, identifier: identifier, token: "", seen: seen))
+                            device: device.number, identifier: identifier, token: "", seen: seen,
+                            seenAll: try node.store.revision))
                 }
                 try handle(.wake(isUrgent: false), on: device)
             }
