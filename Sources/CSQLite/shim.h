@@ -3,3 +3,4 @@
 #endif
 #include <sys/types.h>
 #include <sqlite3.h>
+#include <string.h>

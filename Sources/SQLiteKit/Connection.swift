@@ -14,15 +14,19 @@ public final class Connection {
     /// The path the connection was opened with.
     public let path: String
     private var cache: StatementCache
+    /// Statements compiled since the connection opened; those from the cache do not count.
+    public private(set) var preparedStatements = 0
 
     /// Opens a file.
     /// - Parameters:
     ///   - vfs: The name of a registered VFS; nil for the platform's.
     ///   - busyTimeoutMilliseconds: How long to wait for another connection's lock.
+    ///   - tracksTables: Whether statements know which tables they read and write.
     /// - Throws: `SQLiteError` when the file cannot be opened.
     public init(
         path: String, mode: Mode = .readWriteCreate, vfs: String? = nil,
-        busyTimeoutMilliseconds: Int32 = 5_000, cachedStatements: Int = 200
+        busyTimeoutMilliseconds: Int32 = 5_000, cachedStatements: Int = 200,
+        tracksTables: Bool = false
     ) throws(SQLiteError) {
         let access: Int32 =
             switch mode {
@@ -41,6 +45,22 @@ public final class Connection {
         cache = StatementCache(capacity: cachedStatements)
         guard code == SQLITE_OK else { throw handle.error(code, sql: nil) }
         sqlite3_busy_timeout(pointer, busyTimeoutMilliseconds)
+        if tracksTables {
+            let collector = AccessCollector()
+            handle.accessCollector = collector
+            Self.collect(on: pointer, into: collector)
+        }
+    }
+
+    private static func collect(on pointer: OpaquePointer, into collector: AccessCollector) {
+        sqlite3_set_authorizer(
+            pointer,
+            { context, action, table, _, _, trigger in
+                guard let context else { return SQLITE_OK }
+                Unmanaged<AccessCollector>.fromOpaque(context).takeUnretainedValue()
+                    .note(action: action, table: table, trigger: trigger)
+                return SQLITE_OK
+            }, Unmanaged.passUnretained(collector).toOpaque())
     }
 
     /// Runs a script of any number of statements without values.
@@ -80,14 +100,27 @@ public final class Connection {
             cached.reset()
             return cached
         }
-        let made = try Statement(handle: handle, sql: sql)
+        let made = try prepare(sql)
         cache[sql] = made
         return made
     }
 
     /// A prepared statement of the caller's own, outside the cache.
     public func prepare(_ sql: String) throws(SQLiteError) -> Statement {
-        try Statement(handle: handle, sql: sql)
+        preparedStatements += 1
+        guard let accessCollector = handle.accessCollector else {
+            return try Statement(handle: handle, sql: sql)
+        }
+        accessCollector.isOn = true
+        defer { accessCollector.isOn = false }
+        do {
+            let statement = try Statement(handle: handle, sql: sql)
+            statement.access = accessCollector.take(sql: sql)
+            return statement
+        } catch {
+            _ = accessCollector.take(sql: "")
+            throw error
+        }
     }
 
     /// Finalizes the cached statements; do so before a schema change.

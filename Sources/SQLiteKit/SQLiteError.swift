@@ -31,6 +31,12 @@ public struct SQLiteError: Error, Hashable, Sendable {
     public var isDiskFull: Bool { code == SQLITE_FULL }
     public var isInputOutput: Bool { code == SQLITE_IOERR }
     public var isCorrupt: Bool { code == SQLITE_CORRUPT || code == SQLITE_NOTADB }
+    /// The file cannot be opened, or may not be.
+    public var isCannotOpen: Bool { [SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_AUTH].contains(code) }
+    public var isReadOnly: Bool { code == SQLITE_READONLY }
+    /// The statement was stopped by an interrupt.
+    public var isInterrupted: Bool { code == SQLITE_INTERRUPT }
+    public var isTooBig: Bool { code == SQLITE_TOOBIG }
     /// A value that is not of the kind expected of its column.
     public var isMismatch: Bool { code == SQLITE_MISMATCH }
     /// An explicit RAISE in a trigger.

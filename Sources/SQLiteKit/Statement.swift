@@ -8,14 +8,18 @@ public final class Statement {
     private let pointer: OpaquePointer
     public let sql: String
     public let columnCount: Int32
+    /// Which tables it reads and writes; empty where the connection does not track them.
+    public internal(set) var access = TableAccess()
 
     init(handle: Handle, sql: String) throws(SQLiteError) {
-        var pointer: OpaquePointer?
-        let code = sqlite3_prepare_v3(
-            handle.pointer, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &pointer, nil)
+        let (code, pointer, rest) = Self.compiled(sql, on: handle)
         guard code == SQLITE_OK else { throw handle.error(code, sql: sql) }
         guard let pointer else {
             throw SQLiteError(extendedCode: SQLITE_ERROR, message: "empty statement", sql: sql)
+        }
+        if let rest {
+            sqlite3_finalize(pointer)
+            throw SQLiteError(extendedCode: SQLITE_ERROR, message: rest, sql: sql)
         }
         self.handle = handle
         self.pointer = pointer
@@ -25,6 +29,30 @@ public final class Statement {
 
     deinit {
         sqlite3_finalize(pointer)
+    }
+
+    /// Compiles the first statement of a text. The sentence says what follows it that would never
+    /// run: SQLite itself stops silently at a NUL and at the end of the first statement.
+    private static func compiled(
+        _ sql: String, on handle: Handle
+    ) -> (code: Int32, pointer: OpaquePointer?, rest: String?) {
+        sql.withCString { text in
+            var pointer: OpaquePointer?
+            var tail: UnsafePointer<CChar>?
+            let code = sqlite3_prepare_v3(
+                handle.pointer, text, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &pointer, &tail)
+            guard code == SQLITE_OK, let tail else { return (code, pointer, nil) }
+            if tail.pointee == 0 {
+                let ended = tail - text
+                return (code, pointer, ended < sql.utf8.count ? "NUL in the statement" : nil)
+            }
+            // Spaces and comments after it make no second statement.
+            var second: OpaquePointer?
+            let next = sqlite3_prepare_v2(handle.pointer, tail, -1, &second, nil)
+            sqlite3_finalize(second)
+            let isAlone = next == SQLITE_OK && second == nil
+            return (code, pointer, isAlone ? nil : "more than one statement; run them one by one")
+        }
     }
 
     /// Whether the statement has been stepped and neither ended nor been reset.
@@ -78,6 +106,11 @@ public final class Statement {
     public func takeVirtualMachineSteps() -> Int32 {
         sqlite3_stmt_status(pointer, SQLITE_STMTSTATUS_VM_STEP, 1)
     }
+
+    /// The number of a named parameter; 0 where there is none.
+    public func parameterIndex(_ name: String) -> Int32 {
+        sqlite3_bind_parameter_index(pointer, name)
+    }
 }
 
 // MARK: - Binding
@@ -108,6 +141,25 @@ extension Statement {
             } else {
                 check(sqlite3_bind_text(pointer, index, "", 0, Self.copied))
             }
+        }
+    }
+
+    /// Binds a text unless it holds a NUL, which ends a text for many programs.
+    /// - Returns: Whether it was bound.
+    public func bindUnlessNUL(_ index: Int32, text: String) -> Bool {
+        var text = text
+        return text.withUTF8 { bytes in
+            guard let base = bytes.baseAddress else {
+                check(sqlite3_bind_text(pointer, index, "", 0, Self.copied))
+                return true
+            }
+            let start = UnsafeRawPointer(base)
+            guard memchr(start, 0, bytes.count) == nil else { return false }
+            check(
+                sqlite3_bind_text64(
+                    pointer, index, start.assumingMemoryBound(to: CChar.self),
+                    UInt64(bytes.count), Self.copied, UInt8(SQLITE_UTF8)))
+            return true
         }
     }
 

@@ -56,7 +56,11 @@ enum House {
         "MartletProtocol", "MartletCore", "SQLiteRecords", "MartletServerCore", "MartletStore",
     ]
 
+    /// Folders of such targets that are shells all the same: queues, timers and files live there.
+    private static let shells = ["Sources/MartletStore/Pool/", "Sources/MartletStore/Places/"]
+
     static func isDeterministic(_ file: SourceFile) -> Bool {
+        if shells.contains(where: { file.path.hasPrefix($0) }) { return false }
         if let target = file.target, deterministic.contains(target) { return true }
         return file.path.hasPrefix("Sources/Martlet/Device")
     }

@@ -10,7 +10,7 @@ extension Rule {
 
     /// Targets that get by with the standard library.
     private static let withoutFoundation: Set = [
-        "MartletProtocol", "MartletCore", "SQLiteKit", "SQLiteRecords", "MartletStore",
+        "MartletProtocol", "MartletCore", "SQLiteKit", "SQLiteRecords",
     ]
 
     static let downwardImports = Rule(name: "imports point down") { file in

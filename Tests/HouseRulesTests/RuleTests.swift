@@ -51,6 +51,8 @@ struct RuleTests {
             #expect(sentences(.nondeterminism, code, at: path) == 1, "\(path)")
         }
         #expect(sentences(.nondeterminism, code, at: "Sources/MartletServer/A.swift") == 0)
+        let pool = "Sources/MartletStore/Pool/A.swift"
+        #expect(sentences(.nondeterminism, code, at: pool) == 0)
         #expect(sentences(.nondeterminism, "// \(code)") == 0)
         #expect(sentences(.nondeterminism, "let a = \"\"\"\n\(code)\n\"\"\"") == 0)
     }

@@ -63,7 +63,7 @@ final class DeviceFixture {
         return report
     }
 
-    func rows(_ sql: String) throws -> [[Value]] {
+    func rows(_ sql: String) throws -> [[SQLValue]] {
         try store.local.rows(sql).map(\.values)
     }
 

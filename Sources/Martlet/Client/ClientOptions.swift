@@ -1,4 +1,5 @@
 internal import Foundation
+public import MartletStore
 
 /// How a client keeps in step. The seams to time and chance have the platform's as default.
 public struct ClientOptions: Sendable {
@@ -11,6 +12,14 @@ public struct ClientOptions: Sendable {
     public var randomBits: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
     /// Reading connections.
     public var readers = 2
+    /// What watches, refuses and adds to local writes.
+    public var hooks = WriteHooks()
+    /// Hears of statements as they are run; for development.
+    public var trace: StatementTrace?
+    /// How often to look whether another process has written, while anyone observes.
+    public var foreignWritesPeriod: Duration = .milliseconds(150)
+    /// Waits; a test gives its own.
+    public var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
 
     public init() {}
 }

@@ -7,6 +7,7 @@ internal import MartletStore
 /// It lives on the device's queue (`Confined`) and decides nothing itself.
 final class DeviceDriver {
     let node: DeviceNode
+    private let changes: DeviceChanges
     private let transport: (any Transport)?
     private let now: @Sendable () -> Int64
     private let publish: @Sendable (ClientEvent) -> Void
@@ -20,10 +21,13 @@ final class DeviceDriver {
 
     init(
         path: String, script: String?, transport: (any Transport)?, options: ClientOptions,
-        publish: @escaping @Sendable (ClientEvent) -> Void
+        hub: ChangeHub, publish: @escaping @Sendable (ClientEvent) -> Void
     ) throws {
         let randomBits = options.randomBits
-        let store = try DeviceStore(path: path, script: script, randomBits: { randomBits() })
+        let store = try DeviceStore(
+            path: path, script: script, hooks: options.hooks, randomBits: { randomBits() })
+        options.trace?.attach(to: store.session)
+        changes = DeviceChanges(store: store, hub: hub)
         var nodeOptions = options.node
         nodeOptions.ownerPrefix = LeaseOwner.prefix
         nodeOptions.isOwnerGone = LeaseOwner.isGone
@@ -43,10 +47,34 @@ final class DeviceDriver {
 extension DeviceDriver {
     func write<Result>(_ body: (WriteContext) throws -> Result) throws -> Result {
         try checkOpen()
-        let result = try node.store.write(now: now(), body)
+        let result: Result
+        do {
+            result = try node.store.write(now: now(), body)
+        } catch {
+            changes.rolledBack()
+            throw StoreError.of(error)
+        }
+        changes.saved()
         publish(.saved)
         wakeIfRunning()
         return result
+    }
+
+    /// Makes a table on its first use.
+    func make(_ missing: MissingTable) throws {
+        try checkOpen()
+        do {
+            try node.store.make(missing)
+        } catch {
+            throw StoreError.of(error, table: missing.name)
+        }
+        changes.attach()
+    }
+
+    /// Looks whether another process has written.
+    func lookForForeignWrites() {
+        guard !isClosed else { return }
+        changes.lookForForeignWrites()
     }
 
     func withStore<Result>(_ body: (DeviceStore) throws -> Result) throws -> Result {
@@ -57,17 +85,23 @@ extension DeviceDriver {
     /// A decision about a refused set; what it queues goes out when the client keeps in step.
     func decide<Result>(_ body: (DeviceStore, Int64) throws -> Result) throws -> Result {
         try checkOpen()
-        let result = try body(node.store, now())
-        wakeIfRunning()
-        return result
+        do {
+            let result = try body(node.store, now())
+            changes.applied(causes: .local)
+            wakeIfRunning()
+            return result
+        } catch {
+            changes.rolledBack()
+            throw StoreError.of(error)
+        }
     }
 
     private func wakeIfRunning() {
-        if isRunning { perform(node.handle(.wake(isUrgent: false), now: now())) }
+        if isRunning { perform(handle(.wake(isUrgent: false))) }
     }
 
     private func checkOpen() throws {
-        guard !isClosed else { throw StoreError(.file, "The client was closed.") }
+        guard !isClosed else { throw StoreError(.misuse, "The client was closed; open it again.") }
     }
 }
 
@@ -77,7 +111,7 @@ extension DeviceDriver {
     func start() {
         guard transport != nil, !isClosed else { return }
         isRunning = true
-        perform(node.handle(.wake(isUrgent: true), now: now()))
+        perform(handle(.wake(isUrgent: true)))
     }
 
     func stop() {
@@ -104,7 +138,7 @@ extension DeviceDriver {
             return
         }
         waiters.append(waiter)
-        perform(node.handle(.wake(isUrgent: true), now: now()))
+        perform(handle(.wake(isUrgent: true)))
     }
 
     func receive(_ event: DeviceNode.Event) {
@@ -114,7 +148,13 @@ extension DeviceDriver {
         case .wake, .applyNext: break
         }
         guard !isClosed else { return }
-        perform(node.handle(event, now: now()))
+        perform(handle(event))
+    }
+
+    private func handle(_ event: DeviceNode.Event) -> [DeviceNode.Action] {
+        let actions = node.handle(event, now: now())
+        changes.committed()
+        return actions
     }
 
     private func perform(_ actions: [DeviceNode.Action]) {
@@ -170,6 +210,7 @@ extension DeviceDriver {
     private func announce(_ notice: DeviceNode.Notice) -> Revision? {
         switch notice {
         case .applied(let report, _):
+            changes.applied(causes: Self.causes(of: report))
             if !report.changedTypes.isEmpty {
                 publish(
                     .changed(types: report.changedTypes, remoteRecords: report.remoteRecords))
@@ -185,6 +226,16 @@ extension DeviceDriver {
             resumeWaiters(throwing: error)
             return nil
         }
+    }
+
+    private static func causes(of report: RebaseReport) -> DatabaseChange.Causes {
+        var causes: DatabaseChange.Causes = []
+        if report.remoteRecords > 0 { causes.insert(.remote) }
+        if report.assignedIDs > 0 { causes.insert(.idsAssigned) }
+        if report.receipts.contains(where: { $0.outcome == .refused }) { causes.insert(.refused) }
+        // What is left is the truth on an own change: a default, or a value the server's own
+        // triggers have set.
+        return causes.isEmpty ? .remote : causes
     }
 
     private func resumeWaiters(throwing error: SyncError) {

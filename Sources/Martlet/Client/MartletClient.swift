@@ -1,25 +1,41 @@
 public import Foundation
 public import MartletProtocol
 public import MartletStore
-internal import Synchronization
 
 /// A device: the app's data in a SQLite file, and what keeps it in step with the server.
 ///
 /// Reading and writing never wait for the network. Every `write` is one change set, queued in the
 /// same transaction; `sync()` exchanges once, `start()` keeps exchanging. Values go in and out;
 /// the file's own connections stay inside.
-public final class MartletClient: Sendable {
+public final class MartletClient: DatabaseAccess {
     private let device: Confined<DeviceDriver>
-    private let readers: [Confined<LocalStore>]
-    private let turn = Mutex(0)
+    private let readers: ReaderPool
+    private let path: String
+    private let trace: StatementTrace?
     private let listeners: EventListeners
+    private let watch: ForeignWritesWatch
+    public let _changes: ChangeHub
 
     private init(
-        device: Confined<DeviceDriver>, readers: [Confined<LocalStore>], listeners: EventListeners
+        path: String, device: Confined<DeviceDriver>, readers: ReaderPool,
+        listeners: EventListeners, hub: ChangeHub, options: ClientOptions
     ) {
+        self.path = path
         self.device = device
         self.readers = readers
         self.listeners = listeners
+        trace = options.trace
+        _changes = hub
+        watch = ForeignWritesWatch(period: options.foreignWritesPeriod, sleep: options.sleep) {
+            [weak device] in device?.post { $0.lookForForeignWrites() }
+        }
+        let watch = watch
+        hub.onDemand { watch.setWanted($0) }
+    }
+
+    deinit {
+        watch.setWanted(false)
+        _changes.finish()
     }
 
     /// Opens or creates a device's file.
@@ -51,11 +67,12 @@ public final class MartletClient: Sendable {
         options: ClientOptions = ClientOptions()
     ) async throws -> MartletClient {
         let listeners = EventListeners()
+        let hub = ChangeHub()
         // Opening blocks (it may migrate), so it happens on a queue as well.
         let opener = Confined(label: "martlet.open", ())
         let device = try await opener.run { _ in
             let driver = try DeviceDriver(
-                path: path, script: schema, transport: transport, options: options,
+                path: path, script: schema, transport: transport, options: options, hub: hub,
                 publish: { listeners.publish($0) })
             let device = Confined(label: "martlet.device", driver)
             return device
@@ -64,32 +81,61 @@ public final class MartletClient: Sendable {
             driver.connect { [weak device] event in device?.post { $0.receive(event) } }
         }
         let readers = try await opener.run { _ in
-            try (0..<max(1, options.readers)).map { _ in
-                Confined(label: "martlet.reader", try LocalStore(readingFrom: path))
+            try ReaderPool(count: options.readers) {
+                try Self.reader(path: path, trace: options.trace)
             }
         }
-        return MartletClient(device: device, readers: readers, listeners: listeners)
+        return MartletClient(
+            path: path, device: device, readers: readers, listeners: listeners, hub: hub,
+            options: options)
+    }
+
+    private static func reader(
+        path: String, trace: StatementTrace?
+    ) throws -> sending Session {
+        let session = Session(store: try LocalStore(readingFrom: path))
+        trace?.attach(to: session)
+        return session
     }
 
     /// Runs `body` as one local save: one transaction, one change set.
-    /// - Throws: What `body` throws, and then nothing was written; `StoreError`; `SQLiteError`.
+    /// - Throws: What `body` throws, and then nothing was written; `StoreError`.
     @discardableResult
     public func write<Result: Sendable>(
         _ body: @escaping @Sendable (WriteContext) throws -> Result
     ) async throws -> Result {
-        try await device.run { try $0.write(body) }
+        try Task.checkCancellation()
+        return try await makingTables { try await self.device.run { try $0.write(body) } }
     }
 
     /// Runs `body` on one moment's data.
     public func read<Result: Sendable>(
         _ body: @escaping @Sendable (ReadContext) throws -> Result
     ) async throws -> Result {
-        let index = turn.withLock { turn in
-            turn = (turn + 1) % readers.count
-            return turn
-        }
-        return try await readers[index].run { store in
-            try store.reading { try body(ReadContext(store: store)) }
+        try await makingTables { try await self.readers.read(body) }
+    }
+
+    /// Reads, and tells what part of the database was read.
+    public func _observedRead<Result: Sendable>(
+        _ body: @escaping @Sendable (ReadContext) throws -> Result
+    ) async throws -> (Result, DatabaseRegion) {
+        try await makingTables { try await self.readers.observedRead(body) }
+    }
+
+    /// Runs work again after making a table it met for the first time.
+    private func makingTables<Result: Sendable>(
+        _ work: () async throws -> Result
+    ) async throws -> Result {
+        var made = 0
+        while true {
+            do {
+                return try await work()
+            } catch let missing as MissingTable where made < MissingTable.limit {
+                made += 1
+                try await device.run { try $0.make(missing) }
+                let (path, trace) = (path, trace)
+                try await readers.reopen { try Self.reader(path: path, trace: trace) }
+            }
         }
     }
 
@@ -116,7 +162,9 @@ public final class MartletClient: Sendable {
 
     /// Stops exchanging and refuses further writes.
     public func close() async {
+        watch.setWanted(false)
         try? await device.run { $0.close() }
+        _changes.finish()
         listeners.finish()
     }
 

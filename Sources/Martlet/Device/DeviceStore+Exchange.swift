@@ -23,7 +23,7 @@ extension DeviceStore {
         owner: String, isGone: (_ owner: String) -> Bool = { _ in false }, lease: Int64,
         byteLimit: Int, includesChanges: Bool, now: Int64
     ) throws -> Gathered {
-        try applying.connection.transaction {
+        try inApplyingTransaction {
             if let until = try leaseOfOther(than: owner, isGone: isGone, now: now) {
                 return .leased(until: until)
             }
@@ -62,7 +62,7 @@ extension DeviceStore {
         _ sets: ArraySlice<ChangeSet>, reaching: Revision, lineage: String?, dataSet: String?,
         owner: String, now: Int64
     ) throws -> RebaseReport? {
-        try applying.connection.transaction { () -> RebaseReport? in
+        try inApplyingTransaction { () -> RebaseReport? in
             guard try leaseOfOther(than: owner, now: now) == nil else { return nil }
             try closeForeignCapture(applying, now: now)
             try applying.setCapture(false)
@@ -80,9 +80,12 @@ extension DeviceStore {
 
     /// Ends the lease, so that another process need not wait for its end.
     public func releaseLease(owner: String) throws {
-        let delete = try applying.connection.statement("DELETE FROM martlet_lease WHERE owner = ?")
-        delete.bind(1, text: owner)
-        try delete.run()
+        try inApplyingTransaction {
+            let delete = try applying.connection.statement(
+                "DELETE FROM martlet_lease WHERE owner = ?")
+            delete.bind(1, text: owner)
+            try delete.run()
+        }
     }
 
     private func leaseOfOther(
@@ -108,7 +111,7 @@ extension DeviceStore {
     /// Takes a new name, because the server met another file under this one: the file was copied,
     /// or restored from a backup. Sets keep their identifiers, so none is applied twice.
     public func renewIdentity() throws {
-        try applying.connection.transaction {
+        try inApplyingTransaction {
             try applying.setState("clientID", .text(newIdentity()))
         }
     }
@@ -124,7 +127,7 @@ extension DeviceStore {
 
     /// Gives a refused set up: what the server has stands.
     public func drop(_ identifier: String, now: Int64) throws {
-        try applying.connection.transaction {
+        try inApplyingTransaction {
             let parking = Parking(store: applying)
             let sequence = try parking.sequence(of: identifier)
             try parking.remove(sequence)
@@ -139,7 +142,7 @@ extension DeviceStore {
     ///   parked.
     @discardableResult
     public func retry(_ identifier: String, now: Int64) throws -> String {
-        try applying.connection.transaction {
+        try inApplyingTransaction {
             try closeForeignCapture(applying, now: now)
             try applying.setCapture(false)
             let parking = Parking(store: applying)

@@ -11,10 +11,18 @@ internal import SQLiteRecords
 /// transaction is under way, because rows come in any order and a parent may lie outside what the
 /// device may see. Two, because switching the setting on one throws away every prepared statement.
 public final class DeviceStore {
-    public let local: LocalStore
-    let applying: LocalStore
+    public private(set) var local: LocalStore
+    private(set) var applying: LocalStore
+    /// The local connection with what contexts on it share.
+    private(set) var session: Session
     /// Evenly spread random bits, for identities.
     let randomBits: () -> UInt64
+    /// Runs at the end of every transaction of the applying connection, before it commits: the
+    /// file is locked then, so nobody else's commit falls between this look and the commit.
+    var beforeApplyingCommits: (() -> Void)?
+    private let path: String
+    private let vfs: String?
+    private let hooks: WriteHooks
 
     /// Opens or creates a device's file.
     /// - Parameters:
@@ -22,10 +30,15 @@ public final class DeviceStore {
     ///   - randomBits: The source of identities; seeded in a simulation.
     /// - Throws: `StoreError`, or `SQLiteError` where the file itself fails.
     public init(
-        path: String, script: String?, vfs: String? = nil, randomBits: @escaping () -> UInt64
+        path: String, script: String?, vfs: String? = nil, hooks: WriteHooks = WriteHooks(),
+        randomBits: @escaping () -> UInt64
     ) throws {
+        self.path = path
+        self.vfs = vfs
+        self.hooks = hooks
         local = try LocalStore(path: path, script: script, vfs: vfs)
         applying = try LocalStore(applyingBeside: local, path: path, vfs: vfs)
+        session = Session(store: local, hooks: hooks)
         self.randomBits = randomBits
         if try local.textState("clientID") == nil {
             try local.connection.transaction {
@@ -88,9 +101,11 @@ public final class DeviceStore {
     ) throws -> Result {
         try local.connection.transaction {
             try closeForeignCapture(local, now: now)
-            let context = try WriteContext(
-                store: local, nextTemporaryID: try local.integerState("nextTemporaryID") ?? -1,
+            let context = WriteContext(
+                session: session,
+                nextTemporaryID: try local.integerState("nextTemporaryID") ?? -1,
                 randomBits: randomBits)
+            defer { context.end() }
             let result = try body(context)
             let changes = try local.takeCapture()
             guard !changes.isEmpty else { return result }
@@ -99,6 +114,24 @@ public final class DeviceStore {
             try local.setState("nextTemporaryID", .integer(context.nextTemporaryID))
             return result
         }
+    }
+
+    /// Runs `body` in one transaction of the applying connection.
+    func inApplyingTransaction<Result>(_ body: () throws -> Result) throws -> Result {
+        try applying.connection.transaction {
+            let result = try body()
+            beforeApplyingCommits?()
+            return result
+        }
+    }
+
+    /// Makes a synchronised table that was used before it was there.
+    /// - Throws: `StoreError` `.schema` for a declaration that cannot be synchronised.
+    func make(_ missing: MissingTable) throws {
+        let script = try SchemaMigration.ddl(of: local.connection) + missing.declaration
+        local = try LocalStore(path: path, script: script, vfs: vfs)
+        applying = try LocalStore(applyingBeside: local, path: path, vfs: vfs)
+        session = Session(store: local, hooks: hooks)
     }
 
     /// Turns what foreign connections wrote into change sets. Runs in the caller's transaction.

@@ -35,7 +35,7 @@ struct DemoEdit {
             "INSERT INTO martlet_demo_marks(n, mark, type, id) VALUES (?, ?, ?, ?)",
             [
                 .integer(number), .text(mark), made.map { .text($0.type) } ?? .null,
-                made?.id.value ?? .null,
+                made?.id.sqlValue ?? .null,
             ])
         return true
     }
@@ -79,7 +79,7 @@ struct DemoEdit {
             try context.delete(old.type, old.id)
             try context.rows(
                 "UPDATE martlet_demo_marks SET id = NULL WHERE type = ? AND id = ?",
-                [.text(old.type), old.id.value])
+                [.text(old.type), old.id.sqlValue])
         }
         return try make(mark, parent: nil)
     }

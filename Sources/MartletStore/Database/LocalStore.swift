@@ -26,7 +26,8 @@ public final class LocalStore {
         busyTimeoutMilliseconds: Int32 = 10_000
     ) throws {
         connection = try Connection(
-            path: path, vfs: vfs, busyTimeoutMilliseconds: busyTimeoutMilliseconds)
+            path: path, vfs: vfs, busyTimeoutMilliseconds: busyTimeoutMilliseconds,
+            tracksTables: true)
         // FULL: a frozen set must still be frozen after a power cut, or a retry could differ.
         try connection.execute(
             """
@@ -47,7 +48,8 @@ public final class LocalStore {
     /// applies remote change.
     public init(applyingBeside other: LocalStore, path: String, vfs: String?) throws {
         connection = try Connection(
-            path: path, mode: .readWrite, vfs: vfs, busyTimeoutMilliseconds: 10_000)
+            path: path, mode: .readWrite, vfs: vfs, busyTimeoutMilliseconds: 10_000,
+            tracksTables: true)
         try connection.execute(
             """
             PRAGMA synchronous = FULL; PRAGMA recursive_triggers = ON; PRAGMA foreign_keys = OFF;
@@ -62,7 +64,8 @@ public final class LocalStore {
     /// Opens a connection that can only read a file another connection has set up.
     public init(readingFrom path: String, vfs: String? = nil) throws {
         let connection = try Connection(
-            path: path, mode: .readOnly, vfs: vfs, busyTimeoutMilliseconds: 10_000)
+            path: path, mode: .readOnly, vfs: vfs, busyTimeoutMilliseconds: 10_000,
+            tracksTables: true)
         let schema = try Self.prepare(connection, script: nil)
         self.connection = connection
         self.schema = schema

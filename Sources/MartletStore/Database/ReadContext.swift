@@ -3,28 +3,91 @@ public import MartletProtocol
 internal import SQLiteKit
 
 /// A view of the data at one moment. Valid inside the closure it was given to.
-public final class ReadContext {
-    private let store: LocalStore
+public class ReadContext {
+    package let session: Session
+    /// Where what is read is noted, for an observation; nil otherwise.
+    let recorder: RegionRecorder?
+    private var isOver = false
 
-    public init(store: LocalStore) {
-        self.store = store
+    package init(session: Session, recorder: RegionRecorder? = nil) {
+        self.session = session
+        self.recorder = recorder
     }
 
-    public var schema: Schema { store.schema }
+    /// Ends the context: whoever kept it gets an error from now on.
+    package func end() { isOver = true }
+
+    /// - Throws: `StoreError` `.misuse` once the closure has ended.
+    func checkValid() throws {
+        guard !isOver else {
+            throw StoreError(
+                .misuse,
+                "The context was used outside the closure it was given to. Take values out of the"
+                    + " closure, not the context.")
+        }
+    }
+
+    /// The synchronised types; none in a database that is not kept in step.
+    public var schema: Schema { session.store?.schema ?? Schema(types: []) }
 
     /// A record's attributes; nil where there is none. A temporary id finds the record for ever.
     public func record(_ type: String, _ id: RecordID) throws -> Attributes? {
-        try store.record(type, id)
+        try checkValid()
+        recorder?.note([type])
+        return try synchronised().record(type, id)
     }
 
     /// The id a record has now: the permanent one as soon as it is known.
     public func currentID(_ type: String, _ id: RecordID) throws -> RecordID {
-        try store.resolve(id, type: try store.index(of: type))
+        try checkValid()
+        let store = try synchronised()
+        return try store.resolve(id, type: try store.index(of: type))
     }
 
     /// Runs one SQL statement with bound values, and returns its rows.
-    public func rows(_ sql: String, _ arguments: [Value] = []) throws -> [Attributes] {
-        try store.rows(sql, arguments)
+    /// - Parameter arguments: One value for each `?` of the statement.
+    /// - Throws: `StoreError`.
+    @discardableResult
+    public func rows(_ sql: String, _ arguments: [SQLValue] = []) throws -> [RecordValues] {
+        var rows: [RecordValues] = []
+        try forEachRow(sql, arguments) { rows.append(try $0.values) }
+        return rows
+    }
+
+    /// Runs one SQL statement with bound values, and hands over one row after the other, so that
+    /// any number of rows takes the memory of one.
+    /// - Throws: `StoreError`, and what `body` throws, which ends the query.
+    public func forEachRow(
+        _ sql: String, _ arguments: [SQLValue] = [], _ body: (borrowing Row) throws -> Void
+    ) throws {
+        try checkValid()
+        try session.forEachRow(sql, arguments, recorder: recorder, body)
+    }
+
+    /// What SQLite says about how it would run a statement, a line for each step
+    /// (https://sqlite.org/eqp.html).
+    public func queryPlan(_ sql: String, _ arguments: [SQLValue] = []) throws -> [String] {
+        try checkValid()
+        var lines: [String] = []
+        try session.forEachRow("EXPLAIN QUERY PLAN " + sql, arguments) { row in
+            lines.append(try row.get("detail", as: String.self))
+        }
+        return lines
+    }
+
+    /// A table's columns, key and indexes as they are in the database.
+    /// - Throws: `StoreError` `.unknown` where there is no such table.
+    public func description(of table: String) throws -> TableDescription {
+        try checkValid()
+        return try session.description(of: table)
+    }
+
+    /// The synchronised tables.
+    func synchronised() throws -> LocalStore {
+        guard let store = session.store else {
+            throw StoreError(.misuse, "This database is not kept in step; use its tables.")
+        }
+        return store
     }
 }
 

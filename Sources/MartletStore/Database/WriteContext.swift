@@ -3,30 +3,30 @@ public import MartletProtocol
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// What a local save can do. Valid inside the closure it was given to.
-public final class WriteContext {
-    private let store: LocalStore
+/// What a local save can do: all that reading can, and writing. Valid inside the closure it was
+/// given to.
+public final class WriteContext: ReadContext {
     private let randomBits: () -> UInt64
     /// The temporary id the next new record gets: negative, going down.
     public private(set) var nextTemporaryID: Int64
+    private var savepoints = 0
 
-    public init(
-        store: LocalStore, nextTemporaryID: Int64, randomBits: @escaping () -> UInt64
-    ) throws {
-        self.store = store
+    package init(
+        session: Session, nextTemporaryID: Int64 = -1, randomBits: @escaping () -> UInt64
+    ) {
         self.nextTemporaryID = nextTemporaryID
         self.randomBits = randomBits
+        super.init(session: session)
     }
 
-    /// Inserts a record.
+    /// Inserts a record of a synchronised type.
     /// - Parameters:
     ///   - type: The entity type's name.
     ///   - attributes: Values by name; a column left out takes its default.
     ///   - id: The key, for types with text keys; nil makes a random one. Integer keys are always
     ///     made here.
     /// - Returns: The record's id: temporary for integer keys, until the server has assigned one.
-    /// - Throws: `StoreError` for unknown names and values that do not fit, `SQLiteError` for
-    ///   violated constraints.
+    /// - Throws: `StoreError` for unknown names, values that do not fit, violated constraints.
     @discardableResult
     public func insert(
         _ type: String, _ attributes: KeyValuePairs<String, Value>, id: String? = nil
@@ -39,6 +39,8 @@ public final class WriteContext {
     public func insert(
         _ type: String, _ attributes: Attributes, id: String? = nil
     ) throws -> RecordID {
+        try checkValid()
+        let store = try synchronised()
         let index = try store.index(of: type)
         let record: RecordID
         switch store.schema.types[index].keyKind {
@@ -48,12 +50,15 @@ public final class WriteContext {
                     .value, "The key of \(type) is an integer and is made by Martlet; leave it out."
                 )
             }
-            record = .integer(nextTemporaryID)
-            nextTemporaryID -= 1
+            record = takeTemporaryID()
         case .text:
             record = .text(id ?? newTextKey())
         }
-        try store.tables[index].insert(record, attributes, absentMeansNull: false)
+        let write = RowWrite(
+            operation: .insert, table: type, key: record, values: attributes.sqlValues)
+        try hooked(write) {
+            try store.tables[index].insert(record, attributes, absentMeansNull: false)
+        }
         return record
     }
 
@@ -69,37 +74,56 @@ public final class WriteContext {
     /// Changes attributes of a record that are at hand as a list.
     @discardableResult
     public func update(_ type: String, _ id: RecordID, _ attributes: Attributes) throws -> Bool {
+        try checkValid()
+        let store = try synchronised()
         let index = try store.index(of: type)
-        return try store.tables[index].update(try store.resolve(id, type: index), attributes)
+        let current = try store.resolve(id, type: index)
+        let write = RowWrite(
+            operation: .update, table: type, key: current, values: attributes.sqlValues)
+        return try hooked(write) { try store.tables[index].update(current, attributes) }
     }
 
     /// Deletes a record, and what its references' ON DELETE actions say.
     /// - Returns: Whether there was such a record.
     @discardableResult
     public func delete(_ type: String, _ id: RecordID) throws -> Bool {
+        try checkValid()
+        let store = try synchronised()
         let index = try store.index(of: type)
-        return try store.tables[index].delete(try store.resolve(id, type: index))
+        let current = try store.resolve(id, type: index)
+        let write = RowWrite(operation: .delete, table: type, key: current, values: nil)
+        return try hooked(write) { try store.tables[index].delete(current) }
     }
 
-    /// The id a record has now: the permanent one as soon as it is known.
-    public func currentID(_ type: String, _ id: RecordID) throws -> RecordID {
-        try store.resolve(id, type: try store.index(of: type))
-    }
-
-    /// A record's attributes; nil where there is none.
-    public func record(_ type: String, _ id: RecordID) throws -> Attributes? {
-        try store.record(type, id)
-    }
-
-    /// Runs one SQL statement with bound values, and returns its rows.
-    @discardableResult
-    public func rows(_ sql: String, _ arguments: [Value] = []) throws -> [Attributes] {
-        try store.rows(sql, arguments)
+    /// Runs `body` so that it happens as a whole or not at all, within the save: where it throws,
+    /// only its own writes are undone. May be nested.
+    /// - Throws: What `body` throws.
+    public func savepoint<Result>(_ body: () throws -> Result) throws -> Result {
+        try checkValid()
+        savepoints += 1
+        let name = "martlet_savepoint_\(savepoints)"
+        defer { savepoints -= 1 }
+        let nextID = nextTemporaryID
+        try session.connection.run("SAVEPOINT \(name)")
+        do {
+            let result = try body()
+            try session.connection.run("RELEASE \(name)")
+            return result
+        } catch {
+            nextTemporaryID = nextID
+            // A failure so bad that SQLite has rolled everything back leaves nothing to undo.
+            if session.connection.isInTransaction {
+                try session.connection.run("ROLLBACK TO \(name)")
+                try session.connection.run("RELEASE \(name)")
+            }
+            throw error
+        }
     }
 
     private func checked(
         _ type: String, _ pairs: KeyValuePairs<String, Value>
     ) throws -> Attributes {
+        let store = try synchronised()
         let described = store.schema.types[try store.index(of: type)]
         var attributes = Attributes()
         for (name, value) in pairs {
@@ -114,9 +138,19 @@ public final class WriteContext {
         }
         return attributes
     }
+}
+
+// MARK: - Keys
+
+extension WriteContext {
+    /// The next temporary id.
+    func takeTemporaryID() -> RecordID {
+        defer { nextTemporaryID -= 1 }
+        return .integer(nextTemporaryID)
+    }
 
     /// A random UUID, version 4 (RFC 9562).
-    private func newTextKey() -> String {
+    func newTextKey() -> String {
         let high = randomBits() & 0xffff_ffff_ffff_0fff | 0x4000
         let low = randomBits() & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000
         let digits = [high, low].map { bits in
@@ -132,8 +166,12 @@ public final class WriteContext {
     }
 }
 
-@available(*, unavailable)
-extension WriteContext: Sendable {}
+extension Attributes {
+    /// The same as SQLite holds it.
+    var sqlValues: RecordValues {
+        RecordValues(names: names, values: values.map { SQLValue($0) })
+    }
+}
 
 // MARK: - Reading
 
@@ -155,28 +193,8 @@ extension LocalStore {
         return try tables[index].read(try resolve(id, type: index))
     }
 
-    /// Runs one SQL statement with bound values, and returns its rows. Blobs come as base64.
-    public func rows(_ sql: String, _ arguments: [Value] = []) throws -> [Attributes] {
-        let statement = try connection.statement(sql)
-        guard Int(statement.parameterCount) == arguments.count else {
-            throw StoreError(
-                .value,
-                "The statement has \(statement.parameterCount) parameters and got"
-                    + " \(arguments.count) values.")
-        }
-        for (index, argument) in arguments.enumerated() {
-            statement.bind(Int32(index + 1), argument, kind: .any)
-        }
-        defer { statement.reset() }
-        let names = (0..<statement.columnCount).map { statement.name($0) }
-        var rows: [Attributes] = []
-        while try statement.step() {
-            let values = try (0..<statement.columnCount).map { column in
-                try statement.value(
-                    column, kind: statement.storage(column) == .blob ? .blob : .any)
-            }
-            rows.append(Attributes(names: names, values: values))
-        }
-        return rows
+    /// Runs one SQL statement with bound values, and returns its rows.
+    public func rows(_ sql: String, _ arguments: [SQLValue] = []) throws -> [RecordValues] {
+        try ReadContext(session: Session(store: self)).rows(sql, arguments)
     }
 }

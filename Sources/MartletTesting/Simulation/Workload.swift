@@ -60,7 +60,8 @@ struct Workload {
             }
         case 88..<90:
             if let team = try any("teams", context, &random) {
-                try context.rows("UPDATE notes SET team_id = NULL WHERE team_id = ?", [team.value])
+                try context.rows(
+                    "UPDATE notes SET team_id = NULL WHERE team_id = ?", [team.sqlValue])
                 try context.delete("teams", team)
             }
         case 90..<94:
@@ -127,12 +128,13 @@ struct Workload {
         guard rows.count > 1 else { return }
         let first = rows[random.below(rows.count)]
         let second = rows[random.below(rows.count)]
-        guard let a = first["id"].flatMap({ RecordID($0) }), let codeA = first["code"],
-            let b = second["id"].flatMap({ RecordID($0) }), let codeB = second["code"], a != b
+        guard let a = first["id"].flatMap({ RecordID($0) }), case .text(let codeA)? = first["code"],
+            let b = second["id"].flatMap({ RecordID($0) }), case .text(let codeB)? = second["code"],
+            a != b
         else { return }
         try context.update("badges", a, ["code": .null])
-        try context.update("badges", b, ["code": codeA, "note": .text(token)])
-        try context.update("badges", a, ["code": codeB, "note": .text(token)])
+        try context.update("badges", b, ["code": .text(codeA), "note": .text(token)])
+        try context.update("badges", a, ["code": .text(codeB), "note": .text(token)])
     }
 
     private func any(

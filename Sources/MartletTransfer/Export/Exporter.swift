@@ -56,7 +56,7 @@ public struct Exporter: Sendable {
         let attributes = type.attributes.filter { !$0.isGenerated }
         writer.write([type.key] + attributes.map(\.name))
         var count = 0
-        var last: Value?
+        var last: SQLValue?
         while true {
             let rows = try page(type, attributes, context, after: last)
             for row in rows {
@@ -77,8 +77,8 @@ public struct Exporter: Sendable {
     }
 
     private static func page(
-        _ type: EntityType, _ attributes: [Attribute], _ context: ReadContext, after last: Value?
-    ) throws -> [Attributes] {
+        _ type: EntityType, _ attributes: [Attribute], _ context: ReadContext, after last: SQLValue?
+    ) throws -> [RecordValues] {
         let key = SQLName.quoted(type.key)
         let columns = ([key] + attributes.map { SQLName.quoted($0.name) }).joined(separator: ", ")
         let from = "FROM \(SQLName.quoted(type.name))"
@@ -88,14 +88,14 @@ public struct Exporter: Sendable {
             "SELECT \(columns) \(from) WHERE \(key) > ? \(order)", [last])
     }
 
-    private static func field(_ value: Value, _ attribute: Attribute?) -> String? {
+    private static func field(_ value: SQLValue, _ attribute: Attribute?) -> String? {
         switch value {
         case .null: nil
-        case .boolean(let flag): flag ? "true" : "false"
         case .integer(let number):
             attribute?.kind == .boolean ? (number == 0 ? "false" : "true") : String(number)
         case .real(let number): String(number)
         case .text(let text): text
+        case .blob(let bytes): Data(bytes).base64EncodedString()
         }
     }
 }

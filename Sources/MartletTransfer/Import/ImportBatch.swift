@@ -30,7 +30,7 @@ struct ImportBatch: Sendable {
                 made.append((given, id))
                 try context.rows(
                     "INSERT INTO martlet_import_ids(type, given, id) VALUES (?, ?, ?)",
-                    [.text(table.type.name), given.value, id.value])
+                    [.text(table.type.name), given.sqlValue, id.sqlValue])
             }
             for (attribute, target, given) in later {
                 try context.rows(
@@ -39,8 +39,8 @@ struct ImportBatch: Sendable {
                     VALUES (?, ?, ?, ?, ?)
                     """,
                     [
-                        .text(table.type.name), id.value, .text(attribute), .text(target),
-                        given.value,
+                        .text(table.type.name), id.sqlValue, .text(attribute), .text(target),
+                        given.sqlValue,
                     ])
             }
         }

@@ -1,13 +1,13 @@
-internal import MartletCore
+package import MartletCore
 
 /// What a column's declared type says of the values in it.
-enum DeclaredType {
+package enum DeclaredType {
     /// The kind of a column declared so.
     ///
     /// A few words have a meaning of their own; all others follow SQLite's rules of affinity
     /// (https://sqlite.org/datatype3.html#determination_of_column_affinity), where what SQLite
     /// calls numeric (dates, times, unknown words) or leaves undeclared is `any`.
-    static func kind(of declaration: String) -> AttributeKind {
+    package static func kind(of declaration: String) -> AttributeKind {
         let word = SQLName.folded(declaration)
         if word.hasPrefix("bool") { return .boolean }
         if word.hasPrefix("numeric") || word.hasPrefix("decimal") { return .numeric }

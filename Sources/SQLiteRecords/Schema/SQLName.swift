@@ -15,7 +15,7 @@ public enum SQLName {
     }
 
     /// SQLite compares names without regard to the case of ASCII letters, and of no others.
-    static func folded(_ name: String) -> String {
+    package static func folded(_ name: String) -> String {
         String(
             decoding: name.utf8.map { (65...90).contains($0) ? $0 + 32 : $0 }, as: UTF8.self)
     }

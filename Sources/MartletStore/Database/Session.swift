@@ -1,0 +1,136 @@
+internal import MartletProtocol
+package import SQLiteKit
+internal import SQLiteRecords
+
+/// One connection with what the contexts on it share: the tables' descriptions and the prepared
+/// statements. Confined to whoever holds it; every call blocks.
+package final class Session {
+    package let connection: Connection
+    /// The synchronised tables; nil for a database that is not kept in step.
+    package let store: LocalStore?
+    /// What is told of every row written through a table.
+    package let hooks: WriteHooks
+    var tableStatements: [String: TableStatements] = [:]
+    private var descriptions: [String: TableDescription] = [:]
+    private var layouts: [ObjectIdentifier: (statement: Statement, layout: RowLayout)] = [:]
+    private static let keptLayouts = 500
+
+    package init(connection: Connection, hooks: WriteHooks = WriteHooks()) {
+        self.connection = connection
+        store = nil
+        self.hooks = hooks
+    }
+
+    package init(store: LocalStore, hooks: WriteHooks = WriteHooks()) {
+        connection = store.connection
+        self.store = store
+        self.hooks = hooks
+    }
+
+    /// Forgets what is known of the tables, after a change to the schema.
+    package func forgetTables() {
+        descriptions.removeAll()
+        layouts.removeAll()
+        tableStatements.removeAll()
+        connection.clearStatementCache()
+    }
+
+    /// A table's description.
+    /// - Throws: `StoreError` `.unknown` where there is no such table.
+    func description(of table: String) throws -> TableDescription {
+        if let known = descriptions[table] { return known }
+        do {
+            guard let read = try TableDescription.read(table, connection) else {
+                throw StoreError(
+                    .unknown,
+                    "There is no table “\(table)”. Declare it in a migration, or give the table a"
+                        + " declaration to be made on first use.")
+            }
+            descriptions[table] = read
+            return read
+        } catch {
+            throw StoreError.of(error, table: table)
+        }
+    }
+
+    /// A prepared statement with its values bound. The caller resets it.
+    func statement(_ sql: String, _ arguments: [SQLValue]) throws -> Statement {
+        do {
+            let statement = try connection.statement(sql)
+            guard Int(statement.parameterCount) == arguments.count else {
+                throw StoreError(
+                    .statement,
+                    "The statement has \(statement.parameterCount) parameters and got"
+                        + " \(arguments.count) values; give one value for each.")
+            }
+            for (index, argument) in arguments.enumerated() {
+                try bind(argument, at: Int32(index + 1), of: statement)
+            }
+            return statement
+        } catch {
+            throw StoreError.of(error, values: arguments)
+        }
+    }
+
+    func bind(_ value: SQLValue, at index: Int32, of statement: Statement) throws {
+        switch value {
+        case .null: statement.bindNull(index)
+        case .integer(let number): statement.bind(index, integer: number)
+        case .real(let number): statement.bind(index, real: number)
+        case .text(let text):
+            guard statement.bindUnlessNUL(index, text: text) else {
+                throw StoreError(
+                    .value,
+                    "A text holds a NUL character, at which other programs would end it; remove"
+                        + " it, or store the text as binary data.")
+            }
+        case .blob(let bytes): statement.bind(index, blob: bytes)
+        }
+    }
+
+    /// The columns of a statement's rows.
+    func layout(of statement: Statement) -> RowLayout {
+        let identifier = ObjectIdentifier(statement)
+        if let known = layouts[identifier], known.statement === statement { return known.layout }
+        if layouts.count >= Self.keptLayouts { layouts.removeAll() }
+        let layout = RowLayout(statement)
+        layouts[identifier] = (statement, layout)
+        return layout
+    }
+
+    /// Runs one statement to its end and hands over each row.
+    /// - Throws: `StoreError`, and what `body` throws.
+    func forEachRow(
+        _ sql: String, _ arguments: [SQLValue], recorder: RegionRecorder? = nil,
+        table: String? = nil, _ body: (borrowing Row) throws -> Void
+    ) throws {
+        let statement = try statement(sql, arguments)
+        defer { statement.reset() }
+        recorder?.note(statement.access.reads)
+        let layout = layout(of: statement)
+        do {
+            while try statement.step() {
+                try body(Row(statement, layout: layout))
+            }
+            noteUnclearWrites(statement)
+        } catch {
+            throw StoreError.of(error, table: table, values: arguments)
+        }
+        if statement.access.changesSchema { forgetTables() }
+    }
+
+    /// Tells the collector of tables whose rows SQLite's update hook is silent on.
+    func noteUnclearWrites(_ statement: Statement) {
+        guard let collector = connection.changeCollector, !statement.access.writes.isEmpty else {
+            return
+        }
+        for table in statement.access.unclearWrites { collector.noteAll(table) }
+        for table in statement.access.writes where !table.hasPrefix(ReservedWords.prefix) {
+            let description = descriptions[table] ?? (try? self.description(of: table))
+            if description?.hasRowID == false { collector.noteAll(table) }
+        }
+    }
+}
+
+@available(*, unavailable)
+extension Session: Sendable {}

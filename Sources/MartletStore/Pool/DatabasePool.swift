@@ -1,0 +1,136 @@
+internal import SQLiteKit
+internal import Synchronization
+
+/// A SQLite database of the app's own, not kept in step: one writer, several readers, each on a
+/// queue of its own, so that nothing ever blocks the threads tasks run on.
+///
+/// An app may have several. For data that is shared with others open a client, which is used in the
+/// same way (`DatabaseAccess`).
+public final class DatabasePool: DatabaseAccess {
+    /// The file's path.
+    public let path: String
+    public let _changes: ChangeHub
+    private let writer: Confined<DatabaseWriter>
+    private let readers: ReaderPool
+    private let watch: ForeignWritesWatch
+
+    private init(path: String, parts: Parts, options: DatabaseOptions) {
+        self.path = path
+        _changes = parts.hub
+        let writer = parts.writer
+        self.writer = writer
+        readers = parts.readers
+        watch = ForeignWritesWatch(period: options.foreignWritesPeriod, sleep: options.sleep) {
+            [weak writer] in writer?.post { $0.lookForForeignWrites() }
+        }
+        let watch = watch
+        _changes.onDemand { watch.setWanted($0) }
+    }
+
+    deinit {
+        watch.setWanted(false)
+        _changes.finish()
+    }
+
+    /// Opens or creates a file.
+    /// - Throws: `StoreError` where the file cannot be used.
+    public static func open(
+        path: String, options: DatabaseOptions = DatabaseOptions()
+    ) async throws -> DatabasePool {
+        guard !path.isEmpty, path != ":memory:", !path.utf8.contains(0) else {
+            throw StoreError(
+                .file,
+                "A database needs a file, because its connections share it; give a path, of a"
+                    + " temporary file if nothing is to be kept.")
+        }
+        // Opening blocks, and may recover a log: so it happens on a queue as well.
+        let parts = try await Confined(label: "martlet.open", ()).run { _ in
+            do {
+                return try Parts(path: path, options: options)
+            } catch {
+                throw StoreError.of(error)
+            }
+        }
+        return DatabasePool(path: path, parts: parts, options: options)
+    }
+
+    /// Runs `body` on one moment's data. Reading never waits for writing.
+    public func read<Result: Sendable>(
+        _ body: @escaping @Sendable (ReadContext) throws -> Result
+    ) async throws -> Result {
+        try await making { try await self.readers.read(body) }
+    }
+
+    /// Reads, and tells what part of the database was read.
+    public func _observedRead<Result: Sendable>(
+        _ body: @escaping @Sendable (ReadContext) throws -> Result
+    ) async throws -> (Result, DatabaseRegion) {
+        try await making { try await self.readers.observedRead(body) }
+    }
+
+    /// Runs `body` as one save: all of it happens, or, where it throws, nothing.
+    @discardableResult
+    public func write<Result: Sendable>(
+        _ body: @escaping @Sendable (WriteContext) throws -> Result
+    ) async throws -> Result {
+        try Task.checkCancellation()
+        return try await writer.run { try $0.write(body) }
+    }
+
+    /// Runs work again after making a table it met for the first time.
+    private func making<Result: Sendable>(
+        _ work: () async throws -> Result
+    ) async throws -> Result {
+        var made = 0
+        while true {
+            do {
+                return try await work()
+            } catch let missing as MissingTable where made < MissingTable.limit {
+                made += 1
+                try await writer.run { try $0.make(missing) }
+                readers.forgetTables()
+            }
+        }
+    }
+
+    /// Ends observations and refuses further writes.
+    public func close() async {
+        watch.setWanted(false)
+        _changes.finish()
+        try? await writer.run { $0.close() }
+    }
+
+    /// What a pool is made of.
+    private struct Parts: Sendable {
+        let hub = ChangeHub()
+        let writer: Confined<DatabaseWriter>
+        let readers: ReaderPool
+
+        init(path: String, options: DatabaseOptions) throws {
+            let milliseconds = Int32(
+                clamping: Int((options.busyTimeout / .milliseconds(1)).rounded()))
+            let connection = try Connection(
+                path: path, busyTimeoutMilliseconds: milliseconds,
+                cachedStatements: options.cachedStatements, tracksTables: true)
+            try connection.execute(
+                """
+                PRAGMA journal_mode = WAL;
+                PRAGMA synchronous = \(options.isDurable ? "FULL" : "NORMAL");
+                PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;
+                """)
+            let session = Session(connection: connection, hooks: options.hooks)
+            options.trace?.attach(to: session)
+            let made = try DatabaseWriter(
+                session: session, hub: hub, randomBits: options.randomBits)
+            writer = Confined(label: "martlet.writer", made)
+            readers = try ReaderPool(count: options.readers) {
+                let connection = try Connection(
+                    path: path, mode: .readOnly, busyTimeoutMilliseconds: milliseconds,
+                    cachedStatements: options.cachedStatements, tracksTables: true)
+                let session = Session(connection: connection)
+                options.trace?.attach(to: session)
+                return session
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+internal import MartletProtocol
+package import SQLiteKit
+internal import SQLiteRecords
+
+/// The writing connection of a database that is not kept in step, on its queue.
+final class DatabaseWriter {
+    let session: Session
+    private let collector = ChangeCollector(ignoredPrefix: ReservedWords.prefix)
+    private let hub: ChangeHub
+    private let randomBits: @Sendable () -> UInt64
+    private var dataVersion: Int64
+    private var isClosed = false
+
+    init(session: Session, hub: ChangeHub, randomBits: @escaping @Sendable () -> UInt64) throws {
+        self.session = session
+        self.hub = hub
+        self.randomBits = randomBits
+        dataVersion = try session.connection.dataVersion()
+        session.connection.report(to: collector)
+    }
+
+    func write<Result>(_ body: (WriteContext) throws -> Result) throws -> Result {
+        guard !isClosed else {
+            throw StoreError(.misuse, "The database was closed; open it again.")
+        }
+        var made = 0
+        while true {
+            do {
+                return try transaction(body)
+            } catch let missing as MissingTable where made < MissingTable.limit {
+                made += 1
+                try make(missing)
+            }
+        }
+    }
+
+    private func transaction<Result>(
+        _ body: (WriteContext) throws -> Result
+    ) throws -> Result {
+        let connection = session.connection
+        let context = WriteContext(session: session, randomBits: randomBits)
+        defer { context.end() }
+        do {
+            try connection.begin()
+            let result = try body(context)
+            try connection.commit()
+            publish()
+            return result
+        } catch {
+            connection.rollback()
+            collector.clear()
+            throw StoreError.of(error)
+        }
+    }
+
+    /// Makes a table on its first use.
+    func make(_ missing: MissingTable) throws {
+        do {
+            try session.connection.transaction {
+                try session.connection.execute(missing.declaration)
+            }
+        } catch {
+            throw StoreError.of(error, table: missing.name)
+        }
+        session.forgetTables()
+    }
+
+    private func publish() {
+        guard !collector.isEmpty else { return }
+        let taken = collector.take()
+        guard hub.isWanted else { return }
+        hub.publish(
+            DatabaseChange(
+                causes: .local, tables: ChangedRecords.byTable(taken, session: session)))
+    }
+
+    /// Looks whether another connection, of any process, has written.
+    func lookForForeignWrites() {
+        guard !isClosed, let version = try? session.connection.dataVersion(),
+            version != dataVersion
+        else { return }
+        dataVersion = version
+        hub.publish(DatabaseChange(causes: .elsewhere, tables: [:], isUnbounded: true))
+    }
+
+    func close() {
+        isClosed = true
+        session.connection.report(to: nil)
+        session.forgetTables()
+    }
+}
+
+extension ChangedRecords {
+    /// What a collector has taken, with the records' keys.
+    package static func byTable(
+        _ taken: [String: ChangeCollector.Rows], session: Session
+    ) -> [String: ChangedRecords] {
+        var tables: [String: ChangedRecords] = [:]
+        for (name, rows) in taken {
+            let description = try? session.description(of: name)
+            tables[name] = ChangedRecords(rows) { rowID in
+                guard let description, description.rowIDColumn == nil,
+                    description.key.count == 1
+                else { return .integer(rowID) }
+                return session.key(ofRow: rowID, in: description)
+            }
+        }
+        return tables
+    }
+}
+
+extension Session {
+    /// The key of the record in a row; nil where the row is gone.
+    fileprivate func key(ofRow rowID: Int64, in table: TableDescription) -> RecordID? {
+        let sql = """
+            SELECT \(SQLName.quoted(table.key[0])) FROM \(SQLName.quoted(table.name))
+            WHERE rowid = ?
+            """
+        guard let statement = try? connection.statement(sql) else { return nil }
+        statement.bind(1, integer: rowID)
+        defer { statement.reset() }
+        guard (try? statement.step()) == true else { return nil }
+        return try? statement.recordID(0)
+    }
+}

@@ -1,0 +1,72 @@
+internal import Foundation
+
+/// Makes one property from one value.
+enum PropertyDecoder {
+    static func decode<Property: Decodable, Source: NamedValues>(
+        _ type: Property.Type, source: Source, at position: Int
+    ) throws -> Property {
+        if let columnType = type as? any ColumnValue.Type {
+            return try read(columnType, as: type, source: source, at: position)
+        }
+        let value = try source.value(at: position)
+        do {
+            return try Property(from: SingleValueDecoder(value: value))
+        } catch is NotSingle {
+            return try decodeJSON(type, value)
+        }
+    }
+
+    private static func read<Value: ColumnValue, Property, Source: NamedValues>(
+        _ type: Value.Type, as property: Property.Type, source: Source, at position: Int
+    ) throws -> Property {
+        guard let value = try source.read(type, at: position) as? Property else {
+            throw StoreError(.value, "expected \(property)")
+        }
+        return value
+    }
+
+    private static func decodeJSON<Property: Decodable>(
+        _ type: Property.Type, _ value: SQLValue
+    ) throws -> Property {
+        guard case .text(let text) = value else {
+            throw StoreError(.value, "expected JSON text of \(type), found \(value.kindName)")
+        }
+        do {
+            return try JSONDecoder().decode(type, from: Data(text.utf8))
+        } catch {
+            throw StoreError(.value, "expected JSON text of \(type)")
+        }
+    }
+
+    /// The type asks for more than one value.
+    struct NotSingle: Error {}
+}
+
+/// One value as a whole type, such as an enumeration by its raw value.
+private struct SingleValueDecoder: Decoder, SingleValueDecodingContainer {
+    let value: SQLValue
+
+    var codingPath: [any CodingKey] { [] }
+    var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+    func container<Key: CodingKey>(
+        keyedBy type: Key.Type
+    ) throws -> KeyedDecodingContainer<Key> {
+        throw PropertyDecoder.NotSingle()
+    }
+
+    func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
+        throw PropertyDecoder.NotSingle()
+    }
+
+    func singleValueContainer() -> any SingleValueDecodingContainer { self }
+
+    func decodeNil() -> Bool { value.isNull }
+
+    func decode<Property: Decodable>(_ type: Property.Type) throws -> Property {
+        guard let columnType = type as? any ColumnValue.Type,
+            let result = try columnType.init(sqlValue: value) as? Property
+        else { throw PropertyDecoder.NotSingle() }
+        return result
+    }
+}

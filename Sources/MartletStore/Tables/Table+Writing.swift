@@ -1,0 +1,252 @@
+internal import MartletCore
+public import MartletProtocol
+internal import SQLiteKit
+internal import SQLiteRecords
+
+/// Writing rows.
+extension Table {
+    /// Inserts a record.
+    ///
+    /// A key the record leaves empty is made: by SQLite for integers, as a temporary id where the
+    /// table is kept in step, as a random UUID for texts.
+    /// - Returns: The record's key; for a key of several columns the rowid.
+    /// - Throws: `StoreError` `.unknown`, `.value` or `.constraint`; what a hook throws.
+    @discardableResult
+    public func insert(_ record: some Record, in context: WriteContext) throws -> RecordID {
+        let statements = try statements(context)
+        return try insert(try values(of: record, statements), statements, context)
+    }
+
+    /// Inserts records, in order.
+    /// - Returns: Their keys.
+    @discardableResult
+    public func insert<Item: Record>(
+        contentsOf records: some Sequence<Item>, in context: WriteContext
+    ) throws -> [RecordID] {
+        let statements = try statements(context)
+        return try records.map { record in
+            try insert(try values(of: record, statements), statements, context)
+        }
+    }
+
+    /// Changes the record with the key that `record` carries, to the values it carries.
+    /// - Returns: Whether there is such a record.
+    @discardableResult
+    public func update(_ record: some Record, in context: WriteContext) throws -> Bool {
+        let statements = try statements(context)
+        let values = try values(of: record, statements)
+        return try update(values, statements, context)
+    }
+
+    /// Changes records by the keys they carry.
+    /// - Returns: How many of them there were.
+    @discardableResult
+    public func update<Item: Record>(
+        contentsOf records: some Sequence<Item>, in context: WriteContext
+    ) throws -> Int {
+        let statements = try statements(context)
+        var count = 0
+        for record in records {
+            let values = try values(of: record, statements)
+            if try update(values, statements, context) { count += 1 }
+        }
+        return count
+    }
+
+    /// Changes the record with the key that `record` carries, or inserts it.
+    /// - Returns: The record's key.
+    @discardableResult
+    public func upsert(_ record: some Record, in context: WriteContext) throws -> RecordID {
+        let statements = try statements(context)
+        return try upsert(try values(of: record, statements), statements, context)
+    }
+
+    /// Changes or inserts records, in order.
+    /// - Returns: Their keys.
+    @discardableResult
+    public func upsert<Item: Record>(
+        contentsOf records: some Sequence<Item>, in context: WriteContext
+    ) throws -> [RecordID] {
+        let statements = try statements(context)
+        return try records.map { record in
+            try upsert(try values(of: record, statements), statements, context)
+        }
+    }
+
+    /// Deletes the record with a key, and what its references' ON DELETE actions say.
+    /// - Returns: Whether there was such a record.
+    @discardableResult
+    public func delete(_ key: some ColumnValue, in context: WriteContext) throws -> Bool {
+        let statements = try statements(context)
+        return try delete([try context.resolve(key.sqlValue, statements)], statements, context)
+    }
+
+    /// Deletes the records with these keys.
+    /// - Returns: How many there were.
+    @discardableResult
+    public func delete<Key: ColumnValue>(
+        keys: some Sequence<Key>, in context: WriteContext
+    ) throws -> Int {
+        let statements = try statements(context)
+        var count = 0
+        for key in keys {
+            let value = try context.resolve(key.sqlValue, statements)
+            if try delete([value], statements, context) { count += 1 }
+        }
+        return count
+    }
+
+    /// Deletes the record with the key that `record` carries.
+    @discardableResult
+    public func delete(record: some Record, in context: WriteContext) throws -> Bool {
+        let statements = try statements(context)
+        let values = try values(of: record, statements)
+        return try delete(try key(of: values, statements, context), statements, context)
+    }
+}
+
+// MARK: - One row
+
+extension Table {
+    private func values(
+        of record: some Record, _ statements: TableStatements
+    ) throws -> RecordValues {
+        let values = try record.dictionaryRepresentation(
+            columns: statements.columns, table: tableName)
+        try statements.check(values)
+        return values
+    }
+
+    func insert(
+        _ given: RecordValues, _ statements: TableStatements, _ context: WriteContext
+    ) throws -> RecordID {
+        var values = given
+        let made = try context.makeKey(for: &values, statements)
+        let write = RowWrite(
+            operation: .insert, table: tableName, key: made ?? statements.key(of: values),
+            values: values)
+        return try context.hooked(write) {
+            try context.run(statements.insertSQL(values.names), values.values)
+            if let key = write.key { return key }
+            return .integer(context.session.connection.lastInsertedRowID)
+        }
+    }
+
+    private func update(
+        _ given: RecordValues, _ statements: TableStatements, _ context: WriteContext
+    ) throws -> Bool {
+        let key = try key(of: given, statements, context)
+        var values = given
+        for name in statements.description.key { values[name] = nil }
+        guard !values.isEmpty else { return try exists(key, statements, context) }
+        let write = RowWrite(
+            operation: .update, table: tableName, key: key.count == 1 ? RecordID(key[0]) : nil,
+            values: values)
+        return try context.hooked(write) {
+            try context.run(statements.updateSQL(values.names), values.values + key)
+            return context.session.connection.changes > 0
+        }
+    }
+
+    private func upsert(
+        _ values: RecordValues, _ statements: TableStatements, _ context: WriteContext
+    ) throws -> RecordID {
+        let names = statements.description.key
+        let hasKey = !names.isEmpty && names.allSatisfy { !(values[$0]?.isNull ?? true) }
+        if hasKey, try update(values, statements, context) {
+            let key = try key(of: values, statements, context)
+            return try key.count == 1 ? RecordID(sqlValue: key[0]) : .integer(0)
+        }
+        return try insert(values, statements, context)
+    }
+
+    func delete(
+        _ key: [SQLValue], _ statements: TableStatements, _ context: WriteContext
+    ) throws -> Bool {
+        guard key.count == max(1, statements.description.key.count) else {
+            throw StoreError(
+                .misuse,
+                "The key of “\(tableName)” has \(statements.description.key.count) columns; delete"
+                    + " its rows by a condition, or by the record.")
+        }
+        let write = RowWrite(
+            operation: .delete, table: tableName, key: key.count == 1 ? RecordID(key[0]) : nil,
+            values: nil)
+        return try context.hooked(write) {
+            try context.run(statements.deleteSQL, key)
+            return context.session.connection.changes > 0
+        }
+    }
+
+    private func exists(
+        _ key: [SQLValue], _ statements: TableStatements, _ context: WriteContext
+    ) throws -> Bool {
+        var isThere = false
+        try context.session.forEachRow(statements.findSQL, key) { _ in isThere = true }
+        return isThere
+    }
+
+    /// The values of the key's columns, with temporary ids replaced by permanent ones.
+    private func key(
+        of values: RecordValues, _ statements: TableStatements, _ context: WriteContext
+    ) throws -> [SQLValue] {
+        let names = statements.description.key
+        guard !names.isEmpty else {
+            throw StoreError(
+                .misuse, "The table “\(tableName)” has no key; write its rows by a condition.")
+        }
+        return try names.map { name in
+            guard let value = values[name], !value.isNull else {
+                throw StoreError(
+                    .value,
+                    "The record carries no value for the key column “\(name)” of “\(tableName)”;"
+                        + " insert it first.")
+            }
+            return try context.resolve(value, statements)
+        }
+    }
+}
+
+extension TableStatements {
+    /// The key that values carry, where it is one column.
+    func key(of values: RecordValues) -> RecordID? {
+        guard description.key.count == 1, let value = values[description.key[0]] else { return nil }
+        return RecordID(value)
+    }
+}
+
+extension WriteContext {
+    /// Runs one writing statement.
+    func run(_ sql: String, _ arguments: [SQLValue]) throws {
+        let statement = try session.statement(sql, arguments)
+        defer { statement.reset() }
+        while try statement.step() {}
+        session.noteUnclearWrites(statement)
+    }
+
+    /// Gives a new record its key where it has none and SQLite will not make it.
+    /// - Returns: The key made; nil where the values carry one or SQLite makes it.
+    func makeKey(
+        for values: inout RecordValues, _ statements: TableStatements
+    ) throws -> RecordID? {
+        let description = statements.description
+        guard description.key.count == 1, let name = description.key.first else { return nil }
+        if let value = values[name], !value.isNull {
+            guard statements.keyKind != .integer else {
+                throw StoreError(
+                    .value,
+                    "The key of “\(description.name)” is an integer and is made by Martlet; leave"
+                        + " it empty to insert, or update the record that has it.")
+            }
+            return nil
+        }
+        if description.rowIDColumn != nil, statements.keyKind == nil {
+            values[name] = nil
+            return nil
+        }
+        let isInteger = statements.keyKind == .integer
+        let made = isInteger ? takeTemporaryID() : .text(newTextKey())
+        values[name] = SQLValue(made)
+        return made
+    }
+}

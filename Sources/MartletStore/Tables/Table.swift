@@ -1,0 +1,56 @@
+/// One table of a database: what can be done with it, and nothing about what it is done for.
+///
+/// A table does weak business logic: it finds, counts, inserts, updates and deletes rows of one
+/// table. What a row looks like is a `Record`'s affair; work across tables is a `DataCenter`'s.
+///
+/// ```swift
+/// struct Players: Table {
+///     typealias Element = Player
+///     let tableName = "players"
+///     let name = Column("name", \Player.name)
+/// }
+/// ```
+public protocol Table<Element>: Sendable {
+    /// What a row is read as unless another type is asked for.
+    associatedtype Element: ReadableRecord = RecordValues
+
+    /// The table's name in the database.
+    var tableName: String { get }
+
+    /// CREATE statements that make the table and its indexes where it is used and not there yet;
+    /// nil for a table that a migration or a schema makes.
+    var declaration: String? { get }
+}
+
+extension Table {
+    public var declaration: String? { nil }
+
+    /// The table's columns, key and indexes as they are in the database.
+    /// - Throws: `StoreError` `.unknown` where there is no such table.
+    public func description(in context: ReadContext) throws -> TableDescription {
+        try statements(context).description
+    }
+
+    /// What is known of the table on this connection.
+    func statements(_ context: ReadContext) throws -> TableStatements {
+        try context.checkValid()
+        return try context.session.tableStatements(tableName, declaration: declaration)
+    }
+}
+
+/// A table that needs no type of its own.
+public struct PlainTable<Element: ReadableRecord>: Table {
+    public let tableName: String
+    public let declaration: String?
+
+    /// - Parameters:
+    ///   - tableName: The table's name in the database.
+    ///   - declaration: CREATE statements, for a table made on first use.
+    public init(
+        _ tableName: String, of element: Element.Type = RecordValues.self,
+        declaration: String? = nil
+    ) {
+        self.tableName = tableName
+        self.declaration = declaration
+    }
+}

@@ -1,0 +1,137 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import SQLiteRecords
+
+/// The statements by which a table's rows are found and written by their key, and what the
+/// connection knows of the table.
+final class TableStatements {
+    let description: TableDescription
+    /// What a record is asked for.
+    let columns: TableColumns
+    /// The position among the synchronised types; nil for other tables.
+    let type: Int?
+    /// The key's kind where it is one of a synchronised type.
+    let keyKind: EntityType.KeyKind?
+    /// The table's name as SQL.
+    let table: String
+    /// All columns, in order, as SQL.
+    let columnList: String
+    let findSQL: String
+    let deleteSQL: String
+    /// “column = ?” for each column of the key.
+    let keyCondition: String
+    private let kinds: [String: AttributeKind]
+    private var lastNames: [String] = []
+    private var lastInsert = ""
+
+    init(_ description: TableDescription, schema: Schema?) {
+        self.description = description
+        columns = TableColumns(description)
+        type = schema?.index(of: description.name)
+        keyKind = type.flatMap { schema?.types[$0].keyKind }
+        table = SQLName.quoted(description.name)
+        columnList = SQLName.list(description.columns.map(\.name))
+        let key = description.key.isEmpty ? ["rowid"] : description.key
+        keyCondition = key.map { "\(SQLName.quoted($0)) = ?" }.joined(separator: " AND ")
+        findSQL = "SELECT \(columnList) FROM \(table) WHERE \(keyCondition)"
+        deleteSQL = "DELETE FROM \(table) WHERE \(keyCondition)"
+        kinds = Dictionary(
+            description.columns.map { ($0.name, DeclaredType.kind(of: $0.declaredType)) }
+        ) { first, _ in first }
+    }
+
+    /// The INSERT for values of these names.
+    func insertSQL(_ names: [String]) -> String {
+        if names == lastNames { return lastInsert }
+        lastNames = names
+        lastInsert =
+            names.isEmpty
+            ? "INSERT INTO \(table) DEFAULT VALUES"
+            : "INSERT INTO \(table)(\(SQLName.list(names))) VALUES (\(Self.slots(names.count)))"
+        return lastInsert
+    }
+
+    /// The UPDATE by key for values of these names.
+    func updateSQL(_ names: [String]) -> String {
+        let list = names.map { "\(SQLName.quoted($0)) = ?" }.joined(separator: ", ")
+        return "UPDATE \(table) SET \(list) WHERE \(keyCondition)"
+    }
+
+    static func slots(_ count: Int) -> String {
+        Array(repeating: "?", count: count).joined(separator: ", ")
+    }
+
+    /// - Throws: `StoreError` `.unknown` for a column that is not there or cannot be written,
+    ///   `.value` for a value of another kind than the column declares.
+    func check(_ values: RecordValues) throws {
+        for (name, value) in zip(values.names, values.values) {
+            guard let kind = kinds[name] else { throw unknown(name) }
+            if !Self.suits(value, kind) {
+                throw StoreError(
+                    .value,
+                    "\(description.name).\(name) holds \(Self.words(kind)), and was given"
+                        + " \(value.kindName); convert it, or declare the column otherwise.")
+            }
+        }
+    }
+
+    /// - Throws: `StoreError` `.unknown` for a column the table does not have.
+    func column(_ name: String) throws -> ColumnDescription {
+        guard let column = description.column(name) else { throw unknown(name) }
+        return column
+    }
+
+    private func unknown(_ name: String) -> StoreError {
+        var error = StoreError(
+            .unknown,
+            "The table “\(description.name)” has no column “\(name)”; it has"
+                + " \(description.columns.map(\.name).joined(separator: ", ")).")
+        error.table = description.name
+        return error
+    }
+
+    /// SQLite lets any column hold anything; what other programs and the server would not take for
+    /// a value of the declared type is refused here.
+    private static func suits(_ value: SQLValue, _ kind: AttributeKind) -> Bool {
+        switch (kind, value) {
+        case (_, .null), (.any, _): true
+        case (.integer, .integer): true
+        case (.boolean, .integer(let number)): number == 0 || number == 1
+        case (.real, .real), (.real, .integer): true
+        case (.numeric, .integer), (.numeric, .real): true
+        case (.numeric, .text(let text)): Double(text) != nil
+        case (.text, .text): true
+        case (.blob, .blob): true
+        default: false
+        }
+    }
+
+    private static func words(_ kind: AttributeKind) -> String {
+        switch kind {
+        case .integer: "integers"
+        case .boolean: "0 or 1"
+        case .real: "numbers"
+        case .numeric: "decimal numbers"
+        case .text: "text"
+        case .blob: "binary data"
+        case .any: "anything"
+        }
+    }
+}
+
+extension Session {
+    /// - Throws: `MissingTable` where the table is not there and a declaration can make it.
+    func tableStatements(_ name: String, declaration: String?) throws -> TableStatements {
+        if let known = tableStatements[name] { return known }
+        let description: TableDescription
+        do {
+            description = try self.description(of: name)
+        } catch let error as StoreError where error.kind == .unknown {
+            guard let declaration else { throw error }
+            throw MissingTable(name: name, declaration: declaration)
+        }
+        let made = TableStatements(description, schema: store?.schema)
+        tableStatements[name] = made
+        return made
+    }
+}

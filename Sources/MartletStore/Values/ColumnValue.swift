@@ -1,0 +1,186 @@
+public import MartletProtocol
+internal import SQLiteKit
+
+/// A type of Swift that a column can hold.
+///
+/// Numbers, `Bool` (0 and 1), `String`, `[UInt8]`, `Data`, `Date` (RFC 3339 in UTC with
+/// milliseconds, as on the wire), `UUID` (text, in small letters), `RecordID`, and optionals of these
+/// conform; so does an enumeration whose raw value does, with an empty conformance.
+public protocol ColumnValue: Sendable {
+    /// The value as it is stored.
+    var sqlValue: SQLValue { get }
+
+    /// - Throws: `StoreError` `.value` where the stored value is of another kind.
+    init(sqlValue: SQLValue) throws
+
+    /// Reads a column of the current row; the default goes through `init(sqlValue:)`.
+    static func _read(_ row: borrowing Row, at index: Int) throws -> Self
+}
+
+extension ColumnValue {
+    /// Reads a column of the current row.
+    public static func _read(_ row: borrowing Row, at index: Int) throws -> Self {
+        try Self(sqlValue: row.value(at: index))
+    }
+
+    static func mismatch(_ found: SQLValue, _ expected: String) -> StoreError {
+        StoreError(.value, "expected \(expected), found \(found.kindName)")
+    }
+}
+
+// MARK: - Numbers
+
+extension ColumnValue where Self: FixedWidthInteger {
+    public var sqlValue: SQLValue {
+        // Only UInt and UInt64 have values SQLite's integers cannot hold; those stay text, exact.
+        Int64(exactly: self).map { .integer($0) } ?? .text(String(self))
+    }
+
+    public init(sqlValue: SQLValue) throws {
+        let exact: Self? =
+            switch sqlValue {
+            case .integer(let number): Self(exactly: number)
+            case .real(let number): Self(exactly: number)
+            case .text(let text): Self(text)
+            case .null, .blob: nil
+            }
+        guard let exact else { throw Self.mismatch(sqlValue, "an integer of \(Self.self)") }
+        self = exact
+    }
+
+    /// Reads a column of the current row.
+    public static func _read(_ row: borrowing Row, at index: Int) throws -> Self {
+        if let number = row.integer(at: index), let exact = Self(exactly: number) { return exact }
+        return try Self(sqlValue: row.value(at: index))
+    }
+}
+
+extension Int: ColumnValue {}
+extension Int64: ColumnValue {}
+extension Int32: ColumnValue {}
+extension Int16: ColumnValue {}
+extension Int8: ColumnValue {}
+extension UInt: ColumnValue {}
+extension UInt64: ColumnValue {}
+extension UInt32: ColumnValue {}
+extension UInt16: ColumnValue {}
+extension UInt8: ColumnValue {}
+
+extension Double: ColumnValue {
+    /// Infinities are stored; a NaN is stored as null, since SQLite has none.
+    public var sqlValue: SQLValue { isNaN ? .null : .real(self) }
+
+    public init(sqlValue: SQLValue) throws {
+        switch sqlValue {
+        case .real(let number): self = number
+        case .integer(let number): self = Double(number)
+        case .text(let text):
+            guard let number = Double(text) else { throw Self.mismatch(sqlValue, "a number") }
+            self = number
+        case .null, .blob: throw Self.mismatch(sqlValue, "a number")
+        }
+    }
+}
+
+extension Float: ColumnValue {
+    public var sqlValue: SQLValue { Double(self).sqlValue }
+
+    public init(sqlValue: SQLValue) throws {
+        self = Float(try Double(sqlValue: sqlValue))
+    }
+}
+
+extension Bool: ColumnValue {
+    public var sqlValue: SQLValue { .integer(self ? 1 : 0) }
+
+    public init(sqlValue: SQLValue) throws {
+        guard case .integer(let number) = sqlValue, number == 0 || number == 1 else {
+            throw Self.mismatch(sqlValue, "0 or 1")
+        }
+        self = number == 1
+    }
+}
+
+// MARK: - Text, bytes, ids
+
+extension String: ColumnValue {
+    public var sqlValue: SQLValue { .text(self) }
+
+    /// A number becomes its text, as SQLite itself would give it.
+    public init(sqlValue: SQLValue) throws {
+        switch sqlValue {
+        case .text(let text): self = text
+        case .integer(let number): self = String(number)
+        case .real(let number): self = number.description
+        case .null, .blob: throw Self.mismatch(sqlValue, "text")
+        }
+    }
+
+    /// Reads a column of the current row.
+    public static func _read(_ row: borrowing Row, at index: Int) throws -> String {
+        if let text = try row.text(at: index) { return text }
+        return try String(sqlValue: row.value(at: index))
+    }
+}
+
+extension [UInt8]: ColumnValue {
+    public var sqlValue: SQLValue { .blob(self) }
+
+    public init(sqlValue: SQLValue) throws {
+        guard case .blob(let bytes) = sqlValue else {
+            throw Self.mismatch(sqlValue, "binary data")
+        }
+        self = bytes
+    }
+}
+
+extension RecordID: ColumnValue {
+    public var sqlValue: SQLValue { SQLValue(self) }
+
+    public init(sqlValue: SQLValue) throws {
+        switch sqlValue {
+        case .integer(let number): self = .integer(number)
+        case .text(let text): self = .text(text)
+        case .null, .real, .blob: throw Self.mismatch(sqlValue, "a record's id")
+        }
+    }
+}
+
+extension SQLValue: ColumnValue {
+    public var sqlValue: SQLValue { self }
+
+    public init(sqlValue: SQLValue) {
+        self = sqlValue
+    }
+}
+
+// MARK: - Optionals and enumerations
+
+extension Optional: ColumnValue where Wrapped: ColumnValue {
+    public var sqlValue: SQLValue {
+        switch self {
+        case .some(let value): value.sqlValue
+        case .none: .null
+        }
+    }
+
+    public init(sqlValue: SQLValue) throws {
+        self = sqlValue.isNull ? nil : try Wrapped(sqlValue: sqlValue)
+    }
+
+    /// Reads a column of the current row.
+    public static func _read(_ row: borrowing Row, at index: Int) throws -> Wrapped? {
+        row.isNull(at: index) ? nil : try Wrapped._read(row, at: index)
+    }
+}
+
+extension ColumnValue where Self: RawRepresentable, RawValue: ColumnValue {
+    public var sqlValue: SQLValue { rawValue.sqlValue }
+
+    public init(sqlValue: SQLValue) throws {
+        guard let value = Self(rawValue: try RawValue(sqlValue: sqlValue)) else {
+            throw StoreError(.value, "the stored value is none of \(Self.self)")
+        }
+        self = value
+    }
+}

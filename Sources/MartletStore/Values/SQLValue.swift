@@ -1,0 +1,82 @@
+public import MartletProtocol
+
+/// A value as SQLite holds it.
+///
+/// Texts are equal when their bytes are.
+public enum SQLValue: Sendable {
+    case null
+    case integer(Int64)
+    case real(Double)
+    case text(String)
+    case blob([UInt8])
+}
+
+extension SQLValue: Hashable {
+    public static func == (left: SQLValue, right: SQLValue) -> Bool {
+        switch (left, right) {
+        case (.null, .null): true
+        case (.integer(let a), .integer(let b)): a == b
+        case (.real(let a), .real(let b)): a == b
+        case (.text(let a), .text(let b)): a == b && a.utf8.elementsEqual(b.utf8)
+        case (.blob(let a), .blob(let b)): a == b
+        default: false
+        }
+    }
+}
+
+extension SQLValue {
+    /// Whether it is null.
+    public var isNull: Bool { self == .null }
+
+    /// A value of the wire. Booleans are stored as 0 and 1.
+    public init(_ value: Value) {
+        self =
+            switch value {
+            case .null: .null
+            case .boolean(let flag): .integer(flag ? 1 : 0)
+            case .integer(let number): .integer(number)
+            case .real(let number): .real(number)
+            case .text(let text): .text(text)
+            }
+    }
+
+    /// A record's id.
+    public init(_ id: RecordID) {
+        self =
+            switch id {
+            case .integer(let number): .integer(number)
+            case .text(let text): .text(text)
+            }
+    }
+
+    /// The word for what it is, for sentences.
+    var kindName: String {
+        switch self {
+        case .null: "null"
+        case .integer: "an integer"
+        case .real: "a real number"
+        case .text: "text"
+        case .blob: "binary data"
+        }
+    }
+}
+
+extension SQLValue: ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
+    ExpressibleByStringLiteral, ExpressibleByBooleanLiteral
+{
+    public init(integerLiteral value: Int64) { self = .integer(value) }
+    public init(floatLiteral value: Double) { self = .real(value) }
+    public init(stringLiteral value: String) { self = .text(value) }
+    public init(booleanLiteral value: Bool) { self = .integer(value ? 1 : 0) }
+}
+
+extension RecordID {
+    /// The id a stored value stands for; nil for a value no id can be.
+    public init?(_ value: SQLValue) {
+        switch value {
+        case .integer(let number): self = .integer(number)
+        case .text(let text): self = .text(text)
+        case .null, .real, .blob: return nil
+        }
+    }
+}

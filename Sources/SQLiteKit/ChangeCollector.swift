@@ -1,0 +1,123 @@
+internal import CSQLite
+
+/// The rows a connection's transaction has changed, by table and rowid, as SQLite's update hook
+/// tells them.
+///
+/// Bounded: from a table of which more than `capacity` rows changed, only that is known. Tables
+/// without rowids and virtual tables never show here.
+public final class ChangeCollector {
+    /// What happened to a row, all changes of the transaction taken together.
+    public enum Operation: Sendable {
+        case insert
+        case update
+        case delete
+    }
+
+    /// The rows of one table.
+    public struct Rows: Sendable {
+        public fileprivate(set) var operations: [Int64: Operation] = [:]
+        /// False when more rows changed than are listed.
+        public fileprivate(set) var isComplete = true
+    }
+
+    private let capacity: Int
+    private let ignoredPrefix: String
+    private var names: [String] = []
+    private var rows: [Rows] = []
+    private var indexes: [String: Int] = [:]
+    /// The table of the last report. SQLite hands out the same pointer for a table until its schema
+    /// changes; cleared with every take.
+    private var lastTable: UnsafePointer<CChar>?
+    private var lastIndex: Int?
+
+    /// - Parameters:
+    ///   - capacity: Rows listed for one table.
+    ///   - ignoredPrefix: Tables named so are left out.
+    public init(capacity: Int = 10_000, ignoredPrefix: String) {
+        self.capacity = capacity
+        self.ignoredPrefix = ignoredPrefix
+    }
+
+    /// Takes what was collected since the last call, by table.
+    public func take() -> [String: Rows] {
+        var taken: [String: Rows] = [:]
+        for (name, rows) in zip(names, rows) { taken[name] = rows }
+        clear()
+        return taken
+    }
+
+    /// Forgets what was collected; call it after a rollback.
+    public func clear() {
+        names.removeAll(keepingCapacity: true)
+        rows.removeAll(keepingCapacity: true)
+        indexes.removeAll(keepingCapacity: true)
+        lastTable = nil
+        lastIndex = nil
+    }
+
+    /// Notes that any row of a table may have changed.
+    public func noteAll(_ table: String) {
+        guard !table.hasPrefix(ignoredPrefix) else { return }
+        rows[index(of: table)].isComplete = false
+    }
+
+    /// Whether nothing was collected.
+    public var isEmpty: Bool { names.isEmpty }
+
+    fileprivate func note(_ action: Int32, table: UnsafePointer<CChar>, rowID: Int64) {
+        if table != lastTable {
+            lastTable = table
+            let name = String(cString: table)
+            lastIndex = name.hasPrefix(ignoredPrefix) ? nil : index(of: name)
+        }
+        guard let index = lastIndex else { return }
+        let new: Operation =
+            switch action {
+            case SQLITE_INSERT: .insert
+            case SQLITE_DELETE: .delete
+            default: .update
+            }
+        guard rows[index].operations.count < capacity else {
+            if rows[index].operations[rowID] == nil { rows[index].isComplete = false }
+            return
+        }
+        guard let old = rows[index].operations.updateValue(new, forKey: rowID) else { return }
+        switch (old, new) {
+        case (.insert, .update): rows[index].operations[rowID] = .insert
+        case (.insert, .delete): rows[index].operations[rowID] = .delete
+        case (.delete, .insert): rows[index].operations[rowID] = .update
+        default: break
+        }
+    }
+
+    private func index(of table: String) -> Int {
+        if let known = indexes[table] { return known }
+        names.append(table)
+        rows.append(Rows())
+        indexes[table] = names.count - 1
+        return names.count - 1
+    }
+}
+
+extension Connection {
+    /// What the rows this connection changes are reported to; nil for nothing.
+    public var changeCollector: ChangeCollector? { handle.changeCollector }
+
+    /// Reports every row this connection changes to `collector`, until another is given or nil.
+    public func report(to collector: ChangeCollector?) {
+        handle.changeCollector = collector
+        guard let collector else {
+            _ = sqlite3_update_hook(handle.pointer, nil, nil)
+            return
+        }
+        // The handle holds the collector for as long as the hook is set.
+        let context = Unmanaged.passUnretained(collector).toOpaque()
+        _ = sqlite3_update_hook(
+            handle.pointer,
+            { context, action, _, table, rowID in
+                guard let context, let table else { return }
+                Unmanaged<ChangeCollector>.fromOpaque(context).takeUnretainedValue()
+                    .note(action, table: table, rowID: rowID)
+            }, context)
+    }
+}
