@@ -7,14 +7,16 @@ internal import SQLiteKit
 /// Lives on the device's queue.
 final class DeviceChanges {
     private let hub: ChangeHub
+    private let generation: SchemaGeneration
     private let collector = ChangeCollector(ignoredPrefix: ReservedWords.prefix)
     private var store: DeviceStore
     /// The local connection's view: it changes with every commit that is not its own.
     private var dataVersion: Int64 = 0
     private var hasForeignWrites = false
 
-    init(store: DeviceStore, hub: ChangeHub) {
+    init(store: DeviceStore, hub: ChangeHub, generation: SchemaGeneration) {
         self.store = store
+        self.generation = generation
         self.hub = hub
         attach()
     }
@@ -65,6 +67,7 @@ final class DeviceChanges {
         guard version != dataVersion || hasForeignWrites else { return }
         dataVersion = version
         hasForeignWrites = false
+        generation.advance()
         hub.publish(DatabaseChange(causes: .elsewhere, tables: [:], isUnbounded: true))
     }
 

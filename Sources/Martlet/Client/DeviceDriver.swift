@@ -21,13 +21,15 @@ final class DeviceDriver {
 
     init(
         path: String, script: String?, transport: (any Transport)?, options: ClientOptions,
-        hub: ChangeHub, publish: @escaping @Sendable (ClientEvent) -> Void
+        hub: ChangeHub, generation: SchemaGeneration,
+        publish: @escaping @Sendable (ClientEvent) -> Void
     ) throws {
         let randomBits = options.randomBits
         let store = try DeviceStore(
-            path: path, script: script, hooks: options.hooks, randomBits: { randomBits() })
+            path: path, script: script, hooks: options.hooks, generation: generation,
+            randomBits: { randomBits() })
         options.trace?.attach(to: store.session)
-        changes = DeviceChanges(store: store, hub: hub)
+        changes = DeviceChanges(store: store, hub: hub, generation: generation)
         var nodeOptions = options.node
         nodeOptions.ownerPrefix = LeaseOwner.prefix
         nodeOptions.isOwnerGone = LeaseOwner.isGone

@@ -12,19 +12,22 @@ public final class MartletClient: DatabaseAccess {
     private let readers: ReaderPool
     private let path: String
     private let trace: StatementTrace?
+    private let generation: SchemaGeneration
     private let listeners: EventListeners
     private let watch: ForeignWritesWatch
     public let _changes: ChangeHub
 
     private init(
         path: String, device: Confined<DeviceDriver>, readers: ReaderPool,
-        listeners: EventListeners, hub: ChangeHub, options: ClientOptions
+        listeners: EventListeners, hub: ChangeHub, generation: SchemaGeneration,
+        options: ClientOptions
     ) {
         self.path = path
         self.device = device
         self.readers = readers
         self.listeners = listeners
         trace = options.trace
+        self.generation = generation
         _changes = hub
         watch = ForeignWritesWatch(period: options.foreignWritesPeriod, sleep: options.sleep) {
             [weak device] in device?.post { $0.lookForForeignWrites() }
@@ -68,12 +71,13 @@ public final class MartletClient: DatabaseAccess {
     ) async throws -> MartletClient {
         let listeners = EventListeners()
         let hub = ChangeHub()
+        let generation = SchemaGeneration()
         // Opening blocks (it may migrate), so it happens on a queue as well.
         let opener = Confined(label: "martlet.open", ())
         let device = try await opener.run { _ in
             let driver = try DeviceDriver(
                 path: path, script: schema, transport: transport, options: options, hub: hub,
-                publish: { listeners.publish($0) })
+                generation: generation, publish: { listeners.publish($0) })
             let device = Confined(label: "martlet.device", driver)
             return device
         }
@@ -82,18 +86,18 @@ public final class MartletClient: DatabaseAccess {
         }
         let readers = try await opener.run { _ in
             try ReaderPool(count: options.readers) {
-                try Self.reader(path: path, trace: options.trace)
+                try Self.reader(path: path, trace: options.trace, generation: generation)
             }
         }
         return MartletClient(
             path: path, device: device, readers: readers, listeners: listeners, hub: hub,
-            options: options)
+            generation: generation, options: options)
     }
 
     private static func reader(
-        path: String, trace: StatementTrace?
+        path: String, trace: StatementTrace?, generation: SchemaGeneration
     ) throws -> sending Session {
-        let session = Session(store: try LocalStore(readingFrom: path))
+        let session = Session(store: try LocalStore(readingFrom: path), generation: generation)
         trace?.attach(to: session)
         return session
     }
@@ -133,8 +137,10 @@ public final class MartletClient: DatabaseAccess {
             } catch let missing as MissingTable where made < MissingTable.limit {
                 made += 1
                 try await device.run { try $0.make(missing) }
-                let (path, trace) = (path, trace)
-                try await readers.reopen { try Self.reader(path: path, trace: trace) }
+                let (path, trace, generation) = (path, trace, generation)
+                try await readers.reopen {
+                    try Self.reader(path: path, trace: trace, generation: generation)
+                }
             }
         }
     }

@@ -23,22 +23,35 @@ public final class DeviceStore {
     private let path: String
     private let vfs: String?
     private let hooks: WriteHooks
+    /// Shared by all sessions on the file.
+    private let generation: SchemaGeneration
 
     /// Opens or creates a device's file.
     /// - Parameters:
     ///   - script: The app's DDL; nil takes the tables as they are in the file.
     ///   - randomBits: The source of identities; seeded in a simulation.
     /// - Throws: `StoreError`, or `SQLiteError` where the file itself fails.
-    public init(
+    public convenience init(
         path: String, script: String?, vfs: String? = nil, hooks: WriteHooks = WriteHooks(),
         randomBits: @escaping () -> UInt64
+    ) throws {
+        try self.init(
+            path: path, script: script, vfs: vfs, hooks: hooks, generation: SchemaGeneration(),
+            randomBits: randomBits)
+    }
+
+    /// - Parameter generation: Shared by all sessions on the file.
+    package init(
+        path: String, script: String?, vfs: String? = nil, hooks: WriteHooks,
+        generation: SchemaGeneration, randomBits: @escaping () -> UInt64
     ) throws {
         self.path = path
         self.vfs = vfs
         self.hooks = hooks
+        self.generation = generation
         local = try LocalStore(path: path, script: script, vfs: vfs)
         applying = try LocalStore(applyingBeside: local, path: path, vfs: vfs)
-        session = Session(store: local, hooks: hooks)
+        session = Session(store: local, hooks: hooks, generation: generation)
         self.randomBits = randomBits
         if try local.textState("clientID") == nil {
             try local.connection.transaction {
@@ -99,6 +112,20 @@ public final class DeviceStore {
     public func write<Result>(
         now: Int64, _ body: (WriteContext) throws -> Result
     ) throws -> Result {
+        session.begin()
+        do {
+            let result = try writeTransaction(now: now, body)
+            session.committed()
+            return result
+        } catch {
+            session.rolledBack()
+            throw error
+        }
+    }
+
+    private func writeTransaction<Result>(
+        now: Int64, _ body: (WriteContext) throws -> Result
+    ) throws -> Result {
         try local.connection.transaction {
             try closeForeignCapture(local, now: now)
             let context = WriteContext(
@@ -131,7 +158,7 @@ public final class DeviceStore {
         let script = try SchemaMigration.ddl(of: local.connection) + missing.declaration
         local = try LocalStore(path: path, script: script, vfs: vfs)
         applying = try LocalStore(applyingBeside: local, path: path, vfs: vfs)
-        session = Session(store: local, hooks: hooks)
+        session = Session(store: local, hooks: hooks, generation: generation)
     }
 
     /// Turns what foreign connections wrote into change sets. Runs in the caller's transaction.

@@ -10,21 +10,57 @@ package final class Session {
     package let store: LocalStore?
     /// What is told of every row written through a table.
     package let hooks: WriteHooks
+    private let generation: SchemaGeneration
+    private var seenGeneration: Int
+    /// Whether the current transaction has changed the schema.
+    private var hasChangedSchema = false
     var tableStatements: [String: TableStatements] = [:]
     private var descriptions: [String: TableDescription] = [:]
     private var layouts: [ObjectIdentifier: (statement: Statement, layout: RowLayout)] = [:]
     private static let keptLayouts = 500
 
-    package init(connection: Connection, hooks: WriteHooks = WriteHooks()) {
+    /// - Parameter generation: Shared by all sessions on one file.
+    package init(
+        connection: Connection, hooks: WriteHooks = WriteHooks(),
+        generation: SchemaGeneration = SchemaGeneration()
+    ) {
         self.connection = connection
         store = nil
         self.hooks = hooks
+        self.generation = generation
+        seenGeneration = generation.current
     }
 
-    package init(store: LocalStore, hooks: WriteHooks = WriteHooks()) {
+    /// - Parameter generation: Shared by all sessions on one file.
+    package init(
+        store: LocalStore, hooks: WriteHooks = WriteHooks(),
+        generation: SchemaGeneration = SchemaGeneration()
+    ) {
         connection = store.connection
         self.store = store
         self.hooks = hooks
+        self.generation = generation
+        seenGeneration = generation.current
+    }
+
+    /// Forgets what is known of the tables where the schema has changed since; at the start of
+    /// every transaction.
+    package func begin() {
+        hasChangedSchema = false
+        let current = generation.current
+        guard current != seenGeneration else { return }
+        seenGeneration = current
+        forgetTables()
+    }
+
+    /// Tells the other sessions when the transaction has changed the schema.
+    package func committed() {
+        if hasChangedSchema { generation.advance() }
+    }
+
+    /// Forgets tables that the transaction had made.
+    package func rolledBack() {
+        if hasChangedSchema { forgetTables() }
     }
 
     /// Forgets what is known of the tables, after a change to the schema.
@@ -116,7 +152,12 @@ package final class Session {
         } catch {
             throw StoreError.of(error, table: table, values: arguments)
         }
-        if statement.access.changesSchema { forgetTables() }
+        if statement.access.changesSchema { noteSchemaChange() }
+    }
+
+    private func noteSchemaChange() {
+        hasChangedSchema = true
+        forgetTables()
     }
 
     /// Tells the collector of tables whose rows SQLite's update hook is silent on.

@@ -88,7 +88,6 @@ public final class DatabasePool: DatabaseAccess {
             } catch let missing as MissingTable where made < MissingTable.limit {
                 made += 1
                 try await writer.run { try $0.make(missing) }
-                readers.forgetTables()
             }
         }
     }
@@ -118,16 +117,19 @@ public final class DatabasePool: DatabaseAccess {
                 PRAGMA synchronous = \(options.isDurable ? "FULL" : "NORMAL");
                 PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;
                 """)
-            let session = Session(connection: connection, hooks: options.hooks)
+            let generation = SchemaGeneration()
+            let session = Session(
+                connection: connection, hooks: options.hooks, generation: generation)
             options.trace?.attach(to: session)
             let made = try DatabaseWriter(
-                session: session, hub: hub, randomBits: options.randomBits)
+                session: session, generation: generation, hub: hub,
+                randomBits: options.randomBits)
             writer = Confined(label: "martlet.writer", made)
             readers = try ReaderPool(count: options.readers) {
                 let connection = try Connection(
                     path: path, mode: .readOnly, busyTimeoutMilliseconds: milliseconds,
                     cachedStatements: options.cachedStatements, tracksTables: true)
-                let session = Session(connection: connection)
+                let session = Session(connection: connection, generation: generation)
                 options.trace?.attach(to: session)
                 return session
             }

@@ -7,12 +7,17 @@ final class DatabaseWriter {
     let session: Session
     private let collector = ChangeCollector(ignoredPrefix: ReservedWords.prefix)
     private let hub: ChangeHub
+    private let generation: SchemaGeneration
     private let randomBits: @Sendable () -> UInt64
     private var dataVersion: Int64
     private var isClosed = false
 
-    init(session: Session, hub: ChangeHub, randomBits: @escaping @Sendable () -> UInt64) throws {
+    init(
+        session: Session, generation: SchemaGeneration, hub: ChangeHub,
+        randomBits: @escaping @Sendable () -> UInt64
+    ) throws {
         self.session = session
+        self.generation = generation
         self.hub = hub
         self.randomBits = randomBits
         dataVersion = try session.connection.dataVersion()
@@ -40,14 +45,17 @@ final class DatabaseWriter {
         let connection = session.connection
         let context = WriteContext(session: session, randomBits: randomBits)
         defer { context.end() }
+        session.begin()
         do {
             try connection.begin()
             let result = try body(context)
             try connection.commit()
+            session.committed()
             publish()
             return result
         } catch {
             connection.rollback()
+            session.rolledBack()
             collector.clear()
             throw StoreError.of(error)
         }
@@ -62,7 +70,7 @@ final class DatabaseWriter {
         } catch {
             throw StoreError.of(error, table: missing.name)
         }
-        session.forgetTables()
+        generation.advance()
     }
 
     private func publish() {
@@ -80,6 +88,7 @@ final class DatabaseWriter {
             version != dataVersion
         else { return }
         dataVersion = version
+        generation.advance()
         hub.publish(DatabaseChange(causes: .elsewhere, tables: [:], isUnbounded: true))
     }
 

@@ -63,11 +63,6 @@ package final class ReaderPool: Sendable {
         }
     }
 
-    /// Lets all readers forget what they know of the tables.
-    package func forgetTables() {
-        for reader in readers { reader.post { $0.forgetTables() } }
-    }
-
     /// Opens all readers anew, after a change to what they were opened with.
     package func reopen(_ make: @escaping @Sendable () throws -> sending Session) async throws {
         for (index, reader) in readers.enumerated() {
@@ -83,6 +78,7 @@ package final class ReaderPool: Sendable {
         _ session: Session, recorder: RegionRecorder?,
         _ body: (ReadContext) throws -> Result
     ) throws -> Result {
+        session.begin()
         do {
             try session.connection.run("BEGIN")
         } catch {
