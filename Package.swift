@@ -134,6 +134,7 @@ let package = Package(
             name: "MartletTests",
             dependencies: [
                 "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "SQLiteKit",
+                "SQLiteFaults",
             ],
             swiftSettings: strict),
         .testTarget(

@@ -76,6 +76,7 @@ final class DeviceFixture {
 
 enum FixtureError: Error {
     case leased
+    case changed
 }
 
 extension ChangeSet {

@@ -38,19 +38,52 @@ enum CaptureTriggers {
 
     /// Removes all capture triggers, whatever schema they were made for.
     static func dropAll(_ connection: Connection) throws(SQLiteError) {
-        let names = try connection.statement(
-            "SELECT name FROM sqlite_master WHERE type = 'trigger' AND name GLOB 'martlet_capture_*'"
-        )
-        defer { names.reset() }
-        var drops = ""
-        while try names.step() {
-            drops += "DROP TRIGGER \(SQLName.quoted(names.text(0)));"
+        for name in try present(connection).keys {
+            try connection.execute("DROP TRIGGER \(SQLName.quoted(name))")
         }
-        try connection.execute(drops)
     }
 
-    /// The DDL for one type.
-    static func script(type: EntityType, number: Int64) -> String {
+    /// The capture triggers there are: their statements by name.
+    static func present(_ connection: Connection) throws(SQLiteError) -> [String: String] {
+        let rows = try connection.prepare(
+            "SELECT name, sql FROM main.sqlite_schema"
+                + " WHERE type = 'trigger' AND name GLOB 'martlet_capture_*'")
+        var present: [String: String] = [:]
+        _ = try rows.rows { (row) throws(SQLiteError) in present[row.text(0)] = row.text(1) }
+        return present
+    }
+
+    /// Makes the capture triggers of all types what they should be.
+    static func bring(
+        _ connection: Connection, to types: [EntityType], numbers: [Int64]
+    ) throws(SQLiteError) {
+        let wanted = zip(types, numbers).flatMap { statements(type: $0, number: $1) }
+        // SQLite keeps a trigger's text as it was written.
+        guard try Set(present(connection).values) != Set(wanted) else { return }
+        try dropAll(connection)
+        for statement in wanted {
+            try connection.execute(statement)
+        }
+    }
+
+    /// A number that stands for which column the notes of each type hold where: FNV-1a, 64 bits.
+    static func layout(_ types: [EntityType], numbers: [Int64]) -> Int64 {
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        func add(_ text: String) {
+            for byte in text.utf8 {
+                hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3
+            }
+            hash = (hash ^ 0xff) &* 0x100_0000_01b3
+        }
+        for (type, number) in zip(types, numbers) {
+            add("type \(number)")
+            for attribute in type.attributes where !attribute.isGenerated { add(attribute.name) }
+        }
+        return Int64(bitPattern: hash)
+    }
+
+    /// The CREATE statements for one type.
+    static func statements(type: EntityType, number: Int64) -> [String] {
         let table = SQLName.quoted(type.name)
         let key = SQLName.quoted(type.key)
         let columns = type.attributes.filter { !$0.isGenerated }.map { SQLName.quoted($0.name) }
@@ -60,39 +93,46 @@ enum CaptureTriggers {
         let oldRow = columns.map { ", OLD.\($0)" }.joined()
         let row = columns.map { ", \($0)" }.joined()
         let names = names(number: number)
-        var script = """
+        var statements = [
+            """
             CREATE TRIGGER \(names[0]) AFTER INSERT ON \(table) WHEN \(on) BEGIN
                 \(keyCheck(type, key: key, number: number))
                 INSERT INTO martlet_capture(type, operation, id)
                     VALUES (\(number), \(Operation.inserted), NEW.\(key));
-            END;
+            END
+            """,
+            // The flag is read only where there is something to note: it costs more than the look-up.
+            """
             CREATE TRIGGER \(names[1]) BEFORE INSERT ON \(table)
             WHEN CASE WHEN EXISTS (SELECT 1 FROM \(table) WHERE \(key) = NEW.\(key)) THEN \(on) END
             BEGIN
                 \(into) SELECT \(number), \(Operation.image), \(key)\(row)
                     FROM \(table) WHERE \(key) = NEW.\(key);
-            END;
+            END
+            """,
+            """
             CREATE TRIGGER \(names[3]) BEFORE UPDATE OF \(key) ON \(table)
             WHEN \(on) AND OLD.\(key) IS NOT NEW.\(key) BEGIN
                 SELECT RAISE(ABORT, \(literal(refusedKeyChange)));
-            END;
+            END
+            """,
+            """
             CREATE TRIGGER \(names[5]) AFTER DELETE ON \(table) WHEN \(on) BEGIN
                 \(into) VALUES (\(number), \(Operation.deleted), OLD.\(key)\(oldRow));
-            END;
-
-            """
-        // The flag is read only where there is something to note: it costs more than the look-up.
+            END
+            """,
+        ]
         if !columns.isEmpty {
-            script += """
+            statements.append(
+                """
                 CREATE TRIGGER \(names[2]) AFTER UPDATE ON \(table) WHEN \(on) BEGIN
                     \(into) VALUES (\(number), \(Operation.updated), OLD.\(key)\(oldRow));
-                END;
-
-                """
+                END
+                """)
         }
-        script += unique(
-            type, names: names, table: table, key: key, row: row, number: number, into: into)
-        return script
+        return statements
+            + unique(
+                type, names: names, table: table, key: key, row: row, number: number, into: into)
     }
 
     /// Refuses a key the server would not take, with a sentence that says what to do.
@@ -116,8 +156,8 @@ enum CaptureTriggers {
     private static func unique(
         _ type: EntityType, names: [String], table: String, key: String, row: String,
         number: Int64, into: String
-    ) -> String {
-        guard !type.uniques.isEmpty else { return "" }
+    ) -> [String] {
+        guard !type.uniques.isEmpty else { return [] }
         let collisions = type.uniques.map { columns in
             columns.map { column in
                 let name = column == type.key ? key : SQLName.quoted(column)
@@ -132,16 +172,19 @@ enum CaptureTriggers {
             \(into) SELECT \(number), \(Operation.image), \(key)\(row)
                     FROM \(table) WHERE (\(any)) AND \(own) IS NOT
             """
-        return """
+        return [
+            """
             CREATE TRIGGER \(names[4]) BEFORE INSERT ON \(table)
             WHEN (SELECT capture FROM martlet_control) BEGIN
                 \(body) NEW.\(key);
-            END;
+            END
+            """,
+            """
             CREATE TRIGGER \(names[4])_update BEFORE UPDATE OF \(watched) ON \(table)
             WHEN (SELECT capture FROM martlet_control) BEGIN
                 \(body) OLD.\(key);
-            END;
-
-            """
+            END
+            """,
+        ]
     }
 }

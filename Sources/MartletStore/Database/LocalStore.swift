@@ -15,152 +15,98 @@ public final class LocalStore {
     public let numbers: [Int64]
     private let indexes: [Int64: Int]
 
+    /// Which column a note of each type holds where.
+    private let layout: Int64
+
+    /// A store on a connection whose file is set up for the schema.
+    init(connection: Connection, schema: Schema, numbers: [Int64]) {
+        self.connection = connection
+        self.schema = schema
+        self.numbers = numbers
+        indexes = Dictionary(uniqueKeysWithValues: numbers.enumerated().map { ($1, $0) })
+        tables = schema.types.map { RecordTable(type: $0, connection: connection) }
+        layout = CaptureTriggers.layout(schema.types, numbers: numbers)
+    }
+
     /// Opens or creates a file, brings its tables to `script`, and sets up capture.
     ///
     /// - Parameters:
     ///   - script: The app's DDL; nil to take the tables as they are in the file.
     ///   - vfs: A registered VFS; nil for the platform's.
     /// - Throws: `StoreError` for a schema or file that cannot be used, `SQLiteError` otherwise.
-    public init(
+    public convenience init(
         path: String, script: String?, vfs: String? = nil,
         busyTimeoutMilliseconds: Int32 = 10_000
     ) throws {
-        connection = try Connection(
+        try self.init(
+            path: path, script: script, vfs: vfs,
+            busyTimeoutMilliseconds: busyTimeoutMilliseconds, sink: nil)
+    }
+
+    /// - Parameter sink: Where what other programs wrote goes before the tables change.
+    package convenience init(
+        path: String, script: String?, vfs: String?, busyTimeoutMilliseconds: Int32 = 10_000,
+        sink: (any ChangeSetSink)?
+    ) throws {
+        let connection = try Connection(
             path: path, vfs: vfs, busyTimeoutMilliseconds: busyTimeoutMilliseconds,
             tracksTables: true)
-        // FULL: a frozen set must still be frozen after a power cut, or a retry could differ.
-        try connection.execute(
-            """
-            PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
-            PRAGMA recursive_triggers = ON; PRAGMA foreign_keys = ON;
-            """)
-        let schema = try Self.prepare(connection, script: script)
-        self.schema = schema
-        let connection = connection
-        tables = schema.types.map { RecordTable(type: $0, connection: connection) }
-        numbers = try connection.transaction {
-            try Self.setUp(connection, schema: schema)
-        }
-        indexes = Dictionary(uniqueKeysWithValues: numbers.enumerated().map { ($1, $0) })
+        try Self.configure(connection)
+        let migration = SyncedMigration(connection: connection, sink: sink)
+        let (schema, numbers) = try migration.settle(script: script)
+        try connection.execute("PRAGMA foreign_keys = ON")
+        self.init(connection: connection, schema: schema, numbers: numbers)
     }
 
     /// Opens a second connection to the same file, with foreign keys unchecked, for the one who
     /// applies remote change.
-    public init(applyingBeside other: LocalStore, path: String, vfs: String?) throws {
-        connection = try Connection(
+    public convenience init(applyingBeside other: LocalStore, path: String, vfs: String?) throws {
+        let connection = try Connection(
             path: path, mode: .readWrite, vfs: vfs, busyTimeoutMilliseconds: 10_000,
             tracksTables: true)
         try connection.execute(
             """
             PRAGMA synchronous = FULL; PRAGMA recursive_triggers = ON; PRAGMA foreign_keys = OFF;
             """)
-        schema = other.schema
-        numbers = other.numbers
-        indexes = other.indexes
-        let connection = connection
-        tables = schema.types.map { RecordTable(type: $0, connection: connection) }
+        self.init(connection: connection, schema: other.schema, numbers: other.numbers)
     }
 
     /// Opens a connection that can only read a file another connection has set up.
-    public init(readingFrom path: String, vfs: String? = nil) throws {
+    public convenience init(readingFrom path: String, vfs: String? = nil) throws {
         let connection = try Connection(
             path: path, mode: .readOnly, vfs: vfs, busyTimeoutMilliseconds: 10_000,
             tracksTables: true)
-        let schema = try Self.prepare(connection, script: nil)
-        self.connection = connection
-        self.schema = schema
-        numbers = try schema.types.map { type in
-            let find = try connection.statement("SELECT number FROM martlet_types WHERE name = ?")
-            find.bind(1, text: type.name)
-            defer { find.reset() }
-            guard try find.step() else {
+        let file = DeviceFile(connection: connection)
+        let schema = try file.schema()
+        let numbers = try schema.types.map { type in
+            guard let number = try file.number(of: type.name) else {
                 throw StoreError(.file, "The file was not set up by Martlet; open it for writing.")
             }
-            return find.integer(0)
+            return number
         }
-        indexes = Dictionary(uniqueKeysWithValues: numbers.enumerated().map { ($1, $0) })
-        tables = schema.types.map { RecordTable(type: $0, connection: connection) }
+        self.init(connection: connection, schema: schema, numbers: numbers)
     }
 
-    private static func prepare(_ connection: Connection, script: String?) throws -> Schema {
-        do {
-            // A migration rewrites tables; what foreign programs wrote must not meet old triggers.
-            if let script { return try SchemaMigration.apply(script: script, to: connection) }
-            return try SchemaReader.read(connection)
-        } catch let error as SchemaError {
-            throw StoreError(.schema, error.message)
-        }
+    /// Settings of the app's connection; foreign keys are enforced once the tables are as they
+    /// should be.
+    static func configure(_ connection: Connection) throws(SQLiteError) {
+        // FULL: a frozen set must still be frozen after a power cut, or a retry could differ.
+        try connection.execute(
+            """
+            PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+            PRAGMA recursive_triggers = ON; PRAGMA foreign_keys = OFF;
+            """)
     }
 
-    /// Creates Martlet's tables and the triggers of every type; returns the types' numbers.
-    private static func setUp(_ connection: Connection, schema: Schema) throws -> [Int64] {
-        let isNew =
-            try connection.integer(
-                "SELECT 1 FROM sqlite_master WHERE name = 'martlet_control'") == nil
-        let widest = schema.types.map { $0.attributes.count { !$0.isGenerated } }.max() ?? 0
-        if let width = try DeviceTables.captureWidth(connection) {
-            for column in width..<max(width, widest) {
-                try connection.execute("ALTER TABLE martlet_capture ADD COLUMN v\(column)")
-            }
-        } else {
-            try connection.execute(DeviceTables.captureTable(width: widest))
-        }
-        if isNew {
-            try refuseRecords(connection, schema: schema)
-        }
-        try connection.execute(DeviceTables.script)
-        if isNew {
-            try connection.execute(
-                """
-                INSERT INTO martlet_state VALUES
-                    ('format', \(DeviceTables.format)), ('nextTemporaryID', -1),
-                    ('nextSequence', 1), ('revision', 0);
-                """)
-        }
-        let format = try connection.integer("SELECT value FROM martlet_state WHERE name = 'format'")
-        guard format == DeviceTables.format else {
-            throw StoreError(
-                .file,
-                "The file was made by another version of Martlet (form \(format ?? 0), this"
-                    + " one reads \(DeviceTables.format)); open it with that version.")
-        }
-        var numbers: [Int64] = []
-        try CaptureTriggers.dropAll(connection)
-        for type in schema.types {
-            let number = try number(of: type.name, in: connection)
-            try connection.execute(CaptureTriggers.script(type: type, number: number))
-            numbers.append(number)
-        }
-        connection.clearStatementCache()
-        return numbers
-    }
-
-    /// A file whose tables hold records Martlet has never seen would differ from the server for
-    /// ever without anyone noticing.
-    private static func refuseRecords(_ connection: Connection, schema: Schema) throws {
-        for type in schema.types {
-            let name = SQLName.quoted(type.name)
-            if try connection.integer("SELECT 1 FROM \(name) LIMIT 1") != nil {
-                throw StoreError(
-                    .file,
-                    "The table \(type.name) already holds records. Make a new file and load"
-                        + " them into it with “martlet import”.")
-            }
-        }
-    }
-
-    private static func number(of name: String, in connection: Connection) throws -> Int64 {
-        let insert = try connection.statement(
-            "INSERT OR IGNORE INTO martlet_types(name) VALUES (?)")
-        insert.bind(1, text: name)
-        try insert.run()
-        let find = try connection.statement("SELECT number FROM martlet_types WHERE name = ?")
-        find.bind(1, text: name)
-        defer { find.reset() }
-        guard try find.step() else {
-            throw StoreError(.inconsistent, "The type \(name) could not be numbered.")
-        }
-        return find.integer(0)
+    /// Refuses a file whose tables another process has changed since this store was opened: the
+    /// notes of its triggers would be read wrongly.
+    /// - Throws: `StoreError` `.newer`.
+    public func checkLayout() throws {
+        guard let recorded = try integerState("layout"), recorded != layout else { return }
+        throw StoreError(
+            .newer,
+            "Another process has changed the file's tables since it was opened here. Open it"
+                + " again.")
     }
 
     /// The position of the type with a number; nil for a type this schema no longer has.

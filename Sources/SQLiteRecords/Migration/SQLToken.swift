@@ -1,7 +1,7 @@
 /// A piece of SQL text: what two declarations are compared by, so that spaces, comments and the
 /// case of bare words make no difference.
-struct SQLToken: Hashable {
-    enum Kind: Hashable {
+package struct SQLToken: Hashable {
+    package enum Kind: Hashable {
         /// A bare word or number, its ASCII letters made small.
         case word(String)
         /// A name in quotes or brackets, without them.
@@ -11,28 +11,28 @@ struct SQLToken: Hashable {
         case symbol(UInt8)
     }
 
-    let kind: Kind
+    package let kind: Kind
     /// Byte positions in the text.
-    let start: Int
-    let end: Int
+    package let start: Int
+    package let end: Int
 
-    static func == (left: SQLToken, right: SQLToken) -> Bool { left.kind == right.kind }
-    func hash(into hasher: inout Hasher) { hasher.combine(kind) }
+    package static func == (left: SQLToken, right: SQLToken) -> Bool { left.kind == right.kind }
+    package func hash(into hasher: inout Hasher) { hasher.combine(kind) }
 
     /// The name this token is, quoted or bare.
-    var identifier: String? {
+    package var identifier: String? {
         switch kind {
         case .word(let text), .name(let text): text
         case .literal, .symbol: nil
         }
     }
 
-    func isSymbol(_ symbol: Character) -> Bool {
+    package func isSymbol(_ symbol: Character) -> Bool {
         kind == symbol.asciiValue.map(Kind.symbol)
     }
 
     /// The tokens of a text SQLite has accepted; a quote or comment left open runs to the end.
-    static func tokens(of text: [UInt8]) -> [SQLToken] {
+    package static func tokens(of text: [UInt8]) -> [SQLToken] {
         var tokens: [SQLToken] = []
         var index = 0
         while index < text.count {

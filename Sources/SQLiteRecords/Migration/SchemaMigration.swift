@@ -1,5 +1,4 @@
 public import MartletCore
-internal import MartletProtocol
 public import SQLiteKit
 
 /// Brings a database to what a script of CREATE statements describes.
@@ -14,30 +13,7 @@ public enum SchemaMigration {
     /// - Throws: `SchemaError` for a script or a change that is refused, `SQLiteError`; in either
     ///   case nothing has changed.
     public static func apply(script: String, to connection: Connection) throws -> Schema {
-        let scratch = try Connection(path: ":memory:")
-        try run(script, in: scratch)
-        let wanted = try SchemaReader.read(scratch)
-        let steps = try MigrationSteps(
-            from: SchemaObject.all(in: connection), to: SchemaObject.all(in: scratch))
-        connection.clearStatementCache()
-        let outer = connection.isInTransaction
-        try connection.execute(outer ? "SAVEPOINT martlet_migration" : "BEGIN IMMEDIATE")
-        do {
-            for step in steps.list {
-                try run(step, on: connection)
-            }
-            let schema = try SchemaReader.read(connection)
-            try SchemaComparison.check(schema, against: wanted)
-            try connection.execute(outer ? "RELEASE martlet_migration" : "COMMIT")
-            return schema
-        } catch {
-            if outer {
-                try connection.execute("ROLLBACK TO martlet_migration; RELEASE martlet_migration")
-            } else {
-                connection.rollback()
-            }
-            throw error
-        }
+        try SchemaPlan(script: script, for: connection).run(on: connection)
     }
 
     /// The statements that make the user's tables, indexes, views and triggers anew, each ended
@@ -51,51 +27,5 @@ public enum SchemaMigration {
             .filter { triggers || $0.kind != .trigger }
             .map { "\($0.sql);\n" }
             .joined()
-    }
-
-    private static func run(_ step: MigrationSteps.Step, on connection: Connection) throws {
-        do {
-            try connection.execute(step.sql)
-        } catch {
-            // SQLITE_ERROR: the statement itself is at fault. The rest is the machine's.
-            guard error.isStatementError else { throw error }
-            throw SchemaError("\(step.what) cannot be added: \(error.message)")
-        }
-    }
-
-    private static func run(_ script: String, in scratch: Connection) throws {
-        if script.utf8.contains(0) {
-            throw SchemaError("the schema contains a NUL character; remove it")
-        }
-        do {
-            try scratch.execute(script: script) { statement in
-                // An empty statement before this one comes as a semicolon of it.
-                let tokens = SQLToken.tokens(of: Array(statement.utf8)).drop { $0.isSymbol(";") }
-                guard tokens.first?.kind == .word("create") else {
-                    throw SchemaError(
-                        """
-                        the schema contains a statement other than CREATE \
-                        (“\(statement.prefix(24))…”); keep only CREATE statements in it
-                        """)
-                }
-                if case .word(let second)? = tokens.dropFirst().first?.kind,
-                    second == "temp" || second == "temporary"
-                {
-                    throw SchemaError(
-                        "the schema creates something temporary; remove that statement")
-                }
-            }
-        } catch let error as SQLiteError {
-            throw SchemaError("the schema is not valid SQL: \(error.message)")
-        }
-        let own = try scratch.text(
-            "SELECT name FROM sqlite_schema WHERE name LIKE 'martlet\\_%' ESCAPE '\\' LIMIT 1")
-        if let own {
-            throw SchemaError(
-                """
-                “\(own)” starts with “\(ReservedWords.prefix)”, which is kept for Martlet's own; \
-                give it another name
-                """)
-        }
     }
 }

@@ -1,13 +1,13 @@
 /// A CREATE TABLE statement taken apart: its columns, its constraints, its options.
-struct TableDeclaration {
-    struct Column {
-        let name: String
+package struct TableDeclaration {
+    package struct Column {
+        package let name: String
         /// The declaration as written, the name included.
-        let text: String
+        package let text: String
         /// What follows the name.
-        let tokens: [SQLToken]
+        package let tokens: [SQLToken]
 
-        func contains(_ words: String...) -> Bool {
+        package func contains(_ words: String...) -> Bool {
             let wanted = words.map { SQLToken.Kind.word($0) }
             guard tokens.count >= wanted.count else { return false }
             return (0...(tokens.count - wanted.count)).contains { start in
@@ -16,18 +16,18 @@ struct TableDeclaration {
         }
     }
 
-    private(set) var columns: [Column] = []
+    package private(set) var columns: [Column] = []
     /// Constraints of the table, in no order.
-    private(set) var constraints: Set<[SQLToken]> = []
+    package private(set) var constraints: Set<[SQLToken]> = []
     /// What follows the closing parenthesis.
-    private(set) var options: [SQLToken] = []
+    package private(set) var options: [SQLToken] = []
 
     private static let constraintWords: Set<String> = [
         "constraint", "primary", "unique", "check", "foreign",
     ]
 
     /// - Parameter sql: The statement as `sqlite_schema` has it.
-    init(_ sql: String) {
+    package init(_ sql: String) {
         let text = Array(sql.utf8)
         let tokens = SQLToken.tokens(of: text)
         guard let opening = tokens.firstIndex(where: { $0.isSymbol("(") }) else { return }

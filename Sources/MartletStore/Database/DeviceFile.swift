@@ -1,0 +1,100 @@
+internal import MartletCore
+internal import SQLiteKit
+internal import SQLiteRecords
+
+/// Sets Martlet's own tables and triggers up in a device's file, in the caller's transaction.
+/// Where all is as it should be, it writes nothing.
+struct DeviceFile {
+    let connection: Connection
+
+    /// Whether Martlet has set the file up.
+    var isSetUp: Bool {
+        get throws(SQLiteError) {
+            try connection.integer(
+                "SELECT 1 FROM main.sqlite_schema WHERE name = 'martlet_control'") != nil
+        }
+    }
+
+    /// The schema of the app's tables.
+    /// - Throws: `StoreError` `.schema` for tables that cannot be synchronised.
+    func schema() throws -> Schema {
+        do {
+            return try SchemaReader.read(connection)
+        } catch let error as SchemaError {
+            throw StoreError(.schema, error.message)
+        }
+    }
+
+    /// Makes Martlet's own tables.
+    /// - Throws: `StoreError` `.file` where the app's tables hold records already: they would
+    ///   differ from the server's for ever without anyone noticing.
+    func install() throws {
+        for type in try schema().types {
+            let name = SQLName.quoted(type.name)
+            if try connection.integer("SELECT 1 FROM \(name) LIMIT 1") != nil {
+                throw StoreError(
+                    .file,
+                    "The table \(type.name) already holds records. Make a new file and load"
+                        + " them into it with “martlet import”.")
+            }
+        }
+        try connection.execute(DeviceTables.script)
+        try connection.execute(DeviceTables.captureTable(width: 0))
+        try connection.execute(
+            """
+            INSERT INTO martlet_state VALUES
+                ('format', \(DeviceTables.format)), ('nextTemporaryID', -1),
+                ('nextSequence', 1), ('revision', 0);
+            """)
+    }
+
+    /// - Throws: `StoreError` `.file` for a file in a form that this version does not know.
+    func checkFormat() throws {
+        let format = try connection.integer("SELECT value FROM martlet_state WHERE name = 'format'")
+        guard format == DeviceTables.format else {
+            throw StoreError(
+                .file,
+                "The file was made by another version of Martlet (form \(format ?? 0), this"
+                    + " one reads \(DeviceTables.format)); open it with that version.")
+        }
+    }
+
+    /// The number of each type in Martlet's tables; a new type gets one.
+    func numbers(of schema: Schema) throws -> [Int64] {
+        try schema.types.map { type in
+            if let known = try number(of: type.name) { return known }
+            let insert = try connection.statement("INSERT INTO martlet_types(name) VALUES (?)")
+            insert.bind(1, text: type.name)
+            try insert.run()
+            return connection.lastInsertedRowID
+        }
+    }
+
+    /// The number of a type; nil for one that never was.
+    func number(of type: String) throws(SQLiteError) -> Int64? {
+        let find = try connection.statement("SELECT number FROM martlet_types WHERE name = ?")
+        find.bind(1, text: type)
+        defer { find.reset() }
+        return try find.step() ? find.integer(0) : nil
+    }
+
+    /// Brings capture to what the types need: the width of its table, its triggers.
+    func setUpCapture(of schema: Schema, numbers: [Int64]) throws {
+        let widest = schema.types.map { $0.attributes.count { !$0.isGenerated } }.max() ?? 0
+        let width = try DeviceTables.captureWidth(connection) ?? 0
+        for column in width..<max(width, widest) {
+            try connection.execute("ALTER TABLE martlet_capture ADD COLUMN v\(column)")
+        }
+        try CaptureTriggers.bring(connection, to: schema.types, numbers: numbers)
+        let layout = CaptureTriggers.layout(schema.types, numbers: numbers)
+        if try recordedLayout() != layout {
+            try connection.execute(
+                "INSERT OR REPLACE INTO martlet_state VALUES ('layout', \(layout))")
+        }
+    }
+
+    /// Which column a note holds where, as the file has it; nil in a file of an earlier release.
+    func recordedLayout() throws(SQLiteError) -> Int64? {
+        try connection.integer("SELECT value FROM martlet_state WHERE name = 'layout'")
+    }
+}

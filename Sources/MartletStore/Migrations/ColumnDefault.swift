@@ -1,0 +1,34 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import SQLiteKit
+internal import SQLiteRecords
+
+/// What a column added to a table gives the rows that are there.
+enum ColumnDefault {
+    /// The default as the column holds it; null where it is not a constant, which SQLite allows
+    /// for columns of empty tables only.
+    static func value(
+        of column: Attribute, table: String, _ connection: Connection
+    ) throws -> Value {
+        let find = try connection.prepare(
+            "SELECT type, dflt_value FROM pragma_table_info(?1, 'main') WHERE name = ?2")
+        find.bind(1, text: table)
+        find.bind(2, text: column.name)
+        defer { find.reset() }
+        guard try find.step(), !find.isNull(1) else { return .null }
+        // The table itself may be empty, and other columns' rules would refuse a row of defaults.
+        let scratch = try Connection(path: ":memory:")
+        try scratch.execute("CREATE TABLE t(k INTEGER PRIMARY KEY); INSERT INTO t VALUES (1)")
+        do {
+            try scratch.execute(
+                "ALTER TABLE t ADD COLUMN v \(find.text(0)) DEFAULT (\(find.text(1)))")
+        } catch {
+            guard error.isStatementError else { throw error }
+            return .null
+        }
+        let read = try scratch.prepare("SELECT v FROM t")
+        defer { read.reset() }
+        guard try read.step() else { return .null }
+        return try read.value(0, kind: column.kind)
+    }
+}

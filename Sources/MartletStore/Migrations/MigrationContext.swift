@@ -1,0 +1,313 @@
+internal import MartletProtocol
+internal import SQLiteKit
+internal import SQLiteRecords
+
+/// What a version can do to the database. Valid inside the closure it was given to, which runs in
+/// the version's transaction.
+///
+/// Names are compared as SQLite compares them: without regard to the case of ASCII letters. Foreign
+/// keys are not enforced while a version runs: ON DELETE actions do nothing, and what data
+/// statements leave without its parent makes the version fail.
+public final class MigrationContext {
+    let session: Session
+    let host: (any MigrationHost)?
+    private var isOpen = true
+    /// Begun with the first data statement after a change of the schema.
+    private var audit: ForeignKeyAudit?
+
+    init(connection: Connection, host: (any MigrationHost)?) {
+        session = Session(connection: connection)
+        self.host = host
+    }
+
+    var connection: Connection { session.connection }
+
+    /// Ends the last run of data statements.
+    func finish() throws {
+        try endData()
+    }
+
+    /// Refuses further calls.
+    func end() {
+        isOpen = false
+    }
+
+    func checkOpen() throws {
+        guard isOpen else {
+            throw StoreError(
+                .misuse,
+                "A migration's context was used after its version had ended; use it inside the"
+                    + " closure only.")
+        }
+    }
+
+    /// What comes before every change of the schema.
+    func willChangeSchema() throws {
+        try checkOpen()
+        try endData()
+        try host?.willChangeSchema()
+        session.forgetTables()
+    }
+
+    /// What comes before every data statement.
+    func willUseRecords(writing: Bool) throws {
+        try checkOpen()
+        try host?.willUseRecords()
+        if writing, audit == nil { audit = try ForeignKeyAudit(connection) }
+    }
+
+    private func endData() throws {
+        guard let audit else { return }
+        self.audit = nil
+        try audit.check()
+    }
+}
+
+@available(*, unavailable)
+extension MigrationContext: Sendable {}
+
+// MARK: - Adding
+
+extension MigrationContext {
+    /// Runs any number of CREATE statements: tables, virtual tables such as FTS5, indexes, views
+    /// and triggers.
+    ///
+    /// A version that starts a file other programs may have set up says `IF NOT EXISTS`.
+    /// - Throws: `StoreError` `.schema` for other statements and invalid ones; `.constraint` for a
+    ///   unique index that existing rows violate, with the key of one of them.
+    public func create(_ ddl: String) throws {
+        try willChangeSchema()
+        do {
+            try CreateScript.run(ddl, on: connection, what: "the script")
+        } catch let refusal as CreateScript.Refusal {
+            throw Self.refusal(refusal, on: connection)
+        } catch let error as SchemaError {
+            throw StoreError(.schema, "\(error.message).")
+        }
+    }
+
+    private static func refusal(
+        _ refusal: CreateScript.Refusal, on connection: Connection
+    ) -> StoreError {
+        let error = refusal.error
+        if error.isUniqueViolation, let statement = refusal.statement, statement.isUnique {
+            return UniqueOffence.refusal(of: statement, error, on: connection)
+        }
+        guard error.isStatementError else { return StoreError(error) }
+        let what = refusal.statement.map { " (\($0.kind.word) “\($0.name)”)" } ?? ""
+        return StoreError(.schema, "The script is not valid\(what): \(error.message).")
+    }
+
+    /// Adds a column.
+    /// - Parameter declaration: As in CREATE TABLE: `nickname TEXT`, `shirt INTEGER NOT NULL
+    ///   DEFAULT 0`. Existing rows get the default, or null.
+    /// - Throws: `StoreError` `.unknown` for a table that is not there, `.schema` for a declaration
+    ///   that cannot be added.
+    public func addColumn(_ declaration: String, to table: String) throws {
+        try checkOpen()
+        let table = try named(table)
+        let column = try declared(declaration, table: table)
+        guard try !columns(of: table).contains(where: { Self.same($0, column.name) }) else {
+            throw StoreError(.schema, "Table “\(table)” already has a column “\(column.name)”.")
+        }
+        try willChangeSchema()
+        try alter(
+            table, "ADD COLUMN \(column.text)",
+            "Column “\(column.name)” cannot be added to “\(table)”")
+    }
+
+    private func declared(
+        _ declaration: String, table: String
+    ) throws -> TableDeclaration.Column {
+        let parsed = TableDeclaration("CREATE TABLE t(\(declaration))")
+        guard let column = parsed.columns.first, parsed.columns.count == 1, !column.name.isEmpty,
+            parsed.constraints.isEmpty, parsed.options.isEmpty,
+            !CreateScript.isOwn(column.name)
+        else {
+            throw StoreError(
+                .schema,
+                "A column of “\(table)” is to be added, but what was given does not declare exactly"
+                    + " one column; write it as in CREATE TABLE: “nickname TEXT”.")
+        }
+        if column.contains("not", "null"), !column.contains("default"),
+            !column.contains("generated"), !column.contains("as")
+        {
+            throw StoreError(
+                .schema,
+                "Column “\(column.name)” of “\(table)” is NOT NULL without a DEFAULT, so existing"
+                    + " rows could not have it; give it one, or allow NULL.")
+        }
+        return column
+    }
+}
+
+// MARK: - Changing
+
+extension MigrationContext {
+    /// Gives a column another name. Indexes, views and triggers that use it follow.
+    /// - Throws: `StoreError` `.unknown` for a table or column that is not there, `.schema` where
+    ///   the new name is taken.
+    public func renameColumn(_ name: String, to new: String, in table: String) throws {
+        try checkOpen()
+        let table = try named(table)
+        let name = try named(name, in: table)
+        guard try !columns(of: table).contains(where: { Self.same($0, new) }) else {
+            throw StoreError(.schema, "Table “\(table)” already has a column “\(new)”.")
+        }
+        guard !new.isEmpty, !CreateScript.isOwn(new) else {
+            throw StoreError(
+                .schema, "Column “\(name)” of “\(table)” cannot be named “\(new)”; choose another.")
+        }
+        try willChangeSchema()
+        try alter(
+            table, "RENAME COLUMN \(SQLName.quoted(name)) TO \(SQLName.quoted(new))",
+            "Column “\(name)” of “\(table)” cannot be renamed")
+        try host?.didRenameColumn(name, to: new, in: table)
+    }
+
+    /// Drops a column.
+    /// - Throws: `StoreError` `.unknown` for a table or column that is not there, `.schema` where
+    ///   an index, a view, a trigger, a reference or the key needs the column.
+    public func dropColumn(_ name: String, from table: String) throws {
+        try checkOpen()
+        let table = try named(table)
+        let name = try named(name, in: table)
+        try willChangeSchema()
+        try host?.willDropColumn(name, from: table)
+        try alter(
+            table, "DROP COLUMN \(SQLName.quoted(name))",
+            "Column “\(name)” of “\(table)” cannot be dropped; drop what uses it first")
+    }
+
+    /// Drops an index made by CREATE INDEX.
+    /// - Throws: `StoreError` `.unknown` where there is none of the name.
+    public func dropIndex(_ name: String) throws {
+        try drop("index", name)
+    }
+
+    /// Drops a view.
+    /// - Throws: `StoreError` `.unknown` where there is none of the name.
+    public func dropView(_ name: String) throws {
+        try drop("view", name)
+    }
+
+    /// Drops a trigger.
+    /// - Throws: `StoreError` `.unknown` where there is none of the name.
+    public func dropTrigger(_ name: String) throws {
+        try drop("trigger", name)
+    }
+
+    /// Drops a table with its records, indexes and triggers.
+    ///
+    /// A table that is kept in step is dropped only where nothing would be lost: the server knows
+    /// no record of it, and no edit of one waits. Otherwise leave it, unused.
+    /// - Throws: `StoreError` `.unknown` where there is none of the name, `.schema` where it must
+    ///   stay.
+    public func dropTable(_ name: String) throws {
+        try checkOpen()
+        let name = try named(name)
+        if let child = try referrer(of: name) {
+            throw StoreError(
+                .schema,
+                "Table “\(name)” cannot be dropped: “\(child)” references it. Drop that table"
+                    + " first, or keep this one.")
+        }
+        try willChangeSchema()
+        try host?.willDropTable(name)
+        try run("DROP TABLE \(SQLName.quoted(name))", "Table “\(name)” cannot be dropped")
+    }
+
+    private func drop(_ kind: String, _ name: String) throws {
+        try checkOpen()
+        let found = try object(kind, name, "sql IS NOT NULL")
+        try willChangeSchema()
+        try run("DROP \(kind) \(SQLName.quoted(found))", "The \(kind) “\(name)” cannot be dropped")
+    }
+}
+
+// MARK: - Names
+
+extension MigrationContext {
+    static func same(_ left: String, _ right: String) -> Bool {
+        SQLName.folded(left) == SQLName.folded(right)
+    }
+
+    /// The table's name as it was declared; a virtual table counts.
+    private func named(_ table: String) throws -> String {
+        try object("table", table, "name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
+    }
+
+    private func object(_ kind: String, _ name: String, _ condition: String) throws -> String {
+        let find = try reading {
+            try connection.prepare(
+                "SELECT name FROM main.sqlite_schema WHERE type = ?1"
+                    + " AND name = ?2 COLLATE NOCASE AND \(condition)")
+        }
+        find.bind(1, text: kind)
+        find.bind(2, text: name)
+        let names = try reading { try find.rows { (row) throws(SQLiteError) in row.text(0) } }
+        guard let found = names.first, !CreateScript.isOwn(found) else {
+            throw StoreError(
+                .unknown,
+                "There is no \(kind) “\(name)” in the file; check the name against the versions"
+                    + " before.")
+        }
+        return found
+    }
+
+    private func columns(of table: String) throws -> [String] {
+        try reading {
+            let find = try connection.prepare("SELECT name FROM pragma_table_xinfo(?1, 'main')")
+            find.bind(1, text: table)
+            return try find.rows { (row) throws(SQLiteError) in row.text(0) }
+        }
+    }
+
+    private func named(_ column: String, in table: String) throws -> String {
+        guard let found = try columns(of: table).first(where: { Self.same($0, column) }) else {
+            throw StoreError(
+                .unknown,
+                "Table “\(table)” has no column “\(column)”; check the name against the versions"
+                    + " before.")
+        }
+        return found
+    }
+
+    /// A table that references another one.
+    private func referrer(of table: String) throws -> String? {
+        try reading {
+            let find = try connection.prepare(
+                """
+                SELECT object.name FROM main.sqlite_schema AS object,
+                    pragma_foreign_key_list(object.name, 'main') AS reference
+                WHERE object.type = 'table' AND reference."table" = ?1 COLLATE NOCASE
+                    AND object.name <> ?1 LIMIT 1
+                """)
+            find.bind(1, text: table)
+            return try find.rows { (row) throws(SQLiteError) in row.text(0) }.first
+        }
+    }
+
+    private func reading<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch {
+            throw StoreError.of(error)
+        }
+    }
+
+    private func alter(_ table: String, _ change: String, _ refusal: String) throws {
+        try run("ALTER TABLE \(SQLName.quoted(table)) \(change)", refusal)
+    }
+
+    private func run(_ sql: String, _ refusal: String) throws {
+        do {
+            let statement = try connection.prepare(sql)
+            try statement.run()
+        } catch {
+            // SQLITE_ERROR: the schema is at fault. The rest is the machine's.
+            guard error.isStatementError else { throw StoreError(error) }
+            throw StoreError(.schema, "\(refusal): \(error.message).")
+        }
+    }
+}

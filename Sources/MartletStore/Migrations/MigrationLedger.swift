@@ -1,0 +1,36 @@
+internal import SQLiteKit
+
+/// Which versions a file has been led through.
+struct MigrationLedger {
+    let connection: Connection
+
+    private var exists: Bool {
+        get throws(SQLiteError) {
+            try connection.integer(
+                "SELECT 1 FROM main.sqlite_schema WHERE type = 'table'"
+                    + " AND name = 'martlet_migrations'") != nil
+        }
+    }
+
+    /// The versions run so far. A file that was never led through any has none.
+    func versions() throws(SQLiteError) -> Set<Int> {
+        guard try exists else { return [] }
+        let rows = try connection.statement("SELECT version FROM martlet_migrations")
+        return Set(try rows.rows { (row) throws(SQLiteError) in Int(row.integer(0)) })
+    }
+
+    /// Records a version, in its own transaction.
+    /// - Parameter now: Milliseconds since 1970.
+    func record(_ migration: Migration, now: Int64) throws(SQLiteError) {
+        try connection.execute(
+            """
+            CREATE TABLE IF NOT EXISTS martlet_migrations(
+                version INTEGER PRIMARY KEY, name TEXT NOT NULL, at INTEGER NOT NULL)
+            """)
+        let insert = try connection.prepare("INSERT INTO martlet_migrations VALUES (?, ?, ?)")
+        insert.bind(1, integer: Int64(migration.version))
+        insert.bind(2, text: migration.name)
+        insert.bind(3, integer: now)
+        try insert.run()
+    }
+}

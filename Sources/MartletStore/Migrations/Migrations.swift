@@ -1,0 +1,36 @@
+/// All versions of a database's schema, oldest first.
+///
+/// A file is led through every version it has not seen, one after the other, whenever it is opened.
+public struct Migrations: Sendable {
+    let list: [Migration]
+
+    /// - Throws: `StoreError` `.schema` where the numbers do not ascend, or one is below 1.
+    public init(_ list: [Migration]) throws {
+        var last = 0
+        for migration in list {
+            if migration.version < 1 {
+                throw StoreError(
+                    .schema,
+                    "Version \(migration.version) (\(migration.name)) has a number below 1; number"
+                        + " the versions from 1 up.")
+            }
+            if migration.version == last {
+                throw StoreError(
+                    .schema,
+                    "Version \(migration.version) stands twice in the list; give the later one"
+                        + " (\(migration.name)) a number of its own.")
+            }
+            if migration.version < last {
+                throw StoreError(
+                    .schema,
+                    "Version \(migration.version) (\(migration.name)) stands behind version"
+                        + " \(last); list the versions in ascending order.")
+            }
+            last = migration.version
+        }
+        self.list = list
+    }
+
+    /// The newest version; 0 where there is none.
+    public var newest: Int { list.last?.version ?? 0 }
+}

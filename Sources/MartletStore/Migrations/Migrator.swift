@@ -1,0 +1,183 @@
+package import SQLiteKit
+internal import SQLiteRecords
+
+/// Leads a file through the versions it has not seen, each in a transaction of its own.
+package struct Migrator {
+    let migrations: Migrations
+    /// Milliseconds since 1970, for the record.
+    let now: Int64
+    let progress: @Sendable (MigrationProgress) -> Void
+
+    package init(
+        _ migrations: Migrations, now: Int64,
+        progress: @escaping @Sendable (MigrationProgress) -> Void = { _ in }
+    ) {
+        self.migrations = migrations
+        self.now = now
+        self.progress = progress
+    }
+
+    /// The versions a file has yet to see. Changes nothing.
+    /// - Throws: `StoreError` `.newer` for a file of a later version than the newest one here,
+    ///   `.schema` where a version came into the list below one the file has seen.
+    package func pending(on connection: Connection) throws -> [Migration] {
+        let seen: Set<Int>
+        do {
+            seen = try MigrationLedger(connection: connection).versions()
+        } catch {
+            throw StoreError(error)
+        }
+        let reached = seen.max() ?? 0
+        guard reached <= migrations.newest else {
+            throw StoreError(
+                .newer,
+                "The file is at version \(reached); this app knows versions up to"
+                    + " \(migrations.newest). Update the app; the file was left as it is.")
+        }
+        let pending = migrations.list.filter { !seen.contains($0.version) }
+        if let late = pending.first, late.version < reached {
+            throw StoreError(
+                .schema,
+                "Version \(late.version) (\(late.name)) was never run on this file, which is at"
+                    + " version \(reached) already. Give it a number above \(reached).")
+        }
+        return pending
+    }
+
+    /// Runs all versions a file has yet to see.
+    ///
+    /// Foreign keys are not enforced on the connection meanwhile; they are checked after each run
+    /// of data statements. The setting is put back at the end.
+    /// - Parameters:
+    ///   - connection: In no transaction.
+    ///   - host: What else is to be kept right; nil for a file of the app's own.
+    ///   - vfs: The VFS the connection was opened with, for the copy beside it.
+    /// - Returns: How it ended. With a failure in it, the caller opens the file for reading only.
+    /// - Throws: `StoreError`; the file is at the last version that could be run.
+    package func run(
+        on connection: Connection, host: (any MigrationHost)? = nil,
+        fallback: MigrationFallback = .fail, vfs: String? = nil
+    ) throws -> MigrationOutcome {
+        let pending = try pending(on: connection)
+        let copy = MigrationCopy(of: connection, vfs: vfs)
+        guard !pending.isEmpty else {
+            try copy.remove()
+            return .upToDate
+        }
+        let from = try reached(on: connection)
+        let isNew = try from == 0 && isEmpty(connection)
+        let fallback = isNew ? .fail : fallback
+        do {
+            if fallback == .restoreCopy { try copy.make() }
+            try run(pending, on: connection, host: host)
+            try copy.remove()
+            return .migrated(from: from, to: migrations.newest)
+        } catch {
+            let failure = error as? StoreError ?? StoreError(.inconsistent, "\(error)")
+            return try fall(
+                back: fallback, failure: failure, from: from, connection: connection, copy: copy)
+        }
+    }
+
+    private func reached(on connection: Connection) throws -> Int {
+        do {
+            return try MigrationLedger(connection: connection).versions().max() ?? 0
+        } catch {
+            throw StoreError(error)
+        }
+    }
+
+    private func isEmpty(_ connection: Connection) throws -> Bool {
+        do {
+            return try connection.integer("SELECT 1 FROM main.sqlite_schema LIMIT 1") == nil
+        } catch {
+            throw StoreError(error)
+        }
+    }
+
+    private func fall(
+        back fallback: MigrationFallback, failure: StoreError, from: Int, connection: Connection,
+        copy: MigrationCopy
+    ) throws -> MigrationOutcome {
+        guard failure.kind != .busy else { throw failure }
+        switch fallback {
+        case .fail: throw failure
+        case .readOnly: return .readOnly(at: try reached(on: connection), failure: failure)
+        case .restoreCopy:
+            let reached = try reached(on: connection)
+            if reached != from, try !copy.putBack() {
+                return .readOnly(at: reached, failure: failure)
+            }
+            try copy.remove()
+            return .restored(to: from, failure: failure)
+        case .fetchAnew:
+            guard failure.kind != .diskFull, failure.kind != .inputOutput else { throw failure }
+            return .fetchingAnew(failure: failure)
+        }
+    }
+}
+
+// MARK: - Running
+
+extension Migrator {
+    private func run(
+        _ pending: [Migration], on connection: Connection, host: (any MigrationHost)?
+    ) throws {
+        let enforced = try enforcement(on: connection)
+        if enforced { try set("foreign_keys = OFF", on: connection) }
+        defer {
+            // A failure to put the setting back shows again at the next statement.
+            if enforced { try? connection.execute("PRAGMA foreign_keys = ON") }
+        }
+        for (index, migration) in pending.enumerated() {
+            tell(migration, done: index, of: pending.count)
+            do {
+                try run(migration, on: connection, host: host)
+            } catch {
+                throw MigrationFailure.of(error, in: migration)
+            }
+            tell(migration, done: index + 1, of: pending.count)
+        }
+    }
+
+    private func tell(_ migration: Migration, done: Int, of total: Int) {
+        progress(
+            MigrationProgress(
+                version: migration.version, name: migration.name, done: done, total: total))
+    }
+
+    private func run(
+        _ migration: Migration, on connection: Connection, host: (any MigrationHost)?
+    ) throws {
+        connection.clearStatementCache()
+        try connection.transaction {
+            // Another process may have been quicker.
+            let ledger = MigrationLedger(connection: connection)
+            guard try !ledger.versions().contains(migration.version) else { return }
+            try host?.begin()
+            let context = MigrationContext(connection: connection, host: host)
+            defer { context.end() }
+            try migration.body(context)
+            try context.finish()
+            try host?.end()
+            connection.clearStatementCache()
+            try ledger.record(migration, now: now)
+        }
+    }
+
+    private func enforcement(on connection: Connection) throws -> Bool {
+        do {
+            return try connection.integer("PRAGMA foreign_keys") == 1
+        } catch {
+            throw StoreError(error)
+        }
+    }
+
+    private func set(_ pragma: String, on connection: Connection) throws {
+        do {
+            try connection.execute("PRAGMA \(pragma)")
+        } catch {
+            throw StoreError(error)
+        }
+    }
+}

@@ -1,0 +1,206 @@
+package import MartletCore
+package import SQLiteKit
+internal import SQLiteRecords
+
+/// Keeps what Martlet knows about a file's records right while the file's tables change.
+///
+/// Capture is either up, with triggers made for the tables as they are, or down between the first
+/// change of the schema and the next use of records. What was noted is turned into change sets
+/// before the tables change under it; what waited aside for a new table or column comes in before
+/// the triggers are made anew.
+package final class SyncedMigration: MigrationHost {
+    private let connection: Connection
+    private let file: DeviceFile
+    private let sink: (any ChangeSetSink)?
+    /// The schema up to which all is settled; renamed and dropped columns are followed at once.
+    private var known = Schema(types: [])
+    /// The tables while capture is up.
+    private var store: LocalStore?
+    /// Columns that have got another name since.
+    private var renamed: [String: Set<String>] = [:]
+    /// The change set of the version under way.
+    private var ownSet: Int64?
+
+    package init(connection: Connection, sink: (any ChangeSetSink)?) {
+        self.connection = connection
+        file = DeviceFile(connection: connection)
+        self.sink = sink
+    }
+
+    package func begin() throws {
+        connection.clearStatementCache()
+        renamed = [:]
+        ownSet = nil
+        store = nil
+        guard try file.isSetUp else {
+            try file.install()
+            known = Schema(types: [])
+            return
+        }
+        try file.checkFormat()
+        known = try file.schema()
+        let current = LocalStore(
+            connection: connection, schema: known, numbers: try file.numbers(of: known))
+        store = current
+        // Without a table for notes nothing was noted: the file was never opened to the end.
+        try connection.execute(DeviceTables.captureTable(width: 0))
+        try sink?.closeForeign(current)
+    }
+
+    package func willChangeSchema() throws {
+        guard store != nil else { return }
+        try closeOwn()
+        try CaptureTriggers.dropAll(connection)
+        connection.clearStatementCache()
+        store = nil
+    }
+
+    package func willUseRecords() throws {
+        _ = try raised()
+    }
+
+    package func end() throws {
+        let store = try raised()
+        try closeOwn()
+        try file.setUpCapture(of: store.schema, numbers: store.numbers)
+    }
+
+    /// Turns what the version wrote into a change set.
+    private func closeOwn() throws {
+        guard let sink, let store, try store.hasCapture else { return }
+        let changes = try store.takeCapture()
+        guard !changes.isEmpty else { return }
+        ownSet = try sink.add(changes, to: ownSet, store: store)
+    }
+
+    /// The tables as they are, with all settled that they have gained, and capture up.
+    private func raised() throws -> LocalStore {
+        if let store { return store }
+        connection.clearStatementCache()
+        let schema = try file.schema()
+        let raised = LocalStore(
+            connection: connection, schema: schema, numbers: try file.numbers(of: schema))
+        for (index, type) in schema.types.enumerated() {
+            guard let old = known[type.name] else {
+                try NewTable(store: raised, type: index).settle()
+                continue
+            }
+            let again = renamed[type.name] ?? []
+            let added = type.attributes.filter {
+                !$0.isGenerated && (old[attribute: $0.name] == nil || again.contains($0.name))
+            }
+            if !added.isEmpty {
+                try NewColumns(store: raised, type: index, columns: added, renamed: again).settle()
+            }
+        }
+        try file.setUpCapture(of: schema, numbers: raised.numbers)
+        known = schema
+        renamed = [:]
+        store = raised
+        return raised
+    }
+}
+
+// MARK: - What columns were called
+
+extension SyncedMigration {
+    package func didRenameColumn(_ name: String, to new: String, in table: String) throws {
+        guard let type = known[table], let number = try file.number(of: table) else { return }
+        try StoredAttributes(connection: connection).rename(name, to: new, type: table, number)
+        known = known.renaming(name, to: new, in: type)
+        if type.key != name { renamed[table, default: []].insert(new) }
+        renamed[table]?.remove(name)
+    }
+
+    package func willDropColumn(_ name: String, from table: String) throws {
+        guard let type = known[table], let attribute = type[attribute: name] else { return }
+        if !attribute.isGenerated, let number = try file.number(of: table) {
+            try DroppedColumn(connection: connection, type: type, number: number)
+                .keepAside(attribute)
+        }
+        known = known.removing(name, from: type)
+        renamed[table]?.remove(name)
+    }
+
+    package func willDropTable(_ name: String) throws {
+        guard known[name] != nil, let number = try file.number(of: name) else { return }
+        if try connection.integer(
+            "SELECT 1 FROM martlet_changes WHERE type = \(number) LIMIT 1") != nil
+            || connection.integer(
+                "SELECT 1 FROM martlet_parked_changes WHERE type = \(number) LIMIT 1") != nil
+        {
+            throw StoreError(
+                .schema,
+                "Table “\(name)” has edits the server has not confirmed, or has refused; dropping it"
+                    + " would lose them. Keep the table until they are settled.")
+        }
+        if try connection.integer(
+            "SELECT 1 FROM martlet_records WHERE type = \(number) LIMIT 1") != nil
+        {
+            throw StoreError(
+                .schema,
+                "Table “\(name)” holds records the server knows, which would come back with their"
+                    + " next change. Leave it in the file, unused, or delete its records first and"
+                    + " sync.")
+        }
+        known = Schema(types: known.types.filter { $0.name != name })
+        renamed[name] = nil
+    }
+}
+
+// MARK: - Opening by a script
+
+extension SyncedMigration {
+    /// Sets a file up and brings its tables to `script`, in one transaction.
+    /// - Parameter script: The app's DDL; nil to take the tables as they are.
+    /// - Returns: The schema, and the types' numbers.
+    package func settle(script: String?) throws -> (Schema, [Int64]) {
+        defer { store = nil }
+        return try connection.transaction {
+            try begin()
+            if let script {
+                do {
+                    let plan = try SchemaPlan(script: script, for: connection)
+                    if !plan.isEmpty {
+                        try willChangeSchema()
+                        _ = try plan.run(on: connection)
+                    }
+                } catch let error as SchemaError {
+                    throw StoreError(.schema, error.message)
+                }
+            }
+            try end()
+            let settled = try raised()
+            connection.clearStatementCache()
+            return (settled.schema, settled.numbers)
+        }
+    }
+}
+
+extension Schema {
+    /// The schema with a column by another name.
+    fileprivate func renaming(_ name: String, to new: String, in type: EntityType) -> Schema {
+        let renamed = EntityType(
+            name: type.name, key: type.key == name ? new : type.key, keyKind: type.keyKind,
+            attributes: type.attributes.map { attribute in
+                guard attribute.name == name else { return attribute }
+                return Attribute(
+                    name: new, kind: attribute.kind, isRequired: attribute.isRequired,
+                    hasDefault: attribute.hasDefault, isGenerated: attribute.isGenerated)
+            })
+        return replacing(renamed)
+    }
+
+    /// The schema without a column.
+    fileprivate func removing(_ name: String, from type: EntityType) -> Schema {
+        replacing(
+            EntityType(
+                name: type.name, key: type.key, keyKind: type.keyKind,
+                attributes: type.attributes.filter { $0.name != name }))
+    }
+
+    /// References and unique lists are of no use here and left out.
+    private func replacing(_ type: EntityType) -> Schema {
+        Schema(types: types.map { $0.name == type.name ? type : $0 })
+    }
+}

@@ -1,0 +1,64 @@
+internal import MartletProtocol
+package import SQLiteKit
+
+/// Runs scripts of CREATE statements, and nothing else.
+package enum CreateScript {
+    /// A statement that SQLite refused while it ran.
+    package struct Refusal: Error {
+        package let error: SQLiteError
+        /// Nil where the text could not even be compiled.
+        package let statement: CreateStatement?
+    }
+
+    /// Runs every statement of a script. One that is refused ends it; what ran before it stays, so
+    /// the caller has a transaction open.
+    /// - Parameter what: The script's name in a sentence: “the schema”.
+    /// - Throws: `SchemaError` for other statements, and for names that are Martlet's own;
+    ///   `Refusal` for what SQLite refused.
+    package static func run(_ script: String, on connection: Connection, what: String) throws {
+        if script.utf8.contains(0) {
+            throw SchemaError("\(what) contains a NUL character; remove it")
+        }
+        var current: CreateStatement?
+        do {
+            try connection.execute(script: script) { text in
+                current = nil
+                current = try checked(text, what: what)
+            }
+        } catch let error as SQLiteError {
+            throw Refusal(error: error, statement: current)
+        }
+    }
+
+    private static func checked(_ text: String, what: String) throws -> CreateStatement {
+        guard let statement = CreateStatement(text) else {
+            // An empty statement before this one comes as a semicolon of it.
+            let shown = text.drop { $0 == ";" || $0.isWhitespace }.prefix(24)
+            throw SchemaError(
+                """
+                \(what) contains a statement other than CREATE (“\(shown)…”); keep only CREATE \
+                statements in it
+                """)
+        }
+        if statement.isTemporary {
+            throw SchemaError("\(what) creates something temporary; remove that statement")
+        }
+        if let database = statement.database, SQLName.folded(database) != "main" {
+            throw SchemaError(
+                "\(what) creates something in the database “\(database)”; leave that name out")
+        }
+        for name in [statement.name, statement.table ?? ""] where isOwn(name) {
+            throw SchemaError(
+                """
+                “\(name)” starts with “\(ReservedWords.prefix)”, which is kept for Martlet's own; \
+                give it another name
+                """)
+        }
+        return statement
+    }
+
+    /// Whether a name is one of Martlet's own.
+    package static func isOwn(_ name: String) -> Bool {
+        SQLName.folded(name).hasPrefix(ReservedWords.prefix)
+    }
+}
