@@ -58,7 +58,7 @@ struct Affected {
 
     /// Adds the waiting sets that touch the same records.
     private func add(_ changes: TypeChanges, to found: inout Set<Int64>) throws {
-        guard let type = store.schema.index(of: changes.name) else { return }
+        guard let number = try store.number(ofType: changes.name) else { return }
         let find = try store.connection.statement(
             "SELECT sequence FROM martlet_changes WHERE type = ? AND id = ?"
                 + " AND sequence NOT IN \(Self.settling)")
@@ -66,7 +66,7 @@ struct Affected {
         for ids in [changes.update, changes.create] {
             for id in ids {
                 find.rewind()
-                find.bind(1, integer: store.numbers[type])
+                find.bind(1, integer: number)
                 find.bind(2, id)
                 while try find.step() { found.insert(find.integer(0)) }
             }

@@ -19,9 +19,8 @@ extension DeviceStore {
         guard let last = try outbox.queued().last else { return nil }
         var seen: [(type: String, id: RecordID, revision: Revision)] = []
         for change in try outbox.changes(of: last.sequence) {
-            let number = applying.numbers[change.type]
-            if let revision = try outbox.confirmedRevision(number, change.id) {
-                seen.append((applying.schema.types[change.type].name, change.id, revision))
+            if let revision = try outbox.confirmedRevision(change.number, change.id) {
+                seen.append((try applying.typeName(ofNumber: change.number), change.id, revision))
             }
         }
         return Queued(identifier: last.identifier, seen: seen)

@@ -1,27 +1,31 @@
 internal import MartletCore
 internal import MartletProtocol
+internal import MartletStore
 
 /// Puts permanent ids in place of temporary ones: in a change's own id and in its references.
 struct IDRewriter {
-    let schema: Schema
+    let store: LocalStore
     /// What temporary ids became.
     let assigned: [RecordKey: Int64]
 
     /// - Returns: Whether anything changed.
     func rewrite(_ change: inout StoredChange) throws -> Bool {
         var isChanged = false
-        if let id = assigned[RecordKey(type: change.type, id: change.id)] {
+        if let id = assigned[change.key] {
             change.id = .integer(id)
             isChanged = true
         }
-        let type = schema.types[change.type]
-        guard let after = change.after, !type.references.isEmpty else { return isChanged }
+        // Which attributes of a type that is gone are references, nobody knows here; the server
+        // resolves what stands in them.
+        guard let type = change.type.map({ store.schema.types[$0] }), let after = change.after,
+            !type.references.isEmpty
+        else { return isChanged }
         var attributes = try SyncCoder.decodeAttributes(after)
         var isRewritten = false
         for reference in type.references {
-            guard let target = schema.index(of: reference.target),
+            guard let target = store.schema.index(of: reference.target),
                 case .integer(let number)? = attributes[reference.attribute], number < 0,
-                let id = assigned[RecordKey(type: target, id: .integer(number))]
+                let id = assigned[RecordKey(type: store.numbers[target], id: .integer(number))]
             else { continue }
             attributes[reference.attribute] = .integer(id)
             isRewritten = true

@@ -19,21 +19,40 @@ struct Outbox {
     /// Puts one set at the end of the queue, with the base images of its records.
     /// - Throws: `StoreError` `.tooLarge` when the set could never be sent.
     func enqueue(_ changes: [RecordChange], identifier: String, now: Int64) throws {
-        let sequence = try store.integerState("nextSequence") ?? 1
-        var bytes = 0
-        for change in changes {
-            bytes += try insert(change, sequence: sequence)
+        try enqueue(records: changes.count, identifier: identifier, now: now) { sequence in
+            try changes.reduce(0) { try $0 + insert($1, sequence: sequence) }
         }
-        guard changes.count <= Limits.recordsPerChangeSet, bytes <= Limits.changeSetBytes else {
+    }
+
+    /// Puts the changes of a refused set at the end of the queue once more, as a set of their own.
+    /// Their records' base images are kept already.
+    func enqueue(remade changes: [StoredChange], identifier: String, now: Int64) throws {
+        try enqueue(records: changes.count, identifier: identifier, now: now) { sequence in
+            for change in changes {
+                try insertChange(change, sequence: sequence)
+                try noteReferences(of: change, sequence: sequence)
+            }
+            return changes.reduce(0) { $0 + ($1.after?.count ?? 0) + Self.bytesPerChange }
+        }
+    }
+
+    /// - Parameter insert: Stores the changes under a sequence number; returns about how many
+    ///   bytes they take on the wire.
+    private func enqueue(
+        records: Int, identifier: String, now: Int64, _ insert: (Int64) throws -> Int
+    ) throws {
+        let sequence = try store.integerState("nextSequence") ?? 1
+        let bytes = try insert(sequence)
+        guard records <= Limits.recordsPerChangeSet, bytes <= Limits.changeSetBytes else {
             throw StoreError(
                 .tooLarge,
-                "The transaction changes \(changes.count) records, about \(bytes >> 10) KiB. At"
+                "The transaction changes \(records) records, about \(bytes >> 10) KiB. At"
                     + " most \(Limits.recordsPerChangeSet) records and"
                     + " \(Limits.changeSetBytes >> 10) KiB can be sent as one change set; write it"
                     + " in smaller transactions.")
         }
         try insertRow(
-            sequence: sequence, identifier: identifier, records: changes.count, bytes: bytes,
+            sequence: sequence, identifier: identifier, records: records, bytes: bytes,
             now: now)
         try store.setState("nextSequence", .integer(sequence + 1))
     }
@@ -66,13 +85,22 @@ struct Outbox {
         }
         try insertChange(
             StoredChange(
-                type: change.type, id: change.id, operation: change.operation,
+                number: number, type: change.type, id: change.id, operation: change.operation,
                 baseRevision: base.revision, base: base.image, after: after), sequence: sequence)
         return (after?.count ?? 0) + Self.bytesPerChange
     }
 
+    /// Notes which temporary ids a stored change refers to.
+    func noteReferences(of change: StoredChange, sequence: Int64) throws {
+        guard let type = change.type, let after = change.after,
+            !store.schema.types[type].references.isEmpty
+        else { return }
+        try noteReferences(
+            of: SyncCoder.decodeAttributes(after), type: type, sequence: sequence)
+    }
+
     /// Notes which temporary ids a set refers to, so that it is found when they become permanent.
-    func noteReferences(of attributes: Attributes, type: Int, sequence: Int64) throws {
+    private func noteReferences(of attributes: Attributes, type: Int, sequence: Int64) throws {
         for reference in store.schema.types[type].references {
             guard case .integer(let number)? = attributes[reference.attribute], number < 0,
                 let target = store.schema.index(of: reference.target)
@@ -95,7 +123,7 @@ struct Outbox {
             VALUES (?, ?, ?, ?, ?, ?, ?)
             """)
         row.bind(1, integer: sequence)
-        row.bind(2, integer: store.numbers[change.type])
+        row.bind(2, integer: change.number)
         row.bind(3, change.id)
         row.bind(4, integer: change.operation.rawValue)
         row.bind(5, integer: change.baseRevision)
@@ -162,24 +190,6 @@ struct Outbox {
     }
 }
 
-/// One record's part of a stored change set.
-struct StoredChange {
-    let type: Int
-    var id: RecordID
-    let operation: RecordChange.Operation
-    var baseRevision: Revision
-    let base: [UInt8]?
-    var after: [UInt8]?
-}
-
-/// One row of the queue.
-struct QueuedSet {
-    let sequence: Int64
-    let identifier: String
-    let isSent: Bool
-    let isApplied: Bool
-}
-
 // MARK: - Reading the queue
 
 extension Outbox {
@@ -211,12 +221,15 @@ extension Outbox {
         defer { rows.reset() }
         var changes: [StoredChange] = []
         while try rows.step() {
-            guard let type = store.index(ofNumber: rows.integer(0)),
-                let operation = RecordChange.Operation(rawValue: rows.integer(2))
-            else { continue }
+            let number = rows.integer(0)
+            guard let operation = RecordChange.Operation(rawValue: rows.integer(2)) else {
+                throw StoreError(
+                    .inconsistent, "A stored change does what this version does not know.")
+            }
             changes.append(
                 StoredChange(
-                    type: type, id: try rows.recordID(1), operation: operation,
+                    number: number, type: store.index(ofNumber: number), id: try rows.recordID(1),
+                    operation: operation,
                     baseRevision: rows.integer(3), base: rows.isNull(4) ? nil : rows.blob(4),
                     after: rows.isNull(5) ? nil : rows.blob(5)))
         }
@@ -241,93 +254,5 @@ extension Outbox {
             statement.bind(1, integer: sequence)
             try statement.run()
         }
-    }
-}
-
-// MARK: - Sending
-
-extension Outbox {
-    /// The sets that go into the next request, as bytes; those never sent before are frozen now.
-    ///
-    /// Runs in the caller's transaction, which must be durable before the bytes leave.
-    /// - Parameter byteLimit: Stop before this many bytes; one set always goes.
-    func freeze(byteLimit: Int) throws -> [[UInt8]] {
-        let rows = try store.connection.statement(
-            """
-            SELECT sequence, identifier, seen, timestamp, sent, frozen, bytes FROM martlet_outbox
-            ORDER BY sequence LIMIT \(Limits.changeSetsPerRequest)
-            """)
-        defer { rows.reset() }
-        var pieces: [[UInt8]] = []
-        var fresh: [(sequence: Int64, bytes: [UInt8])] = []
-        var total = 0
-        while try rows.step() {
-            let isSent = rows.integer(4) != 0
-            if !pieces.isEmpty, total + Int(rows.integer(6)) > byteLimit { break }
-            let bytes: [UInt8]
-            if isSent {
-                bytes = rows.blob(5)
-            } else {
-                bytes = try encode(
-                    sequence: rows.integer(0), identifier: rows.text(1), seen: rows.integer(2),
-                    timestamp: rows.text(3))
-                fresh.append((rows.integer(0), bytes))
-            }
-            total += bytes.count
-            pieces.append(bytes)
-        }
-        for (sequence, bytes) in fresh {
-            let update = try store.connection.statement(
-                "UPDATE martlet_outbox SET sent = 1, frozen = ?, bytes = ? WHERE sequence = ?")
-            update.bind(1, blob: bytes)
-            update.bind(2, integer: Int64(bytes.count))
-            update.bind(3, integer: sequence)
-            try update.run()
-        }
-        return pieces
-    }
-
-    private func encode(
-        sequence: Int64, identifier: String, seen: Revision, timestamp: String
-    ) throws -> [UInt8] {
-        var set = ChangeSet()
-        set.identifier = identifier
-        set.sequence = sequence
-        set.seen = seen
-        set.timestamp = timestamp
-        for change in try changes(of: sequence) {
-            let name = store.schema.types[change.type].name
-            if set.types.last?.name != name {
-                set.types.append(TypeChanges(name: name))
-            }
-            let last = set.types.count - 1
-            switch change.operation {
-            case .create:
-                set.types[last].create.append(change.id)
-                set.types[last].entries.append(
-                    RecordEntry(
-                        id: change.id,
-                        attributes: try SyncCoder.decodeAttributes(change.after ?? [])))
-            case .update:
-                set.types[last].update.append(change.id)
-                set.types[last].entries.append(
-                    RecordEntry(
-                        id: change.id, revision: change.baseRevision,
-                        attributes: try SyncCoder.decodeAttributes(change.after ?? [])))
-            case .delete:
-                set.types[last].delete.append(change.id)
-                set.types[last].entries.append(
-                    RecordEntry(id: change.id, revision: change.baseRevision))
-            }
-        }
-        return try SyncCoder.encode(set)
-    }
-
-    /// Every set numbered up to this has been answered, and the answer stored.
-    func acknowledged() throws -> Int64 {
-        if let first = try store.connection.integer("SELECT min(sequence) FROM martlet_outbox") {
-            return first - 1
-        }
-        return (try store.integerState("nextSequence") ?? 1) - 1
     }
 }

@@ -94,19 +94,25 @@ struct Parking {
             case .delete: .delete
             }
         return ParkedChange(
-            type: store.schema.types[change.type].name, id: change.id, operation: operation,
+            type: try store.typeName(ofNumber: change.number), id: change.id, operation: operation,
             baseRevision: change.baseRevision,
             base: try change.base.map { try SyncCoder.decodeAttributes($0) },
             mine: try change.after.map { try SyncCoder.decodeAttributes($0) },
             theirs: try confirmed(change))
     }
 
-    /// A record as the server has it: the base under unconfirmed edits, else the row itself.
+    /// A record as the server has it: the base under unconfirmed edits, else the row itself, or
+    /// what is kept aside of it where the schema no longer has its type.
     private func confirmed(_ change: StoredChange) throws -> Attributes? {
-        if let base = try Outbox(store: store).base(store.numbers[change.type], change.id) {
+        if let base = try Outbox(store: store).base(change.number, change.id) {
             return try base.image.map { try SyncCoder.decodeAttributes($0) }
         }
-        return try store.tables[change.type].read(change.id)?.withoutNulls()
+        guard let type = change.type else {
+            var aside = Aside(store: store)
+            return try aside.record(store.typeName(ofNumber: change.number), change.id)?
+                .attributes.withoutNulls()
+        }
+        return try store.tables[type].read(change.id)?.withoutNulls()
     }
 
     /// The number of the refused set with an identifier.

@@ -21,8 +21,10 @@ struct Rebase {
     let now: Int64
     var applier: RemoteApplier
     private(set) var report = RebaseReport()
-    /// Records that other people's sets touched.
-    private var touchedByOthers: Set<RecordKey> = []
+    /// Whether any set waits that may have to be moved.
+    private var hasWaiting = false
+    /// Records that other people's sets touched, with the newest revision that did.
+    private var touchedByOthers: [RecordKey: Revision] = [:]
     /// The newest revision own accepted sets gave a record.
     private var ownRevisions: [RecordKey: Revision] = [:]
     /// Temporary ids that became permanent now.
@@ -57,6 +59,7 @@ struct Rebase {
         let waiting = queued.filter { !settled.contains($0.sequence) }
         let plan = Plan(
             sets: sets, own: byIdentifier, settled: settled, waiting: waiting, current: current)
+        hasWaiting = !waiting.isEmpty
         let fresh = self
         let moving = try Affected(store: store, plan: plan).sequences()
         try store.connection.run("SAVEPOINT martlet_rebase")
@@ -139,12 +142,6 @@ struct Rebase {
     }
 }
 
-/// A type's position and an id.
-struct RecordKey: Hashable {
-    let type: Int
-    let id: RecordID
-}
-
 // MARK: - Undoing
 
 extension Rebase {
@@ -159,13 +156,13 @@ extension Rebase {
         }
         try removeRecords(where: (applier.replaces ? "1" : "image IS NULL") + scope)
         let rows = try store.connection.statement(
-            "SELECT type, id, image FROM martlet_base WHERE image IS NOT NULL" + scope)
+            "SELECT type, id, image, revision FROM martlet_base WHERE image IS NOT NULL" + scope)
         // A statement left in mid-run would keep its read transaction open after a rollback.
         defer { rows.reset() }
         while try rows.step() {
-            guard let type = store.index(ofNumber: rows.integer(0)) else { continue }
             let image = try SyncCoder.decodeAttributes(rows.blob(2))
-            try applier.restore(type, rows.recordID(1), image)
+            try applier.restore(
+                rows.integer(0), rows.recordID(1), image, revision: rows.integer(3))
         }
         try store.connection.run("DELETE FROM martlet_base WHERE 1" + scope)
     }
@@ -193,7 +190,7 @@ extension Rebase {
         if revision > current {
             report.remoteRecords += own == nil ? set.recordCount : 0
             try applier.apply(set, revision: revision)
-            note(set, isOwn: own != nil, revision: revision)
+            try note(set, isOwn: own != nil, revision: revision)
         }
         if let own {
             try keepAssignedIDs(set)
@@ -205,14 +202,28 @@ extension Rebase {
         }
     }
 
-    private mutating func note(_ set: ChangeSet, isOwn: Bool, revision: Revision) {
+    /// Notes which records an entry touched, for the edits that wait.
+    private mutating func note(_ set: ChangeSet, isOwn: Bool, revision: Revision) throws {
         for changes in set.types {
-            guard let type = store.schema.index(of: changes.name) else { continue }
-            report.changedTypes.insert(changes.name)
+            if store.schema.index(of: changes.name) != nil {
+                report.changedTypes.insert(changes.name)
+            }
+            guard hasWaiting, let number = try store.number(ofType: changes.name) else { continue }
+            // A record's revision may be older than its set's: what a migration of the server
+            // added to it overrides nothing anybody wrote.
+            var own: [RecordID: Revision] = [:]
+            if !isOwn {
+                for entry in changes.entries { own[entry.id] = entry.revision }
+            }
             for ids in [changes.create, changes.update, changes.delete] {
                 for id in ids {
-                    let key = RecordKey(type: type, id: id)
-                    if isOwn { ownRevisions[key] = revision } else { touchedByOthers.insert(key) }
+                    let key = RecordKey(type: number, id: id)
+                    if isOwn {
+                        ownRevisions[key] = revision
+                    } else {
+                        touchedByOthers[key] = max(
+                            touchedByOthers[key] ?? 0, own[id] ?? revision)
+                    }
                 }
             }
         }
@@ -221,14 +232,14 @@ extension Rebase {
     /// Remembers for ever which permanent id a temporary one became.
     private mutating func keepAssignedIDs(_ set: ChangeSet) throws {
         for changes in set.types {
-            guard let type = store.schema.index(of: changes.name) else { continue }
+            guard let number = try store.number(ofType: changes.name) else { continue }
             for entry in changes.entries {
                 guard case .integer(let old)? = entry.oldID, case .integer(let id) = entry.id
                 else { continue }
-                assigned[RecordKey(type: type, id: .integer(old))] = id
+                assigned[RecordKey(type: number, id: .integer(old))] = id
                 let row = try store.connection.statement(
                     "INSERT OR REPLACE INTO martlet_ids(type, temporary, id) VALUES (?, ?, ?)")
-                row.bind(1, integer: store.numbers[type])
+                row.bind(1, integer: number)
                 row.bind(2, integer: old)
                 row.bind(3, integer: id)
                 try row.run()
@@ -252,8 +263,10 @@ extension Rebase {
         _ own: QueuedSet, reason: RefusalReason, message: String
     ) throws {
         for change in try outbox.changes(of: own.sequence) {
-            blocked.insert(RecordKey(type: change.type, id: change.id))
-            report.changedTypes.insert(store.schema.types[change.type].name)
+            blocked.insert(change.key)
+            if let type = change.type {
+                report.changedTypes.insert(store.schema.types[type].name)
+            }
         }
         try parking.park(own, reason: reason, message: message, now: now)
         report.receipts.append(
@@ -267,7 +280,7 @@ extension Rebase {
 extension Rebase {
     private mutating func redo(_ own: QueuedSet) throws {
         let changes = try rewritten(own)
-        if let refusal = refusal(of: changes, isSent: own.isSent) {
+        if let refusal = try refusal(of: changes, isSent: own.isSent) {
             return try block(own, changes: changes, refusal: refusal)
         }
         try store.connection.run("SAVEPOINT martlet_redo")
@@ -285,17 +298,21 @@ extension Rebase {
 
     /// What is known to be refused before it is tried: an edit never sent that has become stale,
     /// or one made on top of a set that was parked.
-    private func refusal(of changes: [StoredChange], isSent: Bool) -> RedoRefusal? {
+    private func refusal(of changes: [StoredChange], isSent: Bool) throws -> RedoRefusal? {
         for change in changes {
-            let key = RecordKey(type: change.type, id: change.id)
-            let name = store.schema.types[change.type].name
-            if blocked.contains(key) {
+            if blocked.contains(change.key) {
+                let name = try store.typeName(ofNumber: change.number)
                 return RedoRefusal(
                     .dependency,
                     "It was made on top of a change to the same record of \(name) that"
                         + " was refused.")
             }
-            if !isSent, change.operation != .create, touchedByOthers.contains(key) {
+            // What is not newer than the edit's base was seen when the edit was made, and came
+            // once more.
+            if !isSent, change.operation != .create,
+                let newest = touchedByOthers[change.key], newest > change.baseRevision
+            {
+                let name = try store.typeName(ofNumber: change.number)
                 return RedoRefusal(
                     .stale, "Someone else changed the same record of \(name) first.")
             }
@@ -310,7 +327,7 @@ extension Rebase {
     ) throws {
         if own.isSent {
             for change in changes {
-                blocked.insert(RecordKey(type: change.type, id: change.id))
+                blocked.insert(change.key)
             }
             try mark(own, isApplied: false)
         } else {
@@ -331,13 +348,13 @@ extension Rebase {
     private mutating func rewritten(_ own: QueuedSet) throws -> [StoredChange] {
         var changes = try outbox.changes(of: own.sequence)
         guard !assigned.isEmpty || !ownRevisions.isEmpty else { return changes }
-        let rewriter = IDRewriter(schema: store.schema, assigned: assigned)
+        let rewriter = IDRewriter(store: store, assigned: assigned)
         var isChanged = false
         for index in changes.indices {
-            let before = changes[index]
             if try rewriter.rewrite(&changes[index]) { isChanged = true }
-            let key = RecordKey(type: before.type, id: changes[index].id)
-            if let revision = ownRevisions[key], revision > changes[index].baseRevision {
+            if let revision = ownRevisions[changes[index].key],
+                revision > changes[index].baseRevision
+            {
                 changes[index].baseRevision = revision
                 isChanged = true
             }
@@ -346,11 +363,7 @@ extension Rebase {
             try outbox.clear(own.sequence)
             for change in changes {
                 try outbox.insertChange(change, sequence: own.sequence)
-                if let after = change.after {
-                    try outbox.noteReferences(
-                        of: SyncCoder.decodeAttributes(after), type: change.type,
-                        sequence: own.sequence)
-                }
+                try outbox.noteReferences(of: change, sequence: own.sequence)
             }
         }
         return changes

@@ -16,6 +16,9 @@ struct RedoRefusal: Error {
 }
 
 /// Applies one own set again, on top of the confirmed state.
+///
+/// What it says of attributes and types the schema no longer has is passed over: the set keeps it,
+/// and it is sent.
 struct RedoneSet {
     let store: LocalStore
     let outbox: Outbox
@@ -23,45 +26,45 @@ struct RedoneSet {
     /// - Throws: `RedoRefusal` when the set no longer fits; the caller rolls back to its savepoint.
     func apply(_ changes: [StoredChange]) throws {
         for change in changes {
-            try keepBase(change)
+            if let type = change.type { try keepBase(change, type: type) }
         }
         for operation in [RecordChange.Operation.create, .update, .delete] {
             for change in changes where change.operation == operation {
-                try redo(change)
+                if let type = change.type { try redo(change, type: type) }
             }
         }
         for change in changes {
+            guard let type = change.type else { continue }
             if change.operation == .delete {
-                try checkChildren(change)
+                try checkChildren(change, type: type)
             } else {
-                try checkParents(change)
+                try checkParents(change, type: type)
             }
         }
     }
 
     /// Keeps the confirmed image and its revision, before the first own change to it.
-    private func keepBase(_ change: StoredChange) throws {
-        let number = store.numbers[change.type]
-        guard try outbox.base(number, change.id) == nil else { return }
+    private func keepBase(_ change: StoredChange, type: Int) throws {
+        guard try outbox.base(change.number, change.id) == nil else { return }
         var image: [UInt8]?
-        if let present = try store.tables[change.type].read(change.id) {
+        if let present = try store.tables[type].read(change.id) {
             image = try SyncCoder.encode(
-                store.stored(present, type: change.type).withoutNulls())
+                store.stored(present, type: type).withoutNulls())
         }
-        let revision = try outbox.confirmedRevision(number, change.id) ?? 0
-        try outbox.insertBase(number, change.id, revision: revision, image: image)
+        let revision = try outbox.confirmedRevision(change.number, change.id) ?? 0
+        try outbox.insertBase(change.number, change.id, revision: revision, image: image)
     }
 
-    private func redo(_ change: StoredChange) throws {
-        let table = store.tables[change.type]
-        let name = store.schema.types[change.type].name
+    private func redo(_ change: StoredChange, type: Int) throws {
+        let table = store.tables[type]
+        let name = store.schema.types[type].name
         do {
             switch change.operation {
             case .create:
-                let after = try SyncCoder.decodeAttributes(change.after ?? [])
-                try table.insert(change.id, after, absentMeansNull: true)
+                try table.insert(
+                    change.id, try written(change, type: type), absentMeansNull: true)
             case .update:
-                let after = try SyncCoder.decodeAttributes(change.after ?? [])
+                let after = try written(change, type: type)
                 guard try table.update(change.id, after) else {
                     throw RedoRefusal(.stale, "Someone else deleted a record of \(name) first.")
                 }
@@ -78,9 +81,14 @@ struct RedoneSet {
         }
     }
 
+    /// What a change sets in its table.
+    private func written(_ change: StoredChange, type: Int) throws -> Attributes {
+        store.known(try SyncCoder.decodeAttributes(change.after ?? []), type: type)
+    }
+
     /// Every record a reference names must be there.
-    private func checkParents(_ change: StoredChange) throws {
-        let type = store.schema.types[change.type]
+    private func checkParents(_ change: StoredChange, type index: Int) throws {
+        let type = store.schema.types[index]
         guard !type.references.isEmpty else { return }
         let after = try SyncCoder.decodeAttributes(change.after ?? [])
         for reference in type.references {
@@ -97,8 +105,8 @@ struct RedoneSet {
     }
 
     /// A record that others have since tied something to must not be deleted unseen.
-    private func checkChildren(_ change: StoredChange) throws {
-        let name = store.schema.types[change.type].name
+    private func checkChildren(_ change: StoredChange, type: Int) throws {
+        let name = store.schema.types[type].name
         for (child, reference) in store.schema.references(to: name) {
             guard let index = store.schema.index(of: child.name) else { continue }
             if try !store.tables[index].ids(where: reference, holds: change.id).isEmpty {

@@ -10,13 +10,13 @@ struct RemoteApplier {
     /// Whether a set's rows are all deleted before any is inserted, so that no order of writes can
     /// meet a UNIQUE constraint on the way.
     var replaces = false
-    private let outbox: Outbox
+    private var aside: Aside
     private let storedNames: [[String]]
     private var knownNames: [[String]]
 
     init(store: LocalStore) {
         self.store = store
-        outbox = Outbox(store: store)
+        aside = Aside(store: store)
         storedNames = store.schema.types.map { type in
             type.attributes.filter { !$0.isGenerated }.map(\.name)
         }
@@ -37,12 +37,17 @@ struct RemoteApplier {
                 // With rows replaced, deletes come before the inserts they make room for.
                 if replaces { _ = try store.tables[type].delete(id) }
                 try forget(number, id)
+                try aside.remove(changes.name, id)
             }
-            if replaces { try merge(changes, type: type, creates: creates, deletes: deletes) }
+            if replaces {
+                try merge(
+                    changes, type: type, creates: creates, deletes: deletes, revision: revision)
+            }
             for entry in changes.entries where !deletes.contains(entry.id) {
                 let isCreate = changes.update.isEmpty || creates.contains(entry.id)
                 if !replaces {
-                    let known = try split(entry, type: type, revision: revision)
+                    let known = try split(
+                        entry, type: type, isCreate: isCreate, revision: revision)
                     try put(type, entry.id, known, isWhole: isCreate)
                 }
                 try remember(number, entry.id, revision: entry.revision ?? revision)
@@ -59,16 +64,16 @@ struct RemoteApplier {
 
     /// Writes the entries of one type by taking all their rows out first.
     private mutating func merge(
-        _ changes: TypeChanges, type: Int, creates: Set<RecordID>, deletes: Set<RecordID>
+        _ changes: TypeChanges, type: Int, creates: Set<RecordID>, deletes: Set<RecordID>,
+        revision: Revision
     ) throws {
         let table = store.tables[type]
         var whole: [(RecordID, Attributes)] = []
         for entry in changes.entries where !deletes.contains(entry.id) {
-            let known = try split(entry, type: type, revision: entry.revision ?? 0)
+            let isCreate = changes.update.isEmpty || creates.contains(entry.id)
+            let known = try split(entry, type: type, isCreate: isCreate, revision: revision)
             var image = Attributes()
-            if !(changes.update.isEmpty || creates.contains(entry.id)),
-                let present = try table.read(entry.id)
-            {
+            if !isCreate, let present = try table.read(entry.id) {
                 image = store.stored(present, type: type)
             }
             for (name, value) in zip(known.names, known.values) {
@@ -99,11 +104,25 @@ struct RemoteApplier {
         }
     }
 
-    /// Brings a record back to an image of it.
-    func restore(_ type: Int, _ id: RecordID, _ image: Attributes) throws {
+    /// Brings a record back to a confirmed image of it. What the table has no place for, because
+    /// the image is older than the schema, is kept aside.
+    /// - Parameter number: The number of the record's type, which the schema may have lost.
+    mutating func restore(
+        _ number: Int64, _ id: RecordID, _ image: Attributes, revision: Revision
+    ) throws {
+        guard let type = store.index(ofNumber: number) else {
+            return try aside.addOlder(
+                store.typeName(ofNumber: number), id, image, revision: revision)
+        }
         let table = store.tables[type]
-        if try !table.update(id, completed(image, type: type)) {
-            try table.insert(id, image, absentMeansNull: true)
+        let known = store.known(image, type: type)
+        if known.count < image.count {
+            try aside.addOlder(
+                store.schema.types[type].name, id, store.unknown(image, type: type),
+                revision: revision)
+        }
+        if try !table.update(id, completed(known, type: type)) {
+            try table.insert(id, known, absentMeansNull: true)
         }
     }
 
@@ -136,11 +155,14 @@ struct RemoteApplier {
 extension RemoteApplier {
     /// The attributes the schema has; the others are kept aside for a later version of the app.
     private mutating func split(
-        _ entry: RecordEntry, type: Int, revision: Revision
+        _ entry: RecordEntry, type: Int, isCreate: Bool, revision: Revision
     ) throws -> Attributes {
+        let described = store.schema.types[type]
+        // A record that comes whole brings all its values; older ones are there when it was had
+        // before and is fetched again.
+        if isCreate { try aside.remove(described.name, entry.id) }
         let names = entry.attributes.names
         if names == knownNames[type] { return entry.attributes }
-        let described = store.schema.types[type]
         let isKnown = names.map { described[attribute: $0].map { !$0.isGenerated } ?? false }
         if !isKnown.contains(false) {
             knownNames[type] = names
@@ -156,45 +178,16 @@ extension RemoteApplier {
             }
         }
         if !unknown.isEmpty {
-            try keepAside(described.name, entry.id, unknown, revision: revision)
+            try aside.add(described.name, entry.id, unknown, revision: revision)
         }
         return known
     }
 
-    private func keepAside(_ changes: TypeChanges, revision: Revision) throws {
+    private mutating func keepAside(_ changes: TypeChanges, revision: Revision) throws {
+        for id in changes.create { try aside.remove(changes.name, id) }
         for entry in changes.entries {
-            try keepAside(changes.name, entry.id, entry.attributes, revision: revision)
+            try aside.add(changes.name, entry.id, entry.attributes, revision: revision)
         }
-        for id in changes.delete {
-            let delete = try store.connection.statement(
-                "DELETE FROM martlet_aside WHERE type = ? AND id = ?")
-            delete.bind(1, text: changes.name)
-            delete.bind(2, id)
-            try delete.run()
-        }
-    }
-
-    private func keepAside(
-        _ type: String, _ id: RecordID, _ attributes: Attributes, revision: Revision
-    ) throws {
-        let find = try store.connection.statement(
-            "SELECT attributes FROM martlet_aside WHERE type = ? AND id = ?")
-        find.bind(1, text: type)
-        find.bind(2, id)
-        defer { find.reset() }
-        var merged = try find.step() ? SyncCoder.decodeAttributes(find.blob(0)) : Attributes()
-        for (name, value) in zip(attributes.names, attributes.values) {
-            merged[name] = value
-        }
-        let put = try store.connection.statement(
-            """
-            INSERT OR REPLACE INTO martlet_aside(type, id, revision, attributes)
-            VALUES (?, ?, ?, ?)
-            """)
-        put.bind(1, text: type)
-        put.bind(2, id)
-        put.bind(3, integer: revision)
-        put.bind(4, blob: try SyncCoder.encode(merged))
-        try put.run()
+        for id in changes.delete { try aside.remove(changes.name, id) }
     }
 }

@@ -16,7 +16,6 @@ struct Retry {
         for index in changes.indices {
             try resolve(&changes[index])
         }
-        let remade = try changes.map { try remake($0) }
         do {
             try RedoneSet(store: store, outbox: outbox).apply(changes)
         } catch let refusal as RedoRefusal {
@@ -24,41 +23,50 @@ struct Retry {
                 .value, refusal.message + " Drop the refused change, or make the edit anew.")
         }
         // The bases were kept by the step before; this adds the set itself.
-        try outbox.enqueue(remade, identifier: identifier, now: now)
+        try outbox.enqueue(
+            remade: try changes.map { try remade($0, outbox: outbox) }, identifier: identifier,
+            now: now)
         return identifier
     }
 
-    private func remake(_ change: StoredChange) throws -> RecordChange {
-        RecordChange(
-            type: change.type, id: change.id, operation: change.operation,
-            before: nil,
-            after: try change.after.map { try SyncCoder.decodeAttributes($0) } ?? Attributes())
+    /// A change based on the confirmed state of its record now.
+    private func remade(_ change: StoredChange, outbox: Outbox) throws -> StoredChange {
+        let base = try outbox.base(change.number, change.id) ?? confirmedAside(change)
+        return StoredChange(
+            number: change.number, type: change.type, id: change.id, operation: change.operation,
+            baseRevision: base?.revision ?? 0, base: base?.image, after: change.after)
+    }
+
+    /// The confirmed state of a record whose type the schema no longer has.
+    private func confirmedAside(
+        _ change: StoredChange
+    ) throws -> (revision: Revision, image: [UInt8]?)? {
+        var aside = Aside(store: store)
+        let kept = try aside.record(store.typeName(ofNumber: change.number), change.id)
+        let revision = try Outbox(store: store).confirmedRevision(change.number, change.id)
+        return (
+            max(revision ?? 0, kept?.revision ?? 0),
+            try kept.map { try SyncCoder.encode($0.attributes.withoutNulls()) }
+        )
     }
 
     /// Puts the permanent ids in that have become known since the set was parked.
     private func resolve(_ change: inout StoredChange) throws {
         var assigned: [RecordKey: Int64] = [:]
         var used: [RecordKey] = []
-        if change.operation != .create {
-            used.append(RecordKey(type: change.type, id: change.id))
-        }
-        let type = store.schema.types[change.type]
-        if let after = change.after {
+        if change.operation != .create { used.append(change.key) }
+        if let type = change.type, let after = change.after {
             let attributes = try SyncCoder.decodeAttributes(after)
-            for reference in type.references {
+            for reference in store.schema.types[type].references {
                 guard let value = attributes[reference.attribute], let id = RecordID(value),
                     let target = store.schema.index(of: reference.target)
                 else { continue }
-                used.append(RecordKey(type: target, id: id))
+                used.append(RecordKey(type: store.numbers[target], id: id))
             }
         }
         for key in used {
-            if case .integer(let permanent) = try store.resolve(key.id, type: key.type),
-                RecordID.integer(permanent) != key.id
-            {
-                assigned[key] = permanent
-            }
+            if let permanent = try store.permanentID(of: key) { assigned[key] = permanent }
         }
-        _ = try IDRewriter(schema: store.schema, assigned: assigned).rewrite(&change)
+        _ = try IDRewriter(store: store, assigned: assigned).rewrite(&change)
     }
 }

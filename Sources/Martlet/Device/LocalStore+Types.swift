@@ -1,0 +1,67 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import MartletStore
+internal import SQLiteKit
+internal import SQLiteRecords
+
+/// Types and attributes that stored images name and the schema may no longer have.
+extension LocalStore {
+    /// The number of a type in Martlet's tables; nil for a type this file has never had.
+    func number(ofType name: String) throws -> Int64? {
+        if let index = schema.index(of: name) { return numbers[index] }
+        let find = try connection.statement("SELECT number FROM martlet_types WHERE name = ?")
+        find.bind(1, text: name)
+        defer { find.reset() }
+        return try find.step() ? find.integer(0) : nil
+    }
+
+    /// The name of a type, also of one the schema no longer has.
+    func typeName(ofNumber number: Int64) throws -> String {
+        if let index = index(ofNumber: number) { return schema.types[index].name }
+        let find = try connection.statement("SELECT name FROM martlet_types WHERE number = ?")
+        find.bind(1, integer: number)
+        defer { find.reset() }
+        guard try find.step() else {
+            throw StoreError(
+                .inconsistent, "A stored change is of the type \(number), which has no name.")
+        }
+        return find.text(0)
+    }
+
+    /// What a temporary id has become; nil for one that has not, and for permanent ids.
+    func permanentID(of key: RecordKey) throws -> Int64? {
+        guard case .integer(let number) = key.id, number < 0 else { return nil }
+        let find = try connection.statement(
+            "SELECT id FROM martlet_ids WHERE type = ? AND temporary = ?")
+        find.bind(1, integer: key.type)
+        find.bind(2, integer: number)
+        defer { find.reset() }
+        return try find.step() ? find.integer(0) : nil
+    }
+
+    /// Those of the attributes the type has; the rest is not for its table.
+    func known(_ attributes: Attributes, type: Int) -> Attributes {
+        let described = schema.types[type]
+        if attributes.names.allSatisfy({ described[attribute: $0] != nil }) { return attributes }
+        return attributes.filtered { described[attribute: $0] != nil }
+    }
+
+    /// Those of the attributes the type does not have.
+    func unknown(_ attributes: Attributes, type: Int) -> Attributes {
+        let described = schema.types[type]
+        return attributes.filtered { described[attribute: $0] == nil }
+    }
+}
+
+extension Attributes {
+    /// The attributes whose names meet a condition.
+    fileprivate func filtered(_ condition: (String) -> Bool) -> Attributes {
+        var names: [String] = []
+        var values: [Value] = []
+        for (name, value) in zip(self.names, self.values) where condition(name) {
+            names.append(name)
+            values.append(value)
+        }
+        return Attributes(names: names, values: values)
+    }
+}

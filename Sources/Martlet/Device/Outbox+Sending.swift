@@ -1,0 +1,90 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import MartletStore
+internal import SQLiteKit
+
+extension Outbox {
+    /// The sets that go into the next request, as bytes; those never sent before are frozen now.
+    ///
+    /// Runs in the caller's transaction, which must be durable before the bytes leave.
+    /// - Parameter byteLimit: Stop before this many bytes; one set always goes.
+    func freeze(byteLimit: Int) throws -> [[UInt8]] {
+        let rows = try store.connection.statement(
+            """
+            SELECT sequence, identifier, seen, timestamp, sent, frozen, bytes FROM martlet_outbox
+            ORDER BY sequence LIMIT \(Limits.changeSetsPerRequest)
+            """)
+        defer { rows.reset() }
+        var pieces: [[UInt8]] = []
+        var fresh: [(sequence: Int64, bytes: [UInt8])] = []
+        var total = 0
+        while try rows.step() {
+            let isSent = rows.integer(4) != 0
+            if !pieces.isEmpty, total + Int(rows.integer(6)) > byteLimit { break }
+            let bytes: [UInt8]
+            if isSent {
+                bytes = rows.blob(5)
+            } else {
+                bytes = try encode(
+                    sequence: rows.integer(0), identifier: rows.text(1), seen: rows.integer(2),
+                    timestamp: rows.text(3))
+                fresh.append((rows.integer(0), bytes))
+            }
+            total += bytes.count
+            pieces.append(bytes)
+        }
+        for (sequence, bytes) in fresh {
+            let update = try store.connection.statement(
+                "UPDATE martlet_outbox SET sent = 1, frozen = ?, bytes = ? WHERE sequence = ?")
+            update.bind(1, blob: bytes)
+            update.bind(2, integer: Int64(bytes.count))
+            update.bind(3, integer: sequence)
+            try update.run()
+        }
+        return pieces
+    }
+
+    private func encode(
+        sequence: Int64, identifier: String, seen: Revision, timestamp: String
+    ) throws -> [UInt8] {
+        var set = ChangeSet()
+        set.identifier = identifier
+        set.sequence = sequence
+        set.seen = seen
+        set.timestamp = timestamp
+        for change in try changes(of: sequence) {
+            let name = try store.typeName(ofNumber: change.number)
+            if set.types.last?.name != name {
+                set.types.append(TypeChanges(name: name))
+            }
+            let last = set.types.count - 1
+            switch change.operation {
+            case .create:
+                set.types[last].create.append(change.id)
+                set.types[last].entries.append(
+                    RecordEntry(
+                        id: change.id,
+                        attributes: try SyncCoder.decodeAttributes(change.after ?? [])))
+            case .update:
+                set.types[last].update.append(change.id)
+                set.types[last].entries.append(
+                    RecordEntry(
+                        id: change.id, revision: change.baseRevision,
+                        attributes: try SyncCoder.decodeAttributes(change.after ?? [])))
+            case .delete:
+                set.types[last].delete.append(change.id)
+                set.types[last].entries.append(
+                    RecordEntry(id: change.id, revision: change.baseRevision))
+            }
+        }
+        return try SyncCoder.encode(set)
+    }
+
+    /// Every set numbered up to this has been answered, and the answer stored.
+    func acknowledged() throws -> Int64 {
+        if let first = try store.connection.integer("SELECT min(sequence) FROM martlet_outbox") {
+            return first - 1
+        }
+        return (try store.integerState("nextSequence") ?? 1) - 1
+    }
+}

@@ -1,0 +1,7 @@
+internal import MartletProtocol
+
+/// A record: the number of its type in Martlet's tables, and its id.
+struct RecordKey: Hashable {
+    let type: Int64
+    let id: RecordID
+}
