@@ -32,7 +32,9 @@ struct Refused: Sendable, CustomTestStringConvertible {
         },
         Refused("NUL", .schema) { try $0.create("CREATE TABLE x(a); \u{0}") },
         Refused("not valid", .schema) { try $0.create("CREATE TABLE x(") },
-        Refused("no such column: colour", .schema) { try $0.create("CREATE INDEX x ON players(colour)") },
+        Refused("no such column: colour", .schema) {
+            try $0.create("CREATE INDEX x ON players(colour)")
+        },
         Refused("already exists", .schema) { try $0.create("CREATE TABLE teams(a)") },
         Refused("no table “clubs”", .unknown) { try $0.addColumn("a TEXT", to: "clubs") },
         Refused("no table “martlet_migrations”", .unknown) {
