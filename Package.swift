@@ -19,6 +19,7 @@ let package = Package(
     platforms: [.macOS(.v15), .iOS(.v18)],
     products: [
         .library(name: "Martlet", targets: ["Martlet"]),
+        .library(name: "MartletStore", targets: ["MartletStore"]),
         .library(name: "MartletServer", targets: ["MartletServer"]),
         .library(name: "MartletTesting", targets: ["MartletTesting"]),
         .executable(name: "martlet", targets: ["MartletCommand"]),

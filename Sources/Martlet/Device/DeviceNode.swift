@@ -1,5 +1,5 @@
 public import MartletCore
-public import MartletProtocol
+package import MartletProtocol
 internal import MartletStore
 internal import SQLiteKit
 
@@ -10,7 +10,7 @@ internal import SQLiteKit
 /// the results back as events.
 public final class DeviceNode {
     /// What can happen to a device.
-    public enum Event: Sendable {
+    package enum Event: Sendable {
         /// Something may want to be sent, or fetched. Urgent: a person asks; do not wait out a
         /// pause.
         case wake(isUrgent: Bool)
@@ -25,7 +25,7 @@ public final class DeviceNode {
     }
 
     /// What the shell is to do.
-    public enum Action: Sendable {
+    package enum Action: Sendable {
         case send(exchange: Int, body: [UInt8])
         /// Bring back `timer` with this number after so many milliseconds.
         case setTimer(Int, milliseconds: Int64)
@@ -35,7 +35,7 @@ public final class DeviceNode {
     }
 
     /// What is worth telling whoever listens.
-    public enum Notice: Sendable {
+    package enum Notice: Sendable {
         /// Part of an answer was applied.
         case applied(RebaseReport, revision: Revision)
         /// An exchange has ended well.
@@ -77,7 +77,7 @@ public final class DeviceNode {
         var position: Int
     }
 
-    public let store: DeviceStore
+    package let store: DeviceStore
     private let options: Options
     private let owner: String
     private var state = State.idle
@@ -92,7 +92,7 @@ public final class DeviceNode {
     /// Change sets in the request under way, and how many of them have met their fate.
     private var unanswered = 0
 
-    public init(store: DeviceStore, options: Options = Options()) {
+    package init(store: DeviceStore, options: Options = Options()) {
         self.store = store
         self.options = options
         owner = options.ownerPrefix + store.newIdentity()
@@ -100,14 +100,14 @@ public final class DeviceNode {
     }
 
     /// Whether nothing is under way and nothing is planned but the next poll.
-    public var isIdle: Bool {
+    package var isIdle: Bool {
         if case .idle = state { return true }
         return false
     }
 
     /// Takes one event.
     /// - Parameter now: Milliseconds since 1970.
-    public func handle(_ event: Event, now: Int64) -> [Action] {
+    package func handle(_ event: Event, now: Int64) -> [Action] {
         switch event {
         case .wake(let isUrgent): wake(isUrgent: isUrgent, now: now)
         case .timer(let number): timer(number, now: now)

@@ -1,10 +1,10 @@
 internal import MartletCore
-public import MartletProtocol
+package import MartletProtocol
 internal import MartletStore
 internal import SQLiteKit
 
 /// What to send next.
-public enum Gathered: Sendable {
+package enum Gathered: Sendable {
     /// The body of a request and the number of change sets in it.
     case request([UInt8], changeSets: Int)
     /// Another process exchanges for this file until then (milliseconds since 1970).
@@ -19,7 +19,7 @@ extension DeviceStore {
     ///   - isGone: Whether another owner died without ending its lease, which then holds nobody up.
     ///   - lease: Milliseconds the exchange may take before another process may start its own.
     ///   - includesChanges: False while the device catches up in several answers.
-    public func gather(
+    package func gather(
         owner: String, isGone: (_ owner: String) -> Bool = { _ in false }, lease: Int64,
         byteLimit: Int, includesChanges: Bool, now: Int64
     ) throws -> Gathered {
@@ -58,7 +58,7 @@ extension DeviceStore {
     ///   - reaching: The revision after the run.
     ///   - lineage: The hash of that revision's entry, where the answer names it.
     /// - Throws: `StoreError`, `SQLiteError`; nothing was applied then.
-    public func apply(
+    package func apply(
         _ sets: ArraySlice<ChangeSet>, reaching: Revision, lineage: String?, dataSet: String?,
         owner: String, now: Int64
     ) throws -> RebaseReport? {
@@ -79,7 +79,7 @@ extension DeviceStore {
     }
 
     /// Ends the lease, so that another process need not wait for its end.
-    public func releaseLease(owner: String) throws {
+    package func releaseLease(owner: String) throws {
         try inApplyingTransaction {
             let delete = try applying.connection.statement(
                 "DELETE FROM martlet_lease WHERE owner = ?")
@@ -110,7 +110,7 @@ extension DeviceStore {
 
     /// Takes a new name, because the server met another file under this one: the file was copied,
     /// or restored from a backup. Sets keep their identifiers, so none is applied twice.
-    public func renewIdentity() throws {
+    package func renewIdentity() throws {
         try inApplyingTransaction {
             try applying.setState("clientID", .text(newIdentity()))
         }
@@ -121,12 +121,12 @@ extension DeviceStore {
 
 extension DeviceStore {
     /// Refused change sets, oldest first, each record with base, mine and theirs.
-    public func parked() throws -> [ParkedSet] {
+    package func parked() throws -> [ParkedSet] {
         try Parking(store: applying).list()
     }
 
     /// Gives a refused set up: what the server has stands.
-    public func drop(_ identifier: String, now: Int64) throws {
+    package func drop(_ identifier: String, now: Int64) throws {
         try inApplyingTransaction {
             let parking = Parking(store: applying)
             let sequence = try parking.sequence(of: identifier)
@@ -141,7 +141,7 @@ extension DeviceStore {
     /// - Throws: `StoreError` `.value` when they do not fit what is there now; the set then stays
     ///   parked.
     @discardableResult
-    public func retry(_ identifier: String, now: Int64) throws -> String {
+    package func retry(_ identifier: String, now: Int64) throws -> String {
         try inApplyingTransaction {
             try closeForeignCapture(applying, now: now)
             try applying.setCapture(false)
@@ -158,7 +158,7 @@ extension DeviceStore {
     }
 
     /// The fates of the newest sets, newest first.
-    public func receipts(limit: Int) throws -> [Receipt] {
+    package func receipts(limit: Int) throws -> [Receipt] {
         let rows = try applying.connection.statement(
             """
             SELECT identifier, outcome, revision, reason, message FROM martlet_receipts

@@ -1,6 +1,6 @@
 internal import MartletCore
-public import MartletProtocol
-public import MartletStore
+package import MartletProtocol
+package import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
@@ -10,8 +10,8 @@ internal import SQLiteRecords
 /// foreign keys enforced; `applying` takes remote change in, with foreign keys unchecked while a
 /// transaction is under way, because rows come in any order and a parent may lie outside what the
 /// device may see. Two, because switching the setting on one throws away every prepared statement.
-public final class DeviceStore {
-    public private(set) var local: LocalStore
+package final class DeviceStore {
+    package private(set) var local: LocalStore
     private(set) var applying: LocalStore
     /// The local connection with what contexts on it share.
     private(set) var session: Session
@@ -31,7 +31,7 @@ public final class DeviceStore {
     ///   - script: The app's DDL; nil takes the tables as they are in the file.
     ///   - randomBits: The source of identities; seeded in a simulation.
     /// - Throws: `StoreError`, or `SQLiteError` where the file itself fails.
-    public convenience init(
+    package convenience init(
         path: String, script: String?, vfs: String? = nil, hooks: WriteHooks = WriteHooks(),
         randomBits: @escaping () -> UInt64
     ) throws {
@@ -69,34 +69,34 @@ public final class DeviceStore {
     }
 
     /// The device's name, for its life.
-    public var clientID: String {
+    package var clientID: String {
         get throws { try applying.textState("clientID") ?? "" }
     }
 
     /// The newest revision whose entries are all applied.
-    public var revision: Revision {
+    package var revision: Revision {
         get throws { try applying.integerState("revision") ?? 0 }
     }
 
     /// The data set the device belongs to; nil before the first answer.
-    public var dataSet: String? {
+    package var dataSet: String? {
         get throws { try applying.textState("dataSet") }
     }
 
     /// Milliseconds since 1970 of the last exchange that ended well; nil before the first.
-    public var lastExchange: Int64? {
+    package var lastExchange: Int64? {
         get throws { try applying.integerState("lastExchange") }
     }
 
     /// Change sets not yet confirmed.
-    public var outboxCount: Int {
+    package var outboxCount: Int {
         get throws {
             Int(try applying.connection.integer("SELECT count(*) FROM martlet_outbox") ?? 0)
         }
     }
 
     /// Refused change sets waiting for a decision.
-    public var parkedCount: Int {
+    package var parkedCount: Int {
         get throws {
             Int(try applying.connection.integer("SELECT count(*) FROM martlet_parked") ?? 0)
         }
@@ -109,7 +109,7 @@ public final class DeviceStore {
     /// - Parameter now: Milliseconds since 1970, for the set's timestamp.
     /// - Throws: What `body` throws; `StoreError` `.tooLarge` when the set could never be sent.
     ///   The transaction is then rolled back.
-    public func write<Result>(
+    package func write<Result>(
         now: Int64, _ body: (WriteContext) throws -> Result
     ) throws -> Result {
         session.begin()

@@ -33,19 +33,19 @@ public struct Receipt: Hashable, Sendable {
 }
 
 /// What one application of remote change did.
-public struct RebaseReport: Sendable {
+package struct RebaseReport: Sendable {
     /// Fates that became known, parked sets among them.
-    public internal(set) var receipts: [Receipt] = []
+    package internal(set) var receipts: [Receipt] = []
     /// Records of other people's sets.
-    public internal(set) var remoteRecords = 0
+    package internal(set) var remoteRecords = 0
     /// Temporary ids that became permanent.
-    public internal(set) var assignedIDs = 0
+    package internal(set) var assignedIDs = 0
     /// Types whose tables may look different now.
-    public internal(set) var changedTypes: Set<String> = []
+    package internal(set) var changedTypes: Set<String> = []
     /// Seconds after which the server wants a set again that it could not take now.
-    public internal(set) var retryAfter: Int64?
+    package internal(set) var retryAfter: Int64?
 
-    public init() {}
+    package init() {}
 
     mutating func add(_ other: RebaseReport) {
         receipts += other.receipts

@@ -1,27 +1,27 @@
 internal import MartletCore
-public import MartletProtocol
+package import MartletProtocol
 internal import SQLiteKit
 internal import SQLiteRecords
 
 /// What one transaction did to one record, all its writes taken together.
-public struct RecordChange: Sendable {
+package struct RecordChange: Sendable {
     /// What the transaction did to the record; the raw value is stored.
-    public enum Operation: Int64, Sendable {
+    package enum Operation: Int64, Sendable {
         case create = 1
         case update = 2
         case delete = 3
     }
 
     /// The type's position in the schema.
-    public let type: Int
-    public let id: RecordID
-    public let operation: Operation
+    package let type: Int
+    package let id: RecordID
+    package let operation: Operation
     /// The whole record before; nil for a create.
-    public let before: Attributes?
+    package let before: Attributes?
     /// Create: all attributes that are not null, and nulls where there is a default. Update: those that changed. Delete: none.
-    public let after: Attributes
+    package let after: Attributes
 
-    public init(
+    package init(
         type: Int, id: RecordID, operation: Operation, before: Attributes?, after: Attributes
     ) {
         self.type = type
@@ -34,7 +34,7 @@ public struct RecordChange: Sendable {
 
 extension LocalStore {
     /// Whether any write is noted and not yet taken.
-    public var hasCapture: Bool {
+    package var hasCapture: Bool {
         get throws {
             try connection.integer("SELECT 1 FROM martlet_capture LIMIT 1") != nil
         }
@@ -44,7 +44,7 @@ extension LocalStore {
     /// the order in which the records were first touched. Runs in the caller's transaction.
     ///
     /// - Complexity: O(*n*) in the rows noted, with one look-up for each record touched.
-    public func takeCapture() throws -> [RecordChange] {
+    package func takeCapture() throws -> [RecordChange] {
         var touched: [Touched] = []
         var positions: [Key: Int] = [:]
         let rows = try connection.statement("SELECT * FROM martlet_capture ORDER BY n")
@@ -148,7 +148,7 @@ extension LocalStore {
     }
 
     /// A record's attributes without the ones the database computes.
-    public func stored(_ attributes: Attributes, type: Int) -> Attributes {
+    package func stored(_ attributes: Attributes, type: Int) -> Attributes {
         let described = schema.types[type].attributes
         guard described.contains(where: \.isGenerated) else { return attributes }
         var result = Attributes()
@@ -180,7 +180,7 @@ private struct Touched {
 
 extension Attributes {
     /// The attributes that are not null. Shares the list of names where there are none.
-    public func withoutNulls() -> Attributes {
+    package func withoutNulls() -> Attributes {
         guard values.contains(.null) else { return self }
         var names: [String] = []
         var values: [Value] = []

@@ -1,18 +1,18 @@
-public import MartletCore
-public import MartletProtocol
-public import SQLiteKit
-public import SQLiteRecords
+package import MartletCore
+package import MartletProtocol
+package import SQLiteKit
+package import SQLiteRecords
 
 /// A device's SQLite file: the app's tables, their capture, and Martlet's own tables beside them.
 ///
 /// Confined to whoever holds it; every call blocks.
-public final class LocalStore {
-    public let connection: Connection
-    public let schema: Schema
+package final class LocalStore {
+    package let connection: Connection
+    package let schema: Schema
     /// One table for each of `schema.types`, in that order.
-    public let tables: [RecordTable]
+    package let tables: [RecordTable]
     /// The number each type has in Martlet's tables, for ever, in the order of `schema.types`.
-    public let numbers: [Int64]
+    package let numbers: [Int64]
     private let indexes: [Int64: Int]
 
     /// Which column a note of each type holds where.
@@ -34,7 +34,7 @@ public final class LocalStore {
     ///   - script: The app's DDL; nil to take the tables as they are in the file.
     ///   - vfs: A registered VFS; nil for the platform's.
     /// - Throws: `StoreError` for a schema or file that cannot be used, `SQLiteError` otherwise.
-    public convenience init(
+    package convenience init(
         path: String, script: String?, vfs: String? = nil,
         busyTimeoutMilliseconds: Int32 = 10_000
     ) throws {
@@ -60,7 +60,7 @@ public final class LocalStore {
 
     /// Opens a second connection to the same file, with foreign keys unchecked, for the one who
     /// applies remote change.
-    public convenience init(applyingBeside other: LocalStore, path: String, vfs: String?) throws {
+    package convenience init(applyingBeside other: LocalStore, path: String, vfs: String?) throws {
         let connection = try Connection(
             path: path, mode: .readWrite, vfs: vfs, busyTimeoutMilliseconds: 10_000,
             tracksTables: true)
@@ -72,7 +72,7 @@ public final class LocalStore {
     }
 
     /// Opens a connection that can only read a file another connection has set up.
-    public convenience init(readingFrom path: String, vfs: String? = nil) throws {
+    package convenience init(readingFrom path: String, vfs: String? = nil) throws {
         let connection = try Connection(
             path: path, mode: .readOnly, vfs: vfs, busyTimeoutMilliseconds: 10_000,
             tracksTables: true)
@@ -101,7 +101,7 @@ public final class LocalStore {
     /// Refuses a file whose tables another process has changed since this store was opened: the
     /// notes of its triggers would be read wrongly.
     /// - Throws: `StoreError` `.newer`.
-    public func checkLayout() throws {
+    package func checkLayout() throws {
         guard let recorded = try integerState("layout"), recorded != layout else { return }
         throw StoreError(
             .newer,
@@ -110,13 +110,13 @@ public final class LocalStore {
     }
 
     /// The position of the type with a number; nil for a type this schema no longer has.
-    public func index(ofNumber number: Int64) -> Int? {
+    package func index(ofNumber number: Int64) -> Int? {
         indexes[number]
     }
 
     /// The position of a type.
     /// - Throws: `StoreError` `.unknown` when the schema has no such type.
-    public func index(of name: String) throws -> Int {
+    package func index(of name: String) throws -> Int {
         guard let index = schema.index(of: name) else {
             throw StoreError(.unknown, "There is no type \(name); the schema names the types.")
         }
@@ -128,7 +128,7 @@ public final class LocalStore {
 
 extension LocalStore {
     /// A number kept across restarts under a name.
-    public func integerState(_ name: String) throws -> Int64? {
+    package func integerState(_ name: String) throws -> Int64? {
         let find = try connection.statement("SELECT value FROM martlet_state WHERE name = ?")
         find.bind(1, text: name)
         defer { find.reset() }
@@ -136,7 +136,7 @@ extension LocalStore {
     }
 
     /// A text kept across restarts under a name.
-    public func textState(_ name: String) throws -> String? {
+    package func textState(_ name: String) throws -> String? {
         let find = try connection.statement("SELECT value FROM martlet_state WHERE name = ?")
         find.bind(1, text: name)
         defer { find.reset() }
@@ -144,7 +144,7 @@ extension LocalStore {
     }
 
     /// Keeps a value under a name, in the current transaction.
-    public func setState(_ name: String, _ value: Value) throws {
+    package func setState(_ name: String, _ value: Value) throws {
         let put = try connection.statement(
             "INSERT INTO martlet_state VALUES (?1, ?2)"
                 + " ON CONFLICT (name) DO UPDATE SET value = ?2")
@@ -154,7 +154,7 @@ extension LocalStore {
     }
 
     /// Turns capture off or on; off only inside a transaction that turns it on again.
-    public func setCapture(_ isOn: Bool) throws {
+    package func setCapture(_ isOn: Bool) throws {
         try connection.run("UPDATE martlet_control SET capture = \(isOn ? 1 : 0)")
     }
 }

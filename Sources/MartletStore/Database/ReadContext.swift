@@ -1,4 +1,4 @@
-public import MartletCore
+package import MartletCore
 public import MartletProtocol
 internal import SQLiteKit
 
@@ -28,7 +28,7 @@ public class ReadContext {
     }
 
     /// The synchronised types; none in a database that is not kept in step.
-    public var schema: Schema { session.store?.schema ?? Schema(types: []) }
+    package var schema: Schema { session.store?.schema ?? Schema(types: []) }
 
     /// A record's attributes; nil where there is none. A temporary id finds the record for ever.
     public func record(_ type: String, _ id: RecordID) throws -> Attributes? {
@@ -96,7 +96,7 @@ extension ReadContext: Sendable {}
 
 extension LocalStore {
     /// Runs `body` in one read transaction, so that all it reads is of one moment.
-    public func reading<Result>(_ body: () throws -> Result) throws -> Result {
+    package func reading<Result>(_ body: () throws -> Result) throws -> Result {
         try connection.run("BEGIN")
         defer { connection.rollback() }
         return try body()

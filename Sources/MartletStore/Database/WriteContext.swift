@@ -177,7 +177,7 @@ extension Attributes {
 
 extension LocalStore {
     /// The permanent id of a temporary one, where it is known; otherwise the id as it is.
-    public func resolve(_ id: RecordID, type: Int) throws -> RecordID {
+    package func resolve(_ id: RecordID, type: Int) throws -> RecordID {
         guard case .integer(let number) = id, number < 0 else { return id }
         let find = try connection.statement(
             "SELECT id FROM martlet_ids WHERE type = ? AND temporary = ?")
@@ -188,13 +188,13 @@ extension LocalStore {
     }
 
     /// A record's attributes; nil where there is none. A temporary id finds the record for ever.
-    public func record(_ type: String, _ id: RecordID) throws -> Attributes? {
+    package func record(_ type: String, _ id: RecordID) throws -> Attributes? {
         let index = try index(of: type)
         return try tables[index].read(try resolve(id, type: index))
     }
 
     /// Runs one SQL statement with bound values, and returns its rows.
-    public func rows(_ sql: String, _ arguments: [SQLValue] = []) throws -> [RecordValues] {
+    package func rows(_ sql: String, _ arguments: [SQLValue] = []) throws -> [RecordValues] {
         try ReadContext(session: Session(store: self)).rows(sql, arguments)
     }
 }

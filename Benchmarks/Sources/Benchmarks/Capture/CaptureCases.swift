@@ -43,7 +43,7 @@ enum CaptureCases {
         for keys in Keys.allCases {
             for (name, work, expected) in works {
                 let title = "capture/100,000 \(name), \(keys.rawValue)"
-                try compare(title, work, keys, folder: folder, expected: expected)
+                try await compare(title, work, keys, folder: folder, expected: expected)
             }
         }
         try await wholeWrite(folder: folder)
@@ -51,11 +51,11 @@ enum CaptureCases {
 
     private static func compare(
         _ title: String, _ work: rows_work, _ keys: Keys, folder: URL, expected: String
-    ) throws {
+    ) async throws {
         var samples: [Sample] = []
         for pair in 0...pairs {
-            let bare = try measure(work, keys, capture: false, folder: folder)
-            let captured = try measure(work, keys, capture: true, folder: folder)
+            let bare = try await measure(work, keys, capture: false, folder: folder)
+            let captured = try await measure(work, keys, capture: true, folder: folder)
             if pair > 0 { samples.append(Sample(bare: bare, captured: captured)) }
         }
         try Measurement(
@@ -73,28 +73,33 @@ enum CaptureCases {
     /// CPU seconds of the statements, in one transaction.
     private static func measure(
         _ work: rows_work, _ keys: Keys, capture: Bool, folder: URL
-    ) throws -> Double {
+    ) async throws -> Double {
         let path = folder.appendingPathComponent("\(UUID().uuidString).sqlite").path
         defer {
             ["", "-wal", "-shm"].forEach { try? FileManager.default.removeItem(atPath: path + $0) }
         }
-        let store = capture ? try LocalStore(path: path, script: schema) : nil
+        let client =
+            capture
+            ? try await MartletClient.open(path: path, schema: schema, transport: nil) : nil
         if !capture { try check(rows_execute(path, schema)) }
         let teams = (1...Organisation.teams).map { "(\($0), 'Team \($0)')" }
-        try store?.setCapture(false)
+        if capture { try check(rows_execute(path, "UPDATE martlet_control SET capture = 0")) }
         try check(rows_execute(path, "INSERT INTO teams VALUES \(teams.joined(separator: ","))"))
         var result = floor_result()
         let isText: Int32 = keys == .texts ? 1 : 0
         if work != rows_insert {
             try check(rows_run(path, rows_insert, isText, Int32(rows), &result))
         }
-        try store?.setCapture(true)
+        if capture { try check(rows_execute(path, "UPDATE martlet_control SET capture = 1")) }
         try check(rows_execute(path, "PRAGMA wal_checkpoint(TRUNCATE)"))
         try check(rows_run(path, work, isText, Int32(rows), &result))
-        if let store {
-            let noted = try store.connection.integer("SELECT count(*) FROM martlet_capture")
-            guard noted == Int64(rows) else {
-                throw BenchmarkFailure("\(noted ?? 0) rows were captured of \(rows).")
+        if let client {
+            let noted = try await client.read { context in
+                try context.rows("SELECT count(*) AS noted FROM martlet_capture")
+            }
+            await client.close()
+            guard try noted.first?.value("noted", as: Int.self) == rows else {
+                throw BenchmarkFailure("Not each of the \(rows) rows was captured.")
             }
         }
         return result.processor_seconds
