@@ -40,6 +40,7 @@ let package = Package(
             name: "DeflateKit", dependencies: ["CDeflate", "CompressionKit"], swiftSettings: strict),
         .target(name: "OpenSSLKit", dependencies: ["COpenSSL"], swiftSettings: strict),
         .target(name: "HTTPKit", dependencies: ["CLibevent"], swiftSettings: strict),
+        .target(name: "SystemKit", swiftSettings: strict),
 
         // What both sides share.
         .target(name: "MartletProtocol", swiftSettings: safe),
@@ -80,7 +81,9 @@ let package = Package(
         // The device.
         .target(
             name: "MartletStore",
-            dependencies: ["MartletProtocol", "MartletCore", "SQLiteKit", "SQLiteRecords"],
+            dependencies: [
+                "MartletProtocol", "MartletCore", "SQLiteKit", "SQLiteRecords", "SystemKit",
+            ],
             swiftSettings: safe),
         .target(
             name: "Martlet",
@@ -139,6 +142,13 @@ let package = Package(
             ],
             swiftSettings: strict),
         .testTarget(
+            name: "MartletStoreTests",
+            dependencies: [
+                "MartletProtocol", "MartletCore", "MartletStore", "SQLiteKit", "SQLiteFaults",
+                "SystemKit",
+            ],
+            swiftSettings: strict),
+        .testTarget(
             name: "MartletCoreTests", dependencies: ["MartletProtocol", "MartletCore"],
             swiftSettings: strict),
         .testTarget(
@@ -153,6 +163,7 @@ let package = Package(
         .testTarget(
             name: "OpenSSLKitTests", dependencies: ["OpenSSLKit"], swiftSettings: strict),
         .testTarget(name: "HTTPKitTests", dependencies: ["HTTPKit"], swiftSettings: strict),
+        .testTarget(name: "SystemKitTests", dependencies: ["SystemKit"], swiftSettings: strict),
 
         // Tests.
         .testTarget(

@@ -10,6 +10,7 @@ enum House {
         "DeflateKit": ["CDeflate"],
         "OpenSSLKit": ["COpenSSL"],
         "HTTPKit": ["CLibevent"],
+        "SystemKit": ["Security"],
     ]
 
     /// All modules of C libraries.
@@ -23,10 +24,13 @@ enum House {
         "DeflateKit": ["CompressionKit"],
         "OpenSSLKit": [],
         "HTTPKit": [],
+        "SystemKit": [],
         "MartletProtocol": [],
         "MartletCore": ["MartletProtocol"],
         "SQLiteRecords": ["MartletProtocol", "MartletCore", "SQLiteKit"],
-        "MartletStore": ["MartletProtocol", "MartletCore", "SQLiteKit", "SQLiteRecords"],
+        "MartletStore": [
+            "MartletProtocol", "MartletCore", "SQLiteKit", "SQLiteRecords", "SystemKit",
+        ],
         "Martlet": device,
         "MartletServerCore": serverCore,
         "MartletServer": serverCore.union(["MartletServerCore", "DeflateKit", "HTTPKit"]),

@@ -1,0 +1,81 @@
+#if canImport(Security)
+    internal import SystemKit
+
+    /// Secrets in the keychain of Apple's platforms.
+    ///
+    /// They stay on this device, out of iCloud and out of backups that are put back elsewhere, and
+    /// can be read from the first unlocking after a start on, also while the device is locked.
+    /// Before that a call throws `StoreError` (`.busy`): try again once the device was unlocked.
+    public final class KeychainSecretStore: SecretStore {
+        private let keychain: Confined<Keychain>
+
+        /// The secrets of a service.
+        /// - Parameters:
+        ///   - service: What they are filed under; the app's bundle identifier, as a rule.
+        ///   - accessGroup: The group of apps that share them; nil for this app alone.
+        ///   - isForApps: On macOS, false for a program that is not a signed app: it has the user's
+        ///     login keychain. Without effect elsewhere.
+        public init(service: String, accessGroup: String? = nil, isForApps: Bool = true) {
+            keychain = Confined(
+                label: "martlet.keychain",
+                Keychain(service: service, accessGroup: accessGroup, isForApps: isForApps))
+        }
+
+        /// Keeps a secret, in the place of the one before.
+        public func set(_ secret: [UInt8], for name: String) async throws {
+            try SecretLimits.check(name: name)
+            try SecretLimits.check(secret: secret)
+            try await run { try $0.set(secret, for: name) }
+        }
+
+        /// The secret of that name; nil where there is none.
+        public func secret(for name: String) async throws -> [UInt8]? {
+            try SecretLimits.check(name: name)
+            return try await run { try $0.item(name) }
+        }
+
+        /// Removes the secret of that name, if there is one.
+        public func remove(_ name: String) async throws {
+            try SecretLimits.check(name: name)
+            _ = try await run { try $0.remove(name) }
+        }
+
+        /// The names of all secrets, sorted by their bytes.
+        public func names() async throws -> [String] {
+            SecretLimits.sorted(try await run { try $0.accounts() })
+        }
+
+        private func run<Result: Sendable>(
+            _ body: @escaping @Sendable (Keychain) throws -> Result
+        ) async throws -> Result {
+            try await keychain.run { keychain in
+                do {
+                    return try body(keychain)
+                } catch let error as KeychainError {
+                    throw Self.refusal(error)
+                }
+            }
+        }
+
+        private static func refusal(_ error: KeychainError) -> StoreError {
+            if error.isLocked {
+                return StoreError(
+                    .busy, "The keychain is locked. Try again once the device was unlocked.")
+            }
+            if error.isNotEntitled {
+                return StoreError(
+                    .file,
+                    "The program is not signed for this keychain or group. Sign it with the"
+                        + " entitlement, or use the login keychain (isForApps: false).")
+            }
+            if error.isRefused {
+                return StoreError(
+                    .inputOutput,
+                    "The keychain was not opened for this program. Ask the person to"
+                        + " allow it, then try again.")
+            }
+            return StoreError(
+                .inputOutput, "The keychain refused (status \(error.status)). Look the status up.")
+        }
+    }
+#endif

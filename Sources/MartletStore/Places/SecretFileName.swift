@@ -1,0 +1,53 @@
+/// The name of the file that holds a secret.
+///
+/// Lower-case letters, digits, “-”, “_” and “.” stand for themselves, every other byte as “%” and
+/// two hexadecimal digits, upper-case letters too because some file systems do not tell them from
+/// lower-case ones. So no name leads out of the folder, and no two meet in one file.
+enum SecretFileName {
+    private static let suffix = ".secret"
+    private static let digits = Array("0123456789abcdef".utf8)
+
+    static func encoded(_ name: String) -> String {
+        var bytes: [UInt8] = []
+        for byte in name.utf8 {
+            if isPlain(byte), !(bytes.isEmpty && byte == UInt8(ascii: ".")) {
+                bytes.append(byte)
+            } else {
+                bytes += [
+                    UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)],
+                ]
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self) + suffix
+    }
+
+    /// The secret's name; nil where the file's name is not one that `encoded` makes.
+    static func decoded(_ fileName: String) -> String? {
+        guard fileName.hasSuffix(suffix) else { return nil }
+        var bytes: [UInt8] = []
+        var rest = fileName.utf8.dropLast(suffix.utf8.count)
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard let high = rest.popFirst().flatMap(digits.firstIndex(of:)),
+                let low = rest.popFirst().flatMap(digits.firstIndex(of:))
+            else { return nil }
+            bytes.append(UInt8(high << 4 | low))
+        }
+        guard let name = String(validating: bytes, as: UTF8.self), !name.isEmpty,
+            encoded(name) == fileName
+        else { return nil }
+        return name
+    }
+
+    private static func isPlain(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+            UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."):
+            true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,57 @@
+/// The values of one setting: first the value there is, at once, then each new one.
+///
+/// Who is slow gets the newest value and misses those between. Equal values in a row come once.
+/// Ends when the settings are closed or the task is cancelled; throws `StoreError` where the value
+/// cannot be read.
+public struct SettingValues<Value: Codable & Sendable>: AsyncSequence, Sendable {
+    /// A setting's value.
+    public typealias Element = Value
+
+    let settings: Settings
+    let key: SettingKey<Value>
+
+    /// Begins to observe; ends when the iterator goes.
+    public func makeAsyncIterator() -> Iterator {
+        // Listening begins before the first look, so that no change falls between.
+        Iterator(
+            settings: settings, key: key,
+            wakes: settings.observers.wakes(for: key.name).makeAsyncIterator())
+    }
+
+    /// Goes through the values; for one task.
+    public struct Iterator: AsyncIteratorProtocol {
+        fileprivate let settings: Settings
+        fileprivate let key: SettingKey<Value>
+        fileprivate var wakes: AsyncStream<Void>.Iterator
+        /// The JSON handed out last; the inner nil stands for the default.
+        private var last: String??
+        private var hasEnded = false
+
+        fileprivate init(
+            settings: Settings, key: SettingKey<Value>, wakes: AsyncStream<Void>.Iterator
+        ) {
+            self.settings = settings
+            self.key = key
+            self.wakes = wakes
+        }
+
+        /// The next value; waits for it.
+        public mutating func next() async throws -> Value? {
+            guard !hasEnded else { return nil }
+            do {
+                while true {
+                    if last != nil, await wakes.next() == nil { return nil }
+                    if Task.isCancelled { return nil }
+                    let json = try await settings.json(key)
+                    if let last, last == json { continue }
+                    last = .some(json)
+                    return try settings.value(json, of: key)
+                }
+            } catch {
+                hasEnded = true
+                if (error as? StoreError)?.kind == .misuse { return nil }  // Closed meanwhile.
+                throw error
+            }
+        }
+    }
+}

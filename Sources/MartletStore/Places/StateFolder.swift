@@ -1,0 +1,53 @@
+internal import SystemKit
+
+/// The folder behind a place for state, opened anew for each call, so that it may be removed and
+/// made again between two.
+struct StateFolder: Sendable {
+    let path: String
+    let faults: FileFaults?
+    /// Refuses the folder as it is found.
+    var check: @Sendable (FileFacts) throws -> Void = { _ in }
+    private var isSwept = false
+
+    init(path: String, faults: FileFaults?) {
+        self.path = path
+        self.faults = faults
+    }
+
+    /// Runs `body` on the folder as it is; answers nil where there is none.
+    func existing<Result>(_ body: (borrowing Folder) throws -> Result?) throws -> Result? {
+        try translated {
+            let folder: Folder
+            do {
+                folder = try Folder(path: path, faults: faults)
+            } catch let error as SystemError where error.isMissing {
+                return nil
+            }
+            try check(try folder.facts())
+            return try body(folder)
+        }
+    }
+
+    /// Runs `body` on the folder, which is made where it is missing. The first time, what killed
+    /// processes left half-written is removed.
+    mutating func made<Result>(_ body: (borrowing Folder) throws -> Result) throws -> Result {
+        let isFirst = !isSwept
+        let result = try translated {
+            try Folder.make(path: path, faults: faults)
+            let folder = try Folder(path: path, faults: faults)
+            try check(try folder.facts())
+            if isFirst { try folder.removeAbandonedDrafts() }
+            return try body(folder)
+        }
+        isSwept = true
+        return result
+    }
+
+    private func translated<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch let error as SystemError {
+            throw StoreError(error)
+        }
+    }
+}

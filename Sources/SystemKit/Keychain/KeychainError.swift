@@ -1,0 +1,22 @@
+#if canImport(Security)
+    internal import Security
+
+    /// A refusal by the keychain.
+    public struct KeychainError: Error, Hashable, Sendable {
+        /// The result code (`OSStatus`).
+        public let status: Int32
+
+        init(_ status: OSStatus) {
+            self.status = status
+        }
+
+        /// The device is locked, or was not unlocked since its start.
+        public var isLocked: Bool { status == errSecInteractionNotAllowed }
+        /// The program is not signed for this keychain or group.
+        public var isNotEntitled: Bool { status == errSecMissingEntitlement }
+        /// A person refused.
+        public var isRefused: Bool {
+            status == errSecAuthFailed || status == errSecUserCanceled
+        }
+    }
+#endif
