@@ -18,6 +18,8 @@ public final class ChangeCollector {
         public fileprivate(set) var operations: [Int64: Operation] = [:]
         /// False when more rows changed than are listed.
         public fileprivate(set) var isComplete = true
+
+        fileprivate var isEmpty: Bool { operations.isEmpty && isComplete }
     }
 
     private let capacity: Int
@@ -29,6 +31,17 @@ public final class ChangeCollector {
     /// changes; cleared with every take.
     private var lastTable: UnsafePointer<CChar>?
     private var lastIndex: Int?
+    /// What was noted since the first mark, so that it can be taken back.
+    private var journal: [Undo] = []
+    private var marks = 0
+
+    private struct Undo {
+        let index: Int
+        /// nil where only `wasComplete` is to be put back.
+        let rowID: Int64?
+        let operation: Operation?
+        let wasComplete: Bool
+    }
 
     /// - Parameters:
     ///   - capacity: Rows listed for one table.
@@ -41,7 +54,7 @@ public final class ChangeCollector {
     /// Takes what was collected since the last call, by table.
     public func take() -> [String: Rows] {
         var taken: [String: Rows] = [:]
-        for (name, rows) in zip(names, rows) { taken[name] = rows }
+        for (name, rows) in zip(names, rows) where !rows.isEmpty { taken[name] = rows }
         clear()
         return taken
     }
@@ -53,16 +66,52 @@ public final class ChangeCollector {
         indexes.removeAll(keepingCapacity: true)
         lastTable = nil
         lastIndex = nil
+        journal.removeAll()
+        marks = 0
     }
 
     /// Notes that any row of a table may have changed.
     public func noteAll(_ table: String) {
         guard !table.hasPrefix(ignoredPrefix) else { return }
-        rows[index(of: table)].isComplete = false
+        let index = index(of: table)
+        remember(index, rowID: nil)
+        rows[index].isComplete = false
     }
 
     /// Whether nothing was collected.
-    public var isEmpty: Bool { names.isEmpty }
+    public var isEmpty: Bool { rows.allSatisfy(\.isEmpty) }
+
+    /// Begins a part of the transaction that may be taken back. Parts may be nested.
+    /// - Returns: What to give to `rollBack(to:)`; each mark is followed by that or by `release()`.
+    public func mark() -> Int {
+        marks += 1
+        return journal.count
+    }
+
+    /// Ends a part that stays.
+    public func release() {
+        marks = max(0, marks - 1)
+        if marks == 0 { journal.removeAll() }
+    }
+
+    /// Ends a part that was taken back: forgets what was noted since its mark.
+    public func rollBack(to mark: Int) {
+        while journal.count > mark {
+            let undo = journal.removeLast()
+            if let rowID = undo.rowID { rows[undo.index].operations[rowID] = undo.operation }
+            rows[undo.index].isComplete = undo.wasComplete
+        }
+        release()
+    }
+
+    /// Keeps what is known of a row, before it is noted anew.
+    private func remember(_ index: Int, rowID: Int64?) {
+        guard marks > 0 else { return }
+        journal.append(
+            Undo(
+                index: index, rowID: rowID, operation: rowID.flatMap { rows[index].operations[$0] },
+                wasComplete: rows[index].isComplete))
+    }
 
     fileprivate func note(_ action: Int32, table: UnsafePointer<CChar>, rowID: Int64) {
         if table != lastTable {
@@ -77,6 +126,7 @@ public final class ChangeCollector {
             case SQLITE_DELETE: .delete
             default: .update
             }
+        remember(index, rowID: rowID)
         guard rows[index].operations.count < capacity else {
             if rows[index].operations[rowID] == nil { rows[index].isComplete = false }
             return

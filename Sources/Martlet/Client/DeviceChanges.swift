@@ -1,6 +1,8 @@
+internal import MartletCore
 internal import MartletProtocol
 internal import MartletStore
 internal import SQLiteKit
+internal import SQLiteRecords
 
 /// Tells observers what the device's two writing connections commit, and what others do.
 ///
@@ -9,10 +11,16 @@ final class DeviceChanges {
     private let hub: ChangeHub
     private let generation: SchemaGeneration
     private let collector = ChangeCollector(ignoredPrefix: ReservedWords.prefix)
-    private var store: DeviceStore
-    /// The local connection's view: it changes with every commit that is not its own.
-    private var dataVersion: Int64 = 0
-    private var hasForeignWrites = false
+    private let store: DeviceStore
+    private var versions = ForeignCommits()
+    /// The keys of the save that is about to be committed, by type.
+    private var savedKeys: [String: ChangedRecords] = [:]
+    /// Where the transaction of the applying connection began.
+    private var mark = 0
+    /// Synchronised tables without rowids, whose changes SQLite's update hook is silent on.
+    private var silentTypes: Set<String> = []
+    /// Other such tables that triggers write.
+    private var silentTables: [String] = []
 
     init(store: DeviceStore, hub: ChangeHub, generation: SchemaGeneration) {
         self.store = store
@@ -21,63 +29,143 @@ final class DeviceChanges {
         attach()
     }
 
-    /// Begins to report what the store's connections change; again after they were opened anew.
-    func attach() {
+    /// Goes on after the connections were opened anew. What others wrote meanwhile is not known.
+    func reattach() {
+        attach()
+        hub.publish(DatabaseChange(causes: .local, tables: [:], isUnbounded: true))
+    }
+
+    /// Begins to report what the store's connections change.
+    private func attach() {
         store.local.connection.report(to: collector)
         store.applying.connection.report(to: collector)
         collector.clear()
-        dataVersion = currentVersion()
-        store.beforeApplyingCommits = { [weak self] in self?.lookBeforeCommit() }
+        savedKeys.removeAll()
+        store.observer = self
+        versions.begin(store)
+        findSilentTables()
     }
 
-    private func currentVersion() -> Int64 {
-        (try? store.local.connection.dataVersion()) ?? 0
-    }
-
-    /// Notes other processes' commits up to now; the applying connection's own has not happened.
-    private func lookBeforeCommit() {
-        if currentVersion() != dataVersion { hasForeignWrites = true }
+    private func findSilentTables() {
+        let found = try? store.local.rows(
+            """
+            SELECT name, EXISTS (
+                SELECT 1 FROM sqlite_master AS m WHERE m.type = 'trigger'
+                    AND m.name NOT LIKE 'martlet%' AND instr(lower(m.sql), lower(t.name)) > 0)
+            FROM pragma_table_list AS t WHERE t.schema = 'main' AND t.wr
+                AND t.name NOT LIKE 'martlet%'
+            """)
+        silentTypes.removeAll()
+        silentTables.removeAll()
+        for row in found ?? [] {
+            guard case .text(let name)? = row.values.first else { continue }
+            if store.local.schema.index(of: name) != nil {
+                silentTypes.insert(name)
+            } else if row.values.last == .integer(1) {
+                silentTables.append(name)
+            }
+        }
     }
 
     /// Tells of what a save has committed.
     func saved() {
+        versions.saved(store)
         publish(causes: .local)
     }
 
-    /// Takes note that the applying connection may have committed.
-    func committed() {
-        dataVersion = currentVersion()
+    /// Tells of what a decision about a refused set has committed.
+    func decided() {
+        publish(causes: .local)
     }
 
-    /// Tells of what the applying connection has committed.
-    func applied(causes: DatabaseChange.Causes) {
-        committed()
-        publish(causes: causes)
+    /// Tells of what an answer has changed.
+    func applied(_ report: RebaseReport) {
+        var silent = silentTypes
+        // A reference to a record whose id was assigned may be anywhere.
+        if report.assignedIDs == 0 { silent.formIntersection(report.changedTypes) }
+        var gone: [String: Set<RecordID>] = [:]
+        for (name, keys) in report.removed {
+            guard let type = store.local.schema.index(of: name) else { continue }
+            // What was taken back may have been made again.
+            gone[name] = keys.filter { key in
+                (try? store.local.tables[type].exists(key)) == false
+            }
+        }
+        publish(causes: Self.causes(of: report), silent: silent, gone: gone)
     }
 
-    /// Forgets what a failed transaction had changed.
+    private static func causes(of report: RebaseReport) -> DatabaseChange.Causes {
+        var causes: DatabaseChange.Causes = []
+        if report.remoteRecords > 0 { causes.insert(.remote) }
+        if report.assignedIDs > 0 { causes.insert(.idsAssigned) }
+        for receipt in report.receipts {
+            causes.insert(receipt.outcome == .refused ? .refused : .confirmed)
+        }
+        return causes.isEmpty ? .remote : causes
+    }
+
+    /// Forgets what a failed save had changed.
     func rolledBack() {
         collector.clear()
-        dataVersion = currentVersion()
+        savedKeys.removeAll()
     }
 
     /// Looks whether another process has written.
     func lookForForeignWrites() {
-        let version = currentVersion()
-        guard version != dataVersion || hasForeignWrites else { return }
-        dataVersion = version
-        hasForeignWrites = false
+        versions.look(store)
+        publishForeignWrites()
+    }
+
+    private func publishForeignWrites() {
+        guard versions.takeFound() else { return }
         generation.advance()
         hub.publish(DatabaseChange(causes: .elsewhere, tables: [:], isUnbounded: true))
     }
 
-    private func publish(causes: DatabaseChange.Causes) {
-        defer { if hasForeignWrites { lookForForeignWrites() } }
-        guard !collector.isEmpty else { return }
+    private func publish(
+        causes: DatabaseChange.Causes, silent: Set<String> = [],
+        gone: [String: Set<RecordID>] = [:]
+    ) {
+        defer {
+            savedKeys.removeAll()
+            publishForeignWrites()
+        }
+        let isSilent = silent.isEmpty && !savedKeys.keys.contains { silentTypes.contains($0) }
+        guard !collector.isEmpty || !isSilent else { return }
         let taken = collector.take()
         guard hub.isWanted else { return }
-        hub.publish(
-            DatabaseChange(
-                causes: causes, tables: ChangedRecords.byTable(taken, session: store.session)))
+        var tables = ChangedRecords.byTable(taken, gone: gone, session: store.session)
+        for name in silent { tables[name] = .any }
+        for name in silentTables { tables[name] = .any }
+        for (name, keys) in savedKeys {
+            var changed = tables[name] ?? .any
+            changed.setKeys(of: keys)
+            tables[name] = changed
+        }
+        hub.publish(DatabaseChange(causes: causes, tables: tables))
+    }
+}
+
+extension DeviceChanges: TransactionObserver {
+    func saveWillCommit(_ changes: [RecordChange], in context: WriteContext) {
+        savedKeys.removeAll()
+        guard hub.isWanted, changes.count <= ChangedRecords.capacity else { return }
+        for change in changes {
+            let name = store.local.schema.types[change.type].name
+            savedKeys[name, default: ChangedRecords()].note(change)
+        }
+    }
+
+    func applyingHasBegun() {
+        mark = collector.mark()
+    }
+
+    func applyingHasEnded(isCommitted: Bool) {
+        if isCommitted {
+            collector.release()
+            versions.applied(store)
+        } else {
+            collector.rollBack(to: mark)
+        }
     }
 }

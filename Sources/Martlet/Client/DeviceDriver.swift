@@ -70,7 +70,7 @@ extension DeviceDriver {
         } catch {
             throw StoreError.of(error, table: missing.name)
         }
-        changes.attach()
+        changes.reattach()
     }
 
     /// Looks whether another process has written.
@@ -89,7 +89,7 @@ extension DeviceDriver {
         try checkOpen()
         do {
             let result = try body(node.store, now())
-            changes.applied(causes: .local)
+            changes.decided()
             wakeIfRunning()
             return result
         } catch {
@@ -154,9 +154,7 @@ extension DeviceDriver {
     }
 
     private func handle(_ event: DeviceNode.Event) -> [DeviceNode.Action] {
-        let actions = node.handle(event, now: now())
-        changes.committed()
-        return actions
+        node.handle(event, now: now())
     }
 
     private func perform(_ actions: [DeviceNode.Action]) {
@@ -212,7 +210,7 @@ extension DeviceDriver {
     private func announce(_ notice: DeviceNode.Notice) -> Revision? {
         switch notice {
         case .applied(let report, _):
-            changes.applied(causes: Self.causes(of: report))
+            changes.applied(report)
             if !report.changedTypes.isEmpty {
                 publish(
                     .changed(types: report.changedTypes, remoteRecords: report.remoteRecords))
@@ -228,16 +226,6 @@ extension DeviceDriver {
             resumeWaiters(throwing: error)
             return nil
         }
-    }
-
-    private static func causes(of report: RebaseReport) -> DatabaseChange.Causes {
-        var causes: DatabaseChange.Causes = []
-        if report.remoteRecords > 0 { causes.insert(.remote) }
-        if report.assignedIDs > 0 { causes.insert(.idsAssigned) }
-        if report.receipts.contains(where: { $0.outcome == .refused }) { causes.insert(.refused) }
-        // What is left is the truth on an own change: a default, or a value the server's own
-        // triggers have set.
-        return causes.isEmpty ? .remote : causes
     }
 
     private func resumeWaiters(throwing error: SyncError) {

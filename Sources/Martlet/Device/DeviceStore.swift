@@ -17,9 +17,8 @@ package final class DeviceStore {
     private(set) var session: Session
     /// Evenly spread random bits, for identities.
     let randomBits: () -> UInt64
-    /// Runs at the end of every transaction of the applying connection, before it commits: the
-    /// file is locked then, so nobody else's commit falls between this look and the commit.
-    var beforeApplyingCommits: (() -> Void)?
+    /// Who is told of transactions.
+    weak var observer: (any TransactionObserver)?
     private let path: String
     private let vfs: String?
     private let hooks: WriteHooks
@@ -135,20 +134,26 @@ package final class DeviceStore {
             defer { context.end() }
             let result = try body(context)
             let changes = try local.takeCapture()
-            guard !changes.isEmpty else { return result }
-            try Outbox(store: local).enqueue(
-                changes, identifier: newIdentity(), now: now)
-            try local.setState("nextTemporaryID", .integer(context.nextTemporaryID))
+            if !changes.isEmpty {
+                try Outbox(store: local).enqueue(
+                    changes, identifier: newIdentity(), now: now)
+                try local.setState("nextTemporaryID", .integer(context.nextTemporaryID))
+            }
+            observer?.saveWillCommit(changes, in: context)
             return result
         }
     }
 
     /// Runs `body` in one transaction of the applying connection.
     func inApplyingTransaction<Result>(_ body: () throws -> Result) throws -> Result {
-        try applying.connection.transaction {
-            let result = try body()
-            beforeApplyingCommits?()
+        observer?.applyingHasBegun()
+        do {
+            let result = try applying.connection.transaction(body)
+            observer?.applyingHasEnded(isCommitted: true)
             return result
+        } catch {
+            observer?.applyingHasEnded(isCommitted: false)
+            throw error
         }
     }
 

@@ -207,6 +207,9 @@ extension Rebase {
         for changes in set.types {
             if store.schema.index(of: changes.name) != nil {
                 report.changedTypes.insert(changes.name)
+                if !changes.delete.isEmpty {
+                    report.removed[changes.name, default: []].formUnion(changes.delete)
+                }
             }
             guard hasWaiting, let number = try store.number(ofType: changes.name) else { continue }
             // A record's revision may be older than its set's: what a migration of the server
@@ -262,12 +265,7 @@ extension Rebase {
     private mutating func park(
         _ own: QueuedSet, reason: RefusalReason, message: String
     ) throws {
-        for change in try outbox.changes(of: own.sequence) {
-            blocked.insert(change.key)
-            if let type = change.type {
-                report.changedTypes.insert(store.schema.types[type].name)
-            }
-        }
+        block(try outbox.changes(of: own.sequence))
         try parking.park(own, reason: reason, message: message, now: now)
         report.receipts.append(
             Receipt(
@@ -326,12 +324,23 @@ extension Rebase {
         _ own: QueuedSet, changes: [StoredChange], refusal: RedoRefusal
     ) throws {
         if own.isSent {
-            for change in changes {
-                blocked.insert(change.key)
-            }
+            block(changes)
             try mark(own, isApplied: false)
         } else {
             try park(own, reason: refusal.reason, message: refusal.message)
+        }
+    }
+
+    /// Notes the records of a set that is not applied now, for what was made on top of it.
+    private mutating func block(_ changes: [StoredChange]) {
+        for change in changes {
+            blocked.insert(change.key)
+            guard let type = change.type else { continue }
+            let name = store.schema.types[type].name
+            report.changedTypes.insert(name)
+            if change.operation == .create {
+                report.removed[name, default: []].insert(change.id)
+            }
         }
     }
 

@@ -42,6 +42,8 @@ package struct RebaseReport: Sendable {
     package internal(set) var assignedIDs = 0
     /// Types whose tables may look different now.
     package internal(set) var changedTypes: Set<String> = []
+    /// Records that may be gone, by type: deleted by others, or own new ones that were refused.
+    var removed: [String: Set<RecordID>] = [:]
     /// Seconds after which the server wants a set again that it could not take now.
     package internal(set) var retryAfter: Int64?
 
@@ -52,6 +54,7 @@ package struct RebaseReport: Sendable {
         remoteRecords += other.remoteRecords
         assignedIDs += other.assignedIDs
         changedTypes.formUnion(other.changedTypes)
+        removed.merge(other.removed) { $0.union($1) }
         if let wait = other.retryAfter { retryAfter = max(retryAfter ?? 0, wait) }
     }
 }

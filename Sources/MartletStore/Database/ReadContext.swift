@@ -33,8 +33,13 @@ public class ReadContext {
     /// A record's attributes; nil where there is none. A temporary id finds the record for ever.
     public func record(_ type: String, _ id: RecordID) throws -> Attributes? {
         try checkValid()
-        recorder?.note([type])
-        return try synchronised().record(type, id)
+        let store = try synchronised()
+        if recorder != nil {
+            let current = try store.resolve(id, type: try store.index(of: type))
+            try note(
+                SQLValue(current), session.tableStatements(type, declaration: nil))
+        }
+        return try store.record(type, id)
     }
 
     /// The id a record has now: the permanent one as soon as it is known.

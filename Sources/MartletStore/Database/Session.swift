@@ -142,7 +142,7 @@ package final class Session {
     ) throws {
         let statement = try statement(sql, arguments)
         defer { statement.reset() }
-        recorder?.note(statement.access.reads)
+        if let recorder { note(statement.access.reads, recorder) }
         let layout = layout(of: statement)
         do {
             while try statement.step() {
@@ -158,6 +158,15 @@ package final class Session {
     private func noteSchemaChange() {
         hasChangedSchema = true
         forgetTables()
+    }
+
+    /// Notes the tables that an observed query reads.
+    private func note(_ tables: Set<String>, _ recorder: RegionRecorder) {
+        for table in tables where recorder.isNew(table) {
+            // What cannot be described, such as a function that gives rows, never changes.
+            let description = try? self.description(of: table)
+            recorder.note(table, isVirtual: description?.isVirtual ?? false)
+        }
     }
 
     /// Tells the collector of tables whose rows SQLite's update hook is silent on.

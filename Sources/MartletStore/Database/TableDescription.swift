@@ -13,6 +13,8 @@ public struct TableDescription: Hashable, Sendable {
     public let rowIDColumn: String?
     /// Whether its rows have rowids; false for views, virtual tables and WITHOUT ROWID.
     public let hasRowID: Bool
+    /// Whether a module keeps its rows (`CREATE VIRTUAL TABLE`), as full-text search does.
+    public let isVirtual: Bool
     /// All indexes.
     public let indexes: [IndexDescription]
 
@@ -85,7 +87,7 @@ extension TableDescription {
         return TableDescription(
             name: declared, columns: columns, key: keyNames,
             rowIDColumn: hasRowID ? try rowIDColumn(declared, keyNames, columns, connection) : nil,
-            hasRowID: hasRowID, indexes: indexes)
+            hasRowID: hasRowID, isVirtual: kind == "virtual", indexes: indexes)
     }
 
     /// A single key column declared INTEGER is the rowid, unless it was declared DESC and so has an

@@ -104,13 +104,17 @@ public final class WriteContext: ReadContext {
         let name = "martlet_savepoint_\(savepoints)"
         defer { savepoints -= 1 }
         let nextID = nextTemporaryID
+        let collector = session.connection.changeCollector
         try session.connection.run("SAVEPOINT \(name)")
+        let mark = collector?.mark() ?? 0
         do {
             let result = try body()
             try session.connection.run("RELEASE \(name)")
+            collector?.release()
             return result
         } catch {
             nextTemporaryID = nextID
+            collector?.rollBack(to: mark)
             // A failure so bad that SQLite has rolled everything back leaves nothing to undo.
             if session.connection.isInTransaction {
                 try session.connection.run("ROLLBACK TO \(name)")

@@ -1,6 +1,3 @@
-public import MartletProtocol
-package import SQLiteKit
-
 /// What one commit changed, or several taken together.
 public struct DatabaseChange: Sendable {
     /// Why the data changed.
@@ -21,6 +18,8 @@ public struct DatabaseChange: Sendable {
         public static let idsAssigned = Causes(rawValue: 8)
         /// Another process or connection wrote to the file.
         public static let elsewhere = Causes(rawValue: 16)
+        /// The server has confirmed own changes; records may have taken values it computed.
+        public static let confirmed = Causes(rawValue: 32)
     }
 
     /// Why; several where changes were taken together.
@@ -46,69 +45,9 @@ public struct DatabaseChange: Sendable {
     }
 }
 
-/// The changed records of one table.
-public struct ChangedRecords: Sendable {
-    /// Keys of new records.
-    public internal(set) var inserted: Set<RecordID> = []
-    /// Keys of records with new values.
-    public internal(set) var updated: Set<RecordID> = []
-    /// Keys of records that are gone.
-    public internal(set) var deleted: Set<RecordID> = []
-    /// False when more records may have changed than are listed: many, or such whose keys SQLite
-    /// does not tell (a table without rowids; a REPLACE; records with text keys that are gone,
-    /// where the change was not captured).
-    public internal(set) var isComplete = true
-    /// By which observations of single records find theirs.
-    var rowIDs: Set<Int64> = []
-
-    /// Keys and rows kept, when changes are taken together.
-    static let capacity = 10_000
-
-    package init() {}
-
-    package init(_ rows: ChangeCollector.Rows, key: (Int64) -> RecordID?) {
-        isComplete = rows.isComplete
-        for (rowID, operation) in rows.operations {
-            rowIDs.insert(rowID)
-            guard let key = key(rowID) else {
-                isComplete = false
-                continue
-            }
-            switch operation {
-            case .insert: inserted.insert(key)
-            case .update: updated.insert(key)
-            case .delete: deleted.insert(key)
-            }
-        }
-        // What is not in the lists cannot be told from the listed rows alone.
-        allRows = !rows.isComplete
-    }
-
-    /// Whether rows beyond `rowIDs` may have changed.
-    var allRows = false
-
-    /// Whether any of these rows may have changed.
-    func touches(_ rows: Set<Int64>) -> Bool {
-        allRows || !rowIDs.isDisjoint(with: rows)
-    }
-
-    mutating func add(_ later: ChangedRecords) {
-        isComplete = isComplete && later.isComplete
-        allRows = allRows || later.allRows
-        guard rowIDs.count + later.rowIDs.count <= Self.capacity else {
-            isComplete = false
-            allRows = true
-            return
-        }
-        rowIDs.formUnion(later.rowIDs)
-        for key in later.inserted {
-            if deleted.remove(key) != nil { updated.insert(key) } else { inserted.insert(key) }
-        }
-        updated.formUnion(later.updated.subtracting(inserted))
-        for key in later.deleted {
-            updated.remove(key)
-            // New and gone again: nobody who looked before or after has seen it.
-            if inserted.remove(key) == nil { deleted.insert(key) }
-        }
+extension DatabaseChange? {
+    /// Takes a change together with this one, if there is one.
+    mutating func add(_ later: DatabaseChange) {
+        if self?.add(later) == nil { self = later }
     }
 }

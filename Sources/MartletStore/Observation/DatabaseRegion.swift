@@ -2,6 +2,9 @@
 public struct DatabaseRegion: Hashable, Sendable {
     /// Tables read as a whole, or by conditions.
     var tables: Set<String> = []
+    /// Those of them that are virtual: they keep their data in tables named after them
+    /// (“name_data” and the like), and those are what is told of.
+    var virtualTables: Set<String> = []
     /// Single rows read, by rowid.
     var rows: [String: Set<Int64>] = [:]
 
@@ -12,8 +15,7 @@ public struct DatabaseRegion: Hashable, Sendable {
         for (name, changed) in change.tables {
             if tables.contains(name) { return true }
             if let watched = rows[name], changed.touches(watched) { return true }
-            // A virtual table keeps its data in tables named after it (“name_data” and the like).
-            if tables.contains(where: { name.hasPrefix($0 + "_") }) { return true }
+            if virtualTables.contains(where: { name.hasPrefix($0 + "_") }) { return true }
         }
         return false
     }

@@ -4,8 +4,13 @@ package final class RegionRecorder {
 
     package init() {}
 
-    func note(_ tables: Set<String>) {
-        region.tables.formUnion(tables)
+    /// Whether a table has not been noted as a whole yet.
+    func isNew(_ table: String) -> Bool { !region.tables.contains(table) }
+
+    /// Notes that a table was read as a whole, or by conditions.
+    func note(_ table: String, isVirtual: Bool) {
+        region.tables.insert(table)
+        if isVirtual { region.virtualTables.insert(table) }
     }
 
     /// Notes that a single row was read, by its rowid.

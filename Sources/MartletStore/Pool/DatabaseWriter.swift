@@ -1,4 +1,4 @@
-internal import MartletProtocol
+package import MartletProtocol
 package import SQLiteKit
 internal import SQLiteRecords
 
@@ -101,13 +101,15 @@ final class DatabaseWriter {
 
 extension ChangedRecords {
     /// What a collector has taken, with the records' keys.
+    /// - Parameter gone: Keys known to be gone, by table.
     package static func byTable(
-        _ taken: [String: ChangeCollector.Rows], session: Session
+        _ taken: [String: ChangeCollector.Rows], gone: [String: Set<RecordID>] = [:],
+        session: Session
     ) -> [String: ChangedRecords] {
         var tables: [String: ChangedRecords] = [:]
         for (name, rows) in taken {
             let description = try? session.description(of: name)
-            tables[name] = ChangedRecords(rows) { rowID in
+            tables[name] = ChangedRecords(rows, gone: gone[name] ?? []) { rowID in
                 guard let description, description.rowIDColumn == nil,
                     description.key.count == 1
                 else { return .integer(rowID) }

@@ -26,6 +26,8 @@ package final class ForeignWritesWatch: Sendable {
             }
             guard task == nil else { return }
             let (period, sleep, look) = (period, sleep, look)
+            // What was written while nobody observed is no news, or soon told.
+            look()
             task = Task {
                 while !Task.isCancelled {
                     do { try await sleep(period) } catch { return }

@@ -89,7 +89,9 @@ extension ReadContext {
     func note(_ key: SQLValue, _ statements: TableStatements) throws {
         guard let recorder else { return }
         let description = statements.description
-        guard description.hasRowID else { return recorder.note([description.name]) }
+        guard description.hasRowID else {
+            return recorder.note(description.name, isVirtual: description.isVirtual)
+        }
         if case .integer(let number) = key,
             description.key.isEmpty || description.rowIDColumn != nil
         {
@@ -103,6 +105,6 @@ extension ReadContext {
             recorder.note(row: try row.get(at: 0), of: description.name)
             isThere = true
         }
-        if !isThere { recorder.note([description.name]) }
+        if !isThere { recorder.note(description.name, isVirtual: false) }
     }
 }
