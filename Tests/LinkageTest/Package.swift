@@ -1,8 +1,14 @@
 // swift-tools-version: 6.2
+import Foundation
 import PackageDescription
 
-// An app that depends on the client alone. `scripts/stages/60-linkage` builds it and looks at what
-// it was linked with.
+// An app that depends on the client alone. `scripts/stages/60-linkage` builds a copy of it, looks at
+// what it was linked with, and lets `scripts/snippets` put the documentation's Swift beside it: a
+// module for each page.
+let sources = Context.packageDirectory + "/Sources"
+let pages = try FileManager.default.contentsOfDirectory(atPath: sources)
+    .filter { $0.hasPrefix("Page") }.sorted()
+
 let package = Package(
     name: "consumer",
     platforms: [.macOS(.v15)],
@@ -11,4 +17,12 @@ let package = Package(
         .executableTarget(
             name: "Consumer", dependencies: [.product(name: "Martlet", package: "martlet")])
     ]
+        + pages.map { page in
+            .target(
+                name: page, dependencies: [.product(name: "Martlet", package: "martlet")],
+                swiftSettings: [
+                    .swiftLanguageMode(.v6), .enableUpcomingFeature("ExistentialAny"),
+                    .enableUpcomingFeature("MemberImportVisibility"),
+                ])
+        }
 )

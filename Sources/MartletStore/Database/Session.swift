@@ -12,11 +12,12 @@ package final class Session {
     package let hooks: WriteHooks
     private let generation: SchemaGeneration
     private var seenGeneration: Int
-    private var seenVersion: Int64?
     /// Whether the current transaction has changed the schema.
     private var hasChangedSchema = false
     var tableStatements: [String: TableStatements] = [:]
     private var descriptions: [String: TableDescription] = [:]
+    private var layouts: [ObjectIdentifier: (statement: Statement, layout: RowLayout)] = [:]
+    private static let keptLayouts = 500
 
     /// - Parameter generation: Shared by all sessions on one file.
     package init(
@@ -42,20 +43,14 @@ package final class Session {
         seenGeneration = generation.current
     }
 
-    /// Forgets what is known of the tables where the schema has changed since, by whichever
-    /// connection of whichever process; at the start of every transaction, within it.
-    /// - Throws: `SQLiteError`.
-    package func begin() throws {
+    /// Forgets what is known of the tables where the schema has changed since; at the start of
+    /// every transaction.
+    package func begin() {
         hasChangedSchema = false
-        let version = try connection.integer("PRAGMA schema_version")
         let current = generation.current
-        guard version != seenVersion || current != seenGeneration else { return }
-        seenVersion = version
+        guard current != seenGeneration else { return }
         seenGeneration = current
         forgetTables()
-        // Preparing goes by the schema SQLite has in memory; only running a statement looks whether
-        // it is still the file's.
-        try connection.run("SELECT 1 FROM sqlite_master LIMIT 0")
     }
 
     /// Tells the other sessions when the transaction has changed the schema.
@@ -71,6 +66,7 @@ package final class Session {
     /// Forgets what is known of the tables, after a change to the schema.
     package func forgetTables() {
         descriptions.removeAll()
+        layouts.removeAll()
         tableStatements.removeAll()
         connection.clearStatementCache()
     }
@@ -130,9 +126,11 @@ package final class Session {
 
     /// The columns of a statement's rows.
     func layout(of statement: Statement) -> RowLayout {
-        if let known = statement.companion as? RowLayout { return known }
+        let identifier = ObjectIdentifier(statement)
+        if let known = layouts[identifier], known.statement === statement { return known.layout }
+        if layouts.count >= Self.keptLayouts { layouts.removeAll() }
         let layout = RowLayout(statement)
-        statement.companion = layout
+        layouts[identifier] = (statement, layout)
         return layout
     }
 
@@ -140,12 +138,10 @@ package final class Session {
     /// - Throws: `StoreError`, and what `body` throws.
     func forEachRow(
         _ sql: String, _ arguments: [SQLValue], recorder: RegionRecorder? = nil,
-        table: String? = nil, check: ((TableAccess) throws -> Void)? = nil,
-        _ body: (borrowing Row) throws -> Void
+        table: String? = nil, _ body: (borrowing Row) throws -> Void
     ) throws {
         let statement = try statement(sql, arguments)
         defer { statement.reset() }
-        try check?(statement.access)
         if let recorder { note(statement.access.reads, recorder) }
         let layout = layout(of: statement)
         do {

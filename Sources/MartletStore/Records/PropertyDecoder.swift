@@ -13,9 +13,6 @@ enum PropertyDecoder {
             return try Property(from: SingleValueDecoder(value: value))
         } catch is NotSingle {
             return try decodeJSON(type, value)
-        } catch is DecodingError {
-            // Its own words may show the value.
-            throw StoreError(.value, "expected \(type), found \(value.kindName) that is none")
         }
     }
 
@@ -67,13 +64,9 @@ private struct SingleValueDecoder: Decoder, SingleValueDecodingContainer {
     func decodeNil() -> Bool { value.isNull }
 
     func decode<Property: Decodable>(_ type: Property.Type) throws -> Property {
-        guard let columnType = type as? any ColumnValue.Type else {
-            // A type that stands for another one.
-            return try Property(from: self)
-        }
-        guard let result = try columnType.init(sqlValue: value) as? Property else {
-            throw StoreError(.value, "expected \(type)")
-        }
+        guard let columnType = type as? any ColumnValue.Type,
+            let result = try columnType.init(sqlValue: value) as? Property
+        else { throw PropertyDecoder.NotSingle() }
         return result
     }
 }
