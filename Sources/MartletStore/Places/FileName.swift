@@ -11,7 +11,7 @@ enum FileName {
                 "A file's name has 1 to \(longest) bytes of UTF-8; this one has"
                     + " \(name.utf8.count). Use a shorter one.")
         }
-        guard !name.hasPrefix(".") else {
+        guard name.utf8.first != UInt8(ascii: ".") else {
             throw StoreError(
                 .value,
                 "A file's name does not begin with “.”; this one does. Put something"

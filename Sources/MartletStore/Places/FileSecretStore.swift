@@ -36,7 +36,7 @@ public final class FileSecretStore: SecretStore {
         try SecretLimits.check(name: name)
         try SecretLimits.check(secret: secret)
         try await state.run { folder in
-            try folder.made { try $0.write(secret, as: SecretFileName.encoded(name)) }
+            try folder.made { try $0.write(secret, as: Self.fileName(name)) }
         }
     }
 
@@ -45,7 +45,7 @@ public final class FileSecretStore: SecretStore {
         try SecretLimits.check(name: name)
         return try await state.run { folder in
             try folder.existing { folder in
-                guard let file = try folder.file(SecretFileName.encoded(name)) else { return nil }
+                guard let file = try folder.file(Self.fileName(name)) else { return nil }
                 let facts = try file.facts()
                 guard facts.form == .file, facts.size <= SecretLimits.secretBytes else {
                     throw StoreError(
@@ -63,7 +63,7 @@ public final class FileSecretStore: SecretStore {
     public func remove(_ name: String) async throws {
         try SecretLimits.check(name: name)
         _ = try await state.run { folder in
-            try folder.existing { try $0.remove(SecretFileName.encoded(name)) }
+            try folder.existing { try $0.remove(Self.fileName(name)) }
         }
     }
 
@@ -72,7 +72,18 @@ public final class FileSecretStore: SecretStore {
         let names = try await state.run { folder in
             try folder.existing { try $0.names() } ?? []
         }
-        return SecretLimits.sorted(names.compactMap(SecretFileName.decoded))
+        return SecretLimits.sorted(names.compactMap(Self.name))
+    }
+
+    private static let suffix = ".secret"
+
+    private static func fileName(_ name: String) -> String {
+        EncodedName.encoded(name) + suffix
+    }
+
+    private static func name(_ fileName: String) -> String? {
+        guard fileName.hasSuffix(suffix) else { return nil }
+        return EncodedName.decoded(String(fileName.dropLast(suffix.count)))
     }
 
     private static func check(

@@ -25,24 +25,25 @@
         public func set(_ secret: [UInt8], for name: String) async throws {
             try SecretLimits.check(name: name)
             try SecretLimits.check(secret: secret)
-            try await run { try $0.set(secret, for: name) }
+            try await run { try $0.set(secret, for: EncodedName.encoded(name)) }
         }
 
         /// The secret of that name; nil where there is none.
         public func secret(for name: String) async throws -> [UInt8]? {
             try SecretLimits.check(name: name)
-            return try await run { try $0.item(name) }
+            return try await run { try $0.item(EncodedName.encoded(name)) }
         }
 
         /// Removes the secret of that name, if there is one.
         public func remove(_ name: String) async throws {
             try SecretLimits.check(name: name)
-            _ = try await run { try $0.remove(name) }
+            _ = try await run { try $0.remove(EncodedName.encoded(name)) }
         }
 
         /// The names of all secrets, sorted by their bytes.
         public func names() async throws -> [String] {
-            SecretLimits.sorted(try await run { try $0.accounts() })
+            let accounts = try await run { try $0.accounts() }
+            return SecretLimits.sorted(accounts.compactMap(EncodedName.decoded))
         }
 
         private func run<Result: Sendable>(

@@ -44,7 +44,7 @@ struct Draft: ~Copyable {
             do throws(SystemError) {
                 guard file.lock(), try file.facts().links > 0 else { continue }
             } catch {
-                _ = try? folder.remove(name)
+                _ = try? folder.unlink(name)
                 throw error
             }
             self.name = name
@@ -104,7 +104,7 @@ extension Folder {
 
     /// Where this fails, the draft is abandoned, and removed as such some time.
     private func discard(_ draft: borrowing Draft) {
-        _ = try? remove(draft.name)
+        _ = try? unlink(draft.name)
     }
 
     /// Removes drafts whose writers are gone: a process was killed while it wrote.
@@ -114,8 +114,9 @@ extension Folder {
         var count = 0
         for name in try allNames() where Draft.isName(name) {
             guard let file = try file(name), file.lock() else { continue }
-            if try remove(name) { count += 1 }
+            if try unlink(name) { count += 1 }
         }
+        // What a power cut brings back is found again the next time.
         return count
     }
 }

@@ -115,13 +115,17 @@ public struct Folder: ~Copyable {
     /// - Returns: False where nothing has that name.
     @discardableResult
     public func remove(_ name: String) throws(SystemError) -> Bool {
-        try faults?.check(.remove)
-        guard unlinkat(descriptor, name, 0) == 0 else {
-            if errno == ENOENT { return false }
-            throw .last(.remove)
-        }
+        guard try unlink(name) else { return false }
         try synchronize()
         return true
+    }
+
+    /// Removes a file, which a power cut may bring back.
+    func unlink(_ name: String) throws(SystemError) -> Bool {
+        try faults?.check(.remove)
+        if unlinkat(descriptor, name, 0) == 0 { return true }
+        if errno == ENOENT { return false }
+        throw .last(.remove)
     }
 
     /// Returns once the folder's names are on the disk as they are now.

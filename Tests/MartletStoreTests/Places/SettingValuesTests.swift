@@ -4,7 +4,7 @@ import SQLiteKit
 import Synchronization
 import Testing
 
-@Suite("Values of a setting")
+@Suite("Values of a setting", .timeLimit(.minutes(1)))
 struct SettingValuesTests {
     private static let team = SettingKey("team", default: "Falcons")
     private static let count = SettingKey("count", default: 0)

@@ -1,10 +1,10 @@
-/// The name of the file that holds a secret.
+/// A secret's name in plain characters, for places that treat some characters or spellings alike.
 ///
 /// Lower-case letters, digits, “-”, “_” and “.” stand for themselves, every other byte as “%” and
 /// two hexadecimal digits, upper-case letters too because some file systems do not tell them from
-/// lower-case ones. So no name leads out of the folder, and no two meet in one file.
-enum SecretFileName {
-    private static let suffix = ".secret"
+/// lower-case ones; a “.” at the beginning too. So no name leads out of a folder, and no two names
+/// meet.
+enum EncodedName {
     private static let digits = Array("0123456789abcdef".utf8)
 
     static func encoded(_ name: String) -> String {
@@ -18,14 +18,13 @@ enum SecretFileName {
                 ]
             }
         }
-        return String(decoding: bytes, as: UTF8.self) + suffix
+        return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The secret's name; nil where the file's name is not one that `encoded` makes.
-    static func decoded(_ fileName: String) -> String? {
-        guard fileName.hasSuffix(suffix) else { return nil }
+    /// The name; nil where the text is not one that `encoded` makes.
+    static func decoded(_ text: String) -> String? {
         var bytes: [UInt8] = []
-        var rest = fileName.utf8.dropLast(suffix.utf8.count)
+        var rest = text.utf8[...]
         while let byte = rest.popFirst() {
             guard byte == UInt8(ascii: "%") else {
                 bytes.append(byte)
@@ -37,7 +36,7 @@ enum SecretFileName {
             bytes.append(UInt8(high << 4 | low))
         }
         guard let name = String(validating: bytes, as: UTF8.self), !name.isEmpty,
-            encoded(name) == fileName
+            encoded(name) == text
         else { return nil }
         return name
     }
