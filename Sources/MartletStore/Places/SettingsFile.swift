@@ -69,7 +69,7 @@ final class SettingsFile {
         let statement = try connection.statement(
             """
             INSERT INTO settings(name, value) VALUES (?, ?)
-            ON CONFLICT(name) DO UPDATE SET value = excluded.value WHERE value <> excluded.value
+            ON CONFLICT(name) DO UPDATE SET value = excluded.value
             """)
         defer { statement.reset() }
         statement.bind(1, text: name)
