@@ -1,8 +1,7 @@
-/// Sleeps that end when the test says so.
+/// Sleeps that end when the test says so. What the test waits for, it waits for until it is
+/// cancelled at its time limit.
 actor Ticks {
     private var sleeper: CheckedContinuation<Void, any Error>?
-    private var waiters: [CheckedContinuation<Void, Never>] = []
-    private var cancelWaiters: [CheckedContinuation<Void, Never>] = []
     private var isCancelled = false
     /// How long the last sleeper wanted to sleep.
     private(set) var asked: Duration?
@@ -17,8 +16,6 @@ actor Ticks {
                     return
                 }
                 sleeper = continuation
-                for waiter in waiters { waiter.resume() }
-                waiters = []
             }
         } onCancel: {
             Task { await cancel() }
@@ -27,21 +24,19 @@ actor Ticks {
 
     /// Ends the sleep there is, or the next one.
     func tick() async {
-        if sleeper == nil { await withCheckedContinuation { waiters.append($0) } }
+        while sleeper == nil, !Task.isCancelled { await Task.yield() }
         sleeper?.resume()
         sleeper = nil
     }
 
     /// Returns once the sleeper was cancelled.
     func untilCancelled() async {
-        if !isCancelled { await withCheckedContinuation { cancelWaiters.append($0) } }
+        while !isCancelled, !Task.isCancelled { await Task.yield() }
     }
 
     private func cancel() {
         isCancelled = true
         sleeper?.resume(throwing: CancellationError())
         sleeper = nil
-        for waiter in cancelWaiters { waiter.resume() }
-        cancelWaiters = []
     }
 }

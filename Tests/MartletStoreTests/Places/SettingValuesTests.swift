@@ -119,6 +119,9 @@ struct SettingValuesTests {
         await ticks.tick()
         let error = await #expect(throws: StoreError.self) { _ = try await values.next() }
         #expect(error?.kind == .value)
+        // After a failure nothing comes any more.
+        _ = try shell("UPDATE settings SET value = '1' WHERE name = 'team'")
+        #expect(try await values.next() == nil)
     }
 
     private func shell(_ sql: String) throws -> String {
