@@ -59,7 +59,8 @@ struct FileStoreTests {
     @Test(
         "names that lead out, hide or trouble others are refused in every call",
         arguments: [
-            "", ".", "..", "../a", "/etc/passwd", "a/b", "a/../../b", ".hidden", ".\u{301}x",
+            "", ".", "..", "../a", "/no-such-folder-of-martlet/a", "a/b", "a/../../b", ".hidden",
+            ".\u{301}x",
             "nul\u{0}",
             "line\nbreak", "bell\u{7}", "delete\u{7f}", ".martlet-1-1.draft",
             String(repeating: "x", count: 256), String(repeating: "ü", count: 128),
@@ -77,6 +78,26 @@ struct FileStoreTests {
             #expect(await refusal(call)?.kind == .value)
         }
         #expect(try temporary.listing() == ["source"])
+    }
+
+    // The files to be reached stand in the test's own folder: whatever is broken, nothing outside
+    // of it comes to harm.
+    @Test("no name reaches a file beside the folder, neither to read, to replace nor to remove it")
+    func filesBeside() async throws {
+        try await store.write(Data([1]), as: "a")
+        let victim = temporary.url.appendingPathComponent("victim")
+        try Data([7]).write(to: victim)
+        for name in [victim.path, "../../victim", "x/../../../victim", "./../../victim"] {
+            for call in [
+                { try await store.write(Data([9]), as: name) },
+                { try await store.copy(from: store.url(of: "a"), as: name) },
+                { _ = try await store.data(of: name) }, { _ = try await store.url(of: name) },
+                { _ = try await store.remove(name) },
+            ] as [() async throws -> Void] {
+                #expect(await refusal(call)?.kind == .value)
+                #expect(try Data(contentsOf: victim) == Data([7]))
+            }
+        }
     }
 
     @Test(
@@ -123,7 +144,7 @@ struct FileStoreTests {
         try await store.write(Data([1]), as: "a")
         let manager = FileManager.default
         try manager.createSymbolicLink(
-            atPath: folder + "/link", withDestinationPath: "/etc/passwd")
+            atPath: folder + "/link", withDestinationPath: folder + "/a")
         try manager.createDirectory(atPath: folder + "/folder", withIntermediateDirectories: false)
         #expect(try await store.names() == ["a"])
         for name in ["link", "folder"] {
@@ -210,12 +231,17 @@ struct FileStoreTests {
     func readingBesideWriting() async throws {
         try await store.write(Data([1]), as: "a")
         let gate = DispatchSemaphore(value: 0)
+        let (held, hold) = AsyncStream.makeStream(of: Void.self)
         let faults = FileFaults { operation in
-            if operation == .rename { gate.wait() }
+            guard operation == .rename else { return nil }
+            hold.finish()
+            // Not for ever: a test that fails must end.
+            _ = gate.wait(timeout: .now() + 20)
             return nil
         }
         let slow = FileStore(folder: folder, faults: faults)
         async let writing: Void = slow.write(Data([2]), as: "a")
+        for await _ in held {}
         #expect(try await slow.data(of: "a") == Data([1]))
         gate.signal()
         try await writing

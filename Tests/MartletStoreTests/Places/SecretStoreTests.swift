@@ -26,7 +26,8 @@ struct SecretStoreTests {
 
     /// Names that lead elsewhere, hide, or meet where they are used as they are.
     private static let names = [
-        "token", "Token", "TOKEN", "../up", "/etc/passwd", "..", ".", ".hidden", "a/b", "a\\b",
+        "token", "Token", "TOKEN", "../up", "/no-such-folder-of-martlet/a", "..", ".", ".hidden",
+        "a/b", "a\\b",
         "nul\u{0}l", "new\nline", "%2e%2e", "%", "ü", "u\u{308}", "🔑", " ", "-rf", "con",
         "a.secret", "*", "$(id)", String(repeating: "x", count: 80),
         String(repeating: "Ü", count: 40),
