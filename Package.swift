@@ -138,7 +138,7 @@ let package = Package(
             name: "MartletTests",
             dependencies: [
                 "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "SQLiteKit",
-                "SQLiteFaults",
+                "SQLiteFaults", "MartletServerCore",
             ],
             swiftSettings: strict),
         .testTarget(

@@ -203,6 +203,17 @@ extension DeviceNode {
                         "The server answers for another data set than this file"
                             + " belongs to. Check the server's address and the token."))
             }
+            if try store.endsTooEarly(answer) {
+                return halt(
+                    SyncError(
+                        .wrongDataSet,
+                        "The server's history ends before the revision this file had. The data"
+                            + " set was restored from an older copy or made anew."))
+            }
+            if try store.confirmHistory(owner: owner, now: now) {
+                state = .idle
+                return start(now: now)
+            }
             waitSeconds = nil
             state = .applying(
                 exchange: exchange, answer: PendingAnswer(answer: answer, position: 0))

@@ -30,14 +30,19 @@ extension DeviceStore {
             try takeLease(owner: owner, until: now + lease)
             try closeForeignCapture(applying, now: now)
             let outbox = Outbox(store: applying)
-            var request = SyncRequest(maxRevision: try revision)
+            let history = try historyToConfirm
+            let current = try revision
+            gatheredRevision = current
+            var request = SyncRequest(maxRevision: history?.revision ?? current)
             request.clientID = try clientID
             request.protocolVersion = WireVersion.current
             request.acknowledged = try outbox.acknowledged()
             request.dataSet = try dataSet
-            request.lineage = try applying.textState("lineage")
+            request.lineage = try history?.lineage ?? applying.textState("lineage")
             request.schema = applying.schema.fingerprint
-            let pieces = includesChanges ? try outbox.freeze(byteLimit: byteLimit) : []
+            // A set knows of revisions the device will have again only once all is fetched.
+            let mayGo = try includesChanges && fetchingAnew == nil
+            let pieces = mayGo ? try outbox.freeze(byteLimit: byteLimit) : []
             var body = try SyncCoder.requestHead(request)
             body.reserveCapacity(body.count + pieces.reduce(16) { $0 + $1.count + 1 })
             for (index, piece) in pieces.enumerated() {
@@ -63,12 +68,16 @@ extension DeviceStore {
         owner: String, now: Int64
     ) throws -> RebaseReport? {
         try inApplyingTransaction { () -> RebaseReport? in
-            guard try leaseOfOther(than: owner, now: now) == nil else { return nil }
+            let current = try revision
+            // A revision goes back only where the file has begun anew since.
+            guard try leaseOfOther(than: owner, now: now) == nil, current >= gatheredRevision
+            else { return nil }
             try closeForeignCapture(applying, now: now)
             try applying.setCapture(false)
-            var rebase = Rebase(store: applying, now: now)
-            let current = try revision
+            let goal = try fetchingAnew ?? 0
+            var rebase = Rebase(store: applying, now: now, isFetchingAnew: reaching < goal)
             try rebase.apply(sets, after: current)
+            if reaching >= goal, goal > 0 { try applying.setState(Self.anewRevision, .null) }
             try applying.setState("revision", .integer(max(current, reaching)))
             try applying.setState("lineage", lineage.map { .text($0) } ?? .null)
             try applying.setState("lastExchange", .integer(now))
@@ -88,7 +97,7 @@ extension DeviceStore {
         }
     }
 
-    private func leaseOfOther(
+    func leaseOfOther(
         than owner: String, isGone: (_ owner: String) -> Bool = { _ in false }, now: Int64
     ) throws -> Int64? {
         let find = try applying.connection.statement(

@@ -19,6 +19,8 @@ package final class DeviceStore {
     let randomBits: () -> UInt64
     /// Who is told of transactions.
     weak var observer: (any TransactionObserver)?
+    /// The revision of the last request: its answer does not fit a file that has begun anew.
+    var gatheredRevision: Revision = 0
     private let path: String
     private let vfs: String?
     private let hooks: WriteHooks

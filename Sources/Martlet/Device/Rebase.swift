@@ -19,6 +19,9 @@ struct Rebase {
     let parking: Parking
     /// Milliseconds since 1970, for receipts.
     let now: Int64
+    /// Whether part of what the device once had is still to come: what a waiting set needs may be
+    /// in it.
+    let isFetchingAnew: Bool
     var applier: RemoteApplier
     private(set) var report = RebaseReport()
     /// Whether any set waits that may have to be moved.
@@ -31,10 +34,13 @@ struct Rebase {
     private var assigned: [RecordKey: Int64] = [:]
     /// Records of sets that were parked, or cannot be applied for now.
     private var blocked: Set<RecordKey> = []
+    /// How many sets could not be redone.
+    private var failures = 0
 
-    init(store: LocalStore, now: Int64) {
+    init(store: LocalStore, now: Int64, isFetchingAnew: Bool = false) {
         self.store = store
         self.now = now
+        self.isFetchingAnew = isFetchingAnew
         outbox = Outbox(store: store)
         parking = Parking(store: store)
         applier = RemoteApplier(store: store)
@@ -93,7 +99,7 @@ struct Rebase {
         }
     }
 
-    /// A waiting set was parked that others may depend on without sharing a record with it.
+    /// A waiting set was taken out that others may depend on without sharing a record with it.
     private struct NeedsAll: Error {}
 
     private static func asksForAll(_ error: any Error) -> Bool {
@@ -132,9 +138,9 @@ struct Rebase {
             }
         }
         for set in plan.waiting where moving?.contains(set.sequence) ?? true {
-            let parkedBefore = blocked.count
+            let before = failures
             try redo(set)
-            if moving != nil, blocked.count > parkedBefore { throw NeedsAll() }
+            if moving != nil, failures > before { throw NeedsAll() }
         }
         if moving != nil {
             try store.connection.run("UPDATE martlet_outbox SET settling = 0 WHERE settling = 2")
@@ -290,7 +296,12 @@ extension Rebase {
         } catch let refusal as RedoRefusal {
             try store.connection.run("ROLLBACK TO martlet_redo")
             try store.connection.run("RELEASE martlet_redo")
-            try block(own, changes: changes, refusal: refusal)
+            if isFetchingAnew {
+                failures += 1
+                try mark(own, isApplied: false)
+            } else {
+                try block(own, changes: changes, refusal: refusal)
+            }
         }
     }
 
@@ -323,6 +334,7 @@ extension Rebase {
     private mutating func block(
         _ own: QueuedSet, changes: [StoredChange], refusal: RedoRefusal
     ) throws {
+        failures += 1
         if own.isSent {
             block(changes)
             try mark(own, isApplied: false)

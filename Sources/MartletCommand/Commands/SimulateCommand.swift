@@ -60,7 +60,7 @@ extension CommandDescription {
             ("seeds", reports.count), ("steps", sum(\.steps)), ("saves", sum(\.saves)),
             ("accepted", sum(\.accepted)), ("refused", sum(\.refused)),
             ("lostMessages", sum(\.lostMessages)), ("deviceCrashes", sum(\.deviceCrashes)),
-            ("serverCrashes", sum(\.serverCrashes)), ("diskErrors", sum(\.diskErrors)),
+            ("serverCrashes", sum(\.serverCrashes)), ("diskErrors", sum(\.diskErrors)), ("newBeginnings", sum(\.newBeginnings)),
         ]
     }
 }

@@ -1,6 +1,7 @@
 internal import Martlet
 internal import MartletProtocol
 internal import SQLiteFaults
+internal import SQLiteKit
 
 /// A simulated device: a disk that outlives crashes, and the real device code on it while it is
 /// switched on.
@@ -16,6 +17,9 @@ final class DeviceMachine {
     var isolatedUntil: Int64 = 0
     /// Up to which revision, and to what, the device's confirmed state was checked.
     var model = Model()
+    /// Whether the device may have begun anew since it was last looked at, so that its revision
+    /// may have gone back.
+    var mayHaveBegunAnew = false
 
     init(number: Int, seed: UInt64, name: String) {
         self.number = number
@@ -41,6 +45,16 @@ final class DeviceMachine {
         options.sliceRecords = 7
         options.uploadBytes = 4_000
         node = DeviceNode(store: store, options: options)
+    }
+
+    /// Throws the tables away, keeping what is to be sent. The device is off before and after.
+    /// - Throws: When the disk fails on the way; then either has or has not happened.
+    func beginAnew(now: Int64, randomBits: @escaping () -> UInt64) throws {
+        node = nil
+        mayHaveBegunAnew = true
+        try DeviceStore.beginAnew(
+            path: "device.sqlite", vfs: disk.vfsName, now: now, randomBits: randomBits,
+            making: { try $0.execute(Workload.script) })
     }
 
     /// Switches the device off; what its disk had not synced is lost, in whole or in part.

@@ -23,6 +23,9 @@ public struct Faults: Sendable {
     public var clockSkew: Int64 = 40_000_000
     /// Of a thousand events of a device, how many make its clock jump.
     public var clockJumps = 3
+    /// Of a thousand events of a device, after how many it throws its tables away and fetches
+    /// everything anew.
+    public var newBeginnings = 4
 
     public init() {}
 
@@ -40,6 +43,7 @@ public struct Faults: Sendable {
         faults.partitions = 0
         faults.clockSkew = 0
         faults.clockJumps = 0
+        faults.newBeginnings = 0
         return faults
     }
 }

@@ -24,6 +24,22 @@ extension Simulator {
         try handle(.wake(isUrgent: true), on: device)
     }
 
+    /// A device is told to throw its tables away and to fetch everything anew.
+    func beginAnew(_ device: DeviceMachine) throws {
+        report.newBeginnings += 1
+        report.add("anew", device.number)
+        maybeBreak(device.disk)
+        do {
+            try device.beginAnew(now: localTime(device), randomBits: bits())
+        } catch let error as SQLiteError where !isSettling {
+            report.add("anew failed \(error.code)", device.number)
+            if device.disk.isDown { return stop(device) }
+        }
+        mend(device.disk)
+        if device.disk.isDown { return stop(device) }
+        try start(device)
+    }
+
     /// Switches a device off, and on again after a while.
     func stop(_ device: DeviceMachine) {
         report.deviceCrashes += 1
@@ -71,6 +87,7 @@ extension Simulator {
         for action in actions {
             try perform(action, of: device)
         }
+        if random.below(1_000) < faults.newBeginnings { try beginAnew(device) }
     }
 
     private func perform(_ action: DeviceNode.Action, of device: DeviceMachine) throws {

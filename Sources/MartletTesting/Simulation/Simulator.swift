@@ -182,6 +182,8 @@ public struct SimulationReport: Hashable, Sendable {
     public var serverCrashes = 0
     public var diskErrors = 0
     public var partitions = 0
+    /// Times a device threw its tables away and fetched everything anew.
+    public var newBeginnings = 0
     /// A hash over everything that happened, in order: FNV-1a.
     public var trace: UInt64 = 0xcbf2_9ce4_8422_2325
 

@@ -1,0 +1,100 @@
+import MartletProtocol
+import MartletStore
+import SQLiteFaults
+import SQLiteKit
+import Testing
+
+@testable import Martlet
+
+@Suite("Fetching anew: what is refused")
+struct AnewRefusalTests {
+    private func world(_ name: String, teams: Int = 6) throws -> (SmallWorld, SmallDevice) {
+        let world = try SmallWorld(name)
+        let device = try world.device()
+        for number in 1...teams {
+            try device.write { try $0.insert("teams", ["name": .text("Team \(number)")]) }
+        }
+        try device.sync(with: world.server)
+        return (world, device)
+    }
+
+    @Test("a server that was restored from an older copy is noticed before anything is fetched")
+    func otherHistory() throws {
+        let (world, mine) = try world("anew-history")
+        let restored = try world.restoredServer()
+        try mine.write { try $0.insert("teams", ["name": "Lost by the restoring"]) }
+        try mine.sync(with: world.server)
+        let other = try world.device()
+        for _ in 0..<9 { try other.write { try $0.insert("teams", ["name": "Another history"]) } }
+        try other.sync(with: restored)
+        try mine.beginAnew()
+        try mine.sync(with: restored)
+        #expect(mine.errors.map(\.kind) == [.wrongDataSet])
+        #expect(try mine.store.revision == 0)
+        // The right server answers, and all goes on.
+        try mine.sync(with: world.server)
+        #expect(try mine.store.record("teams", 7)?["name"] == "Lost by the restoring")
+    }
+
+    @Test("a server whose log ends before the device's revision is noticed")
+    func shorterHistory() throws {
+        let (_, mine) = try world("anew-short")
+        let empty = try SmallServer(FaultDisk(name: "anew-short-empty"))
+        // As after a beginning anew in the midst of an answer, when the hash was not known.
+        try mine.store.applying.setState("lineage", .null)
+        try mine.beginAnew()
+        try mine.sync(with: empty)
+        #expect(mine.errors.map(\.kind) == [.wrongDataSet])
+        #expect(try mine.store.fetchingAnew != nil)
+    }
+
+    @Test("an answer to a request from before does not fit the file any more")
+    func lateAnswer() throws {
+        let (_, mine) = try world("anew-late")
+        let before = try mine.store
+        _ = try before.gather(
+            owner: "late", lease: 10, byteLimit: 1_000, includesChanges: true, now: 1)
+        try DeviceStore.beginAnew(
+            path: "device.sqlite", vfs: mine.disk.vfsName, now: 1, randomBits: { 1 },
+            making: { try $0.execute(SmallWorld.script) })
+        let set = ChangeSet.entry(7, .created("teams", 9, at: 7, ["name": "Late"]))
+        let report = try before.apply(
+            [set], reaching: 7, lineage: nil, dataSet: nil, owner: "late", now: 2)
+        #expect(report == nil)
+        #expect(try before.revision == 0)
+    }
+
+    @Test("a file that is no device's, and one that is not there, stay as they are")
+    func noDevice() throws {
+        let disk = FaultDisk(name: "anew-none")
+        func begin(_ path: String) throws {
+            try DeviceStore.beginAnew(
+                path: path, vfs: disk.vfsName, now: 1, randomBits: { 1 }, making: { _ in })
+        }
+        #expect(throws: SQLiteError.self) { try begin("nothing.sqlite") }
+        #expect(disk.contents(of: "nothing.sqlite") == nil)
+        let other = try Connection(path: "other.sqlite", vfs: disk.vfsName)
+        try other.execute("CREATE TABLE teams(id INTEGER PRIMARY KEY)")
+        #expect {
+            try begin("other.sqlite")
+        } throws: {
+            ($0 as? StoreError)?.kind == .file
+        }
+        #expect(try other.integer("SELECT count(*) FROM sqlite_schema") == 1)
+    }
+
+    @Test(
+        "tables that cannot be are refused, and the file stays as it was",
+        arguments: [
+            SmallWorld.script + "INSERT INTO teams VALUES (1, 'Mine', 'Oslo');",
+            "CREATE TABLE teams(name TEXT)", "CREATE TABLE teams(",
+        ])
+    func badTables(script: String) throws {
+        let (_, mine) = try world("anew-bad-\(script.utf8.count)")
+        try mine.write { try $0.update("teams", .integer(5), ["city": "Rome"]) }
+        let before = try mine.dump()
+        #expect(throws: (any Error).self) { try mine.beginAnew(script: script) }
+        try mine.open()
+        #expect(try mine.dump() == before)
+    }
+}
