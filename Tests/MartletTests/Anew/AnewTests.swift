@@ -80,7 +80,7 @@ struct AnewTests {
             after = try mine.dump(leavingOut: sending)
         }
         #expect(slices > 5)
-        let mark = "martlet_state: name=anew"
+        let mark = "martlet_state: name=text(\"anew"
         #expect(after.filter { !$0.hasPrefix(mark) } == before)
         #expect(try mine.store.outboxCount == 0)
         #expect(try mine.store.parkedCount == 0)
