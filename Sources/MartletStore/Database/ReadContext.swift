@@ -50,7 +50,9 @@ public class ReadContext {
     }
 
     /// Runs one SQL statement with bound values, and returns its rows.
-    /// - Parameter arguments: One value for each `?` of the statement.
+    /// - Parameters:
+    ///   - sql: The statement, with `?` in place of each value.
+    ///   - arguments: One value for each `?` of the statement.
     /// - Throws: `StoreError`.
     @discardableResult
     public func rows(_ sql: String, _ arguments: [SQLValue] = []) throws -> [RecordValues] {

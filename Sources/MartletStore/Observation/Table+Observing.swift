@@ -1,7 +1,9 @@
 extension Table where Element: Sendable {
     /// Observes one record: nil while there is none with the key. Only changes to that record
     /// matter. A temporary id finds its record for ever, also while it becomes permanent.
-    /// - Parameter key: The value of the key column.
+    /// - Parameters:
+    ///   - key: The value of the key column.
+    ///   - database: Where the table is.
     public func observe(
         _ key: some ColumnValue, in database: any DatabaseAccess
     ) -> DatabaseObservation<Element?> {
@@ -14,6 +16,7 @@ extension Table where Element: Sendable {
     ///   - condition: What they must meet; nil for all.
     ///   - ordering: What they are ordered by; none leaves the order to SQLite.
     ///   - limit: At most so many.
+    ///   - database: Where the table is.
     public func observe(
         where condition: Condition? = nil, orderBy ordering: [Ordering] = [], limit: Int? = nil,
         in database: any DatabaseAccess

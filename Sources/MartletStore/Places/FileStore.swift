@@ -47,7 +47,9 @@ public final class FileStore: Sendable {
 
     /// Puts a copy of a file under a name, in the place of what was there, a part at a time. Stops
     /// when the task is cancelled.
-    /// - Parameter url: A file's, anywhere on this device.
+    /// - Parameters:
+    ///   - url: A file's, anywhere on this device.
+    ///   - name: The copy's.
     public func copy(from url: URL, as name: String) async throws {
         try FileName.check(name)
         guard url.isFileURL else {

@@ -21,6 +21,8 @@ public struct StatementTrace: Sendable {
 
     /// - Parameters:
     ///   - slowerThan: Leave out what takes less; zero for every statement.
+    ///   - includesValues: Whether values are shown. They may be people's data.
+    ///   - handler: Called on the connection's queue, after each run.
     public init(
         slowerThan: Duration = .zero, includesValues: Bool = false,
         _ handler: @escaping @Sendable (Run) -> Void

@@ -45,6 +45,7 @@ public struct WriteHooks: Sendable {
     /// - Parameters:
     ///   - operations: What to watch.
     ///   - table: The table to watch; nil for all.
+    ///   - hook: Runs with each such write; what it throws refuses the write.
     public mutating func before(
         _ operations: Set<RowWrite.Operation>, of table: String? = nil, _ hook: @escaping Hook
     ) {
@@ -55,6 +56,7 @@ public struct WriteHooks: Sendable {
     /// - Parameters:
     ///   - operations: What to watch.
     ///   - table: The table to watch; nil for all.
+    ///   - hook: Runs with each such write; what it throws refuses the write.
     public mutating func after(
         _ operations: Set<RowWrite.Operation>, of table: String? = nil, _ hook: @escaping Hook
     ) {
