@@ -1,0 +1,41 @@
+import Foundation
+import Martlet
+
+/// The organisation's data on this device: one file, kept in step with the other devices' through a
+/// server where there is one, and a data center for each area.
+public struct Organisation: Sendable {
+    /// What keeps the file in step.
+    public let client: MartletClient
+    public let teams: TeamsCenter
+    public let roster: RosterCenter
+    public let screenings: ScreeningsCenter
+
+    /// Opens or creates the file.
+    /// - Parameters:
+    ///   - server: nil to work without one; what is written waits until there is one.
+    ///   - token: The bearer token for the server.
+    public static func open(
+        path: String, server: URL? = nil, token: String? = nil
+    ) async throws -> Organisation {
+        var options = ClientOptions()
+        options.hooks = .consent()
+        // Others' changes are asked for so often while the program stays (milliseconds).
+        options.node.pollInterval = 1_000
+        return Organisation(
+            client: try await MartletClient.open(
+                path: path, schema: OrganisationSchema.script, server: server, token: token,
+                options: options))
+    }
+
+    init(client: MartletClient) {
+        self.client = client
+        teams = TeamsCenter(database: client)
+        roster = RosterCenter(database: client)
+        screenings = ScreeningsCenter(database: client)
+    }
+
+    /// Stops exchanging and lets go of the file.
+    public func close() async {
+        await client.close()
+    }
+}

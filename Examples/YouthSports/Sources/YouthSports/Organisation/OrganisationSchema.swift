@@ -1,0 +1,68 @@
+import MartletStore
+
+/// The database's tables.
+enum OrganisationSchema {
+    /// All tables, indexes and triggers.
+    static var script: String { roster + screenings + events + search }
+
+    private static let roster = """
+        CREATE TABLE teams (
+            id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, age_group TEXT NOT NULL);
+        CREATE TABLE players (
+            id INTEGER PRIMARY KEY, team_id INTEGER REFERENCES teams(id) ON DELETE SET NULL,
+            name TEXT NOT NULL, birthday TEXT NOT NULL, shirt INTEGER,
+            has_consent BOOLEAN NOT NULL DEFAULT 0, notes TEXT NOT NULL DEFAULT '');
+        CREATE TABLE staff (id INTEGER PRIMARY KEY, name TEXT NOT NULL, phone TEXT);
+        CREATE TABLE duties (
+            id INTEGER PRIMARY KEY,
+            team_id INTEGER NOT NULL REFERENCES teams(id) ON DELETE CASCADE,
+            staff_id INTEGER NOT NULL REFERENCES staff(id) ON DELETE CASCADE,
+            kind TEXT NOT NULL);
+        CREATE INDEX players_by_team ON players(team_id, name);
+        """
+
+    private static let screenings = """
+        CREATE TABLE screenings (
+            id INTEGER PRIMARY KEY,
+            player_id INTEGER NOT NULL REFERENCES players(id) ON DELETE CASCADE,
+            staff_id INTEGER REFERENCES staff(id) ON DELETE SET NULL,
+            held_on TEXT NOT NULL, notes TEXT NOT NULL DEFAULT '');
+        CREATE TABLE measurements (
+            id INTEGER PRIMARY KEY,
+            screening_id INTEGER NOT NULL REFERENCES screenings(id) ON DELETE CASCADE,
+            kind TEXT NOT NULL, value REAL NOT NULL, unit TEXT NOT NULL);
+        CREATE INDEX screenings_by_player ON screenings(player_id, held_on);
+        CREATE INDEX measurements_by_screening ON measurements(screening_id);
+        """
+
+    private static let events = """
+        CREATE TABLE events (
+            id INTEGER PRIMARY KEY,
+            team_id INTEGER NOT NULL REFERENCES teams(id) ON DELETE CASCADE,
+            title TEXT NOT NULL, day TEXT NOT NULL);
+        CREATE TABLE attendances (
+            id INTEGER PRIMARY KEY,
+            event_id INTEGER NOT NULL REFERENCES events(id) ON DELETE CASCADE,
+            player_id INTEGER NOT NULL REFERENCES players(id) ON DELETE CASCADE,
+            was_there BOOLEAN NOT NULL DEFAULT 0, UNIQUE (event_id, player_id));
+        CREATE INDEX events_by_team ON events(team_id, day);
+        """
+
+    /// An index of what is written about players and their screenings. It is this device's alone:
+    /// triggers keep it, whoever writes, and it is never sent.
+    private static let search = """
+        CREATE VIRTUAL TABLE player_search USING fts5(name, notes);
+        CREATE TRIGGER player_search_insert AFTER INSERT ON players BEGIN
+            INSERT OR REPLACE INTO player_search(rowid, name, notes)
+                VALUES (NEW.id, NEW.name, NEW.notes);
+        END;
+        CREATE TRIGGER player_search_update AFTER UPDATE ON players BEGIN
+            DELETE FROM player_search WHERE rowid = OLD.id;
+            INSERT OR REPLACE INTO player_search(rowid, name, notes)
+                VALUES (NEW.id, NEW.name, NEW.notes);
+        END;
+        CREATE TRIGGER player_search_delete AFTER DELETE ON players BEGIN
+            DELETE FROM player_search WHERE rowid = OLD.id;
+        END;
+        """
+}
