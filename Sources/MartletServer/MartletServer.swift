@@ -68,6 +68,11 @@ public final class MartletServer: Sendable {
         }
     }
 
+    /// Requests that wait for something new.
+    var waitingListeners: Int {
+        get async { running.withLock { $0?.dataSets }?.waitingListeners ?? 0 }
+    }
+
     /// Stops accepting, finishes what was accepted, and closes the files with their logs written
     /// back. Does nothing when the server does not run.
     public func stop() async {
@@ -76,6 +81,8 @@ public final class MartletServer: Sendable {
             return running
         }
         guard let stopping else { return }
+        // Those who only wait for something new would hold the stop up.
+        stopping.dataSets.releaseListeners()
         await stopping.http.stop(grace: configuration.stopGrace)
         await stopping.dataSets.stop()
         await stopping.tokens.end()

@@ -34,7 +34,7 @@ struct HeadParser {
         return RequestHead(
             method: method, path: path, query: query, headers: headers, framing: framing,
             expectsContinue: try expectsContinue(headers, minor: minor),
-            keepsAlive: Self.keepsAlive(headers, minor: minor))
+            keepsAlive: Self.keepsAlive(headers, minor: minor), isVersion1_1: minor >= 1)
     }
 
     // MARK: - The request line

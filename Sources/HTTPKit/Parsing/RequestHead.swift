@@ -7,6 +7,8 @@ struct RequestHead: Sendable {
     var framing: Framing
     var expectsContinue: Bool
     var keepsAlive: Bool
+    /// Whether the client reads chunked answers.
+    var isVersion1_1: Bool
 
     /// How the body is delimited.
     enum Framing: Hashable, Sendable {

@@ -18,6 +18,8 @@ final class HTTPConnection {
         /// The handler has the request.
         case handling
         case writing
+        /// The handler writes the body.
+        case streaming
         /// The last answer is out; what the client still sends is thrown away, so that closing
         /// does not reset the connection before the client has read the answer.
         case lingering
@@ -28,18 +30,20 @@ final class HTTPConnection {
     let address: String
     /// Whether it counts towards the limits; a connection that is only told "no" does not.
     let isCounted: Bool
-    private(set) var phase = Phase.idle
-    private var bufferevent: OpaquePointer?
+    var phase = Phase.idle
+    private(set) var bufferevent: OpaquePointer?
     private var ssl: OpaquePointer?
-    private var timer: DeadlineTimer?
+    private(set) var timer: DeadlineTimer?
     private var scanner = HeadScanner()
-    private var head: RequestHead?
+    private(set) var head: RequestHead?
     private var body: BodyReader?
-    private var task: Task<Void, Never>?
+    var task: Task<Void, Never>?
+    /// The streamed answer under way.
+    var stream: StreamState?
     /// Bytes of the current request counted in at the server; nil when none is.
     private var admittedBodyByteCount: Int?
-    private var isLast = false
-    private var unwrittenByteCount = 0
+    var isLast = false
+    var unwrittenByteCount = 0
     private var lingeredByteCount = 0
     private var hasServed = false
 
@@ -97,7 +101,10 @@ final class HTTPConnection {
 
     func close() {
         guard phase != .closed else { return }
+        if case .streaming = phase { core.counters.openStreams -= 1 }
         phase = .closed
+        stream?.resume()
+        stream = nil
         if task != nil {
             core.counters.abortedRequests += 1
             task?.cancel()
@@ -120,10 +127,14 @@ final class HTTPConnection {
     /// The server stops: a request that has begun is still answered, and is the last.
     func serverStops() {
         isLast = true
-        if case .idle = phase { close() }
+        switch phase {
+        case .idle: close()
+        case .streaming: task?.cancel()
+        default: break
+        }
     }
 
-    private func releaseRequest() {
+    func releaseRequest() {
         if let count = admittedBodyByteCount { core.release(bodyByteCount: count) }
         admittedBodyByteCount = nil
     }
@@ -151,6 +162,7 @@ final class HTTPConnection {
             guard left < unwrittenByteCount else { return close() }
             unwrittenByteCount = left
             timer?.set(in: Clock.nanoseconds(core.options.idleTimeout))
+        case .streaming: streamDeadlinePassed()
         case .handling, .closed: break
         }
     }
@@ -163,7 +175,7 @@ final class HTTPConnection {
 
     // MARK: - Reading
 
-    private func readable() {
+    func readable() {
         while true {
             switch phase {
             case .idle, .head:
@@ -172,7 +184,7 @@ final class HTTPConnection {
                 guard readBody() else { return }
             case .lingering:
                 return discard()
-            case .handling, .writing, .closed:
+            case .handling, .writing, .streaming, .closed:
                 return
             }
         }
@@ -282,6 +294,9 @@ final class HTTPConnection {
         guard case .handling = phase, let head else { return }
         task = nil
         if response.closesConnection || !head.keepsAlive || core.isStopping { isLast = true }
+        if let stream = response.stream, head.method != "HEAD", !core.isStopping {
+            return beginStream(response, stream)
+        }
         send(response, isHead: head.method == "HEAD")
         readable()
     }
@@ -324,6 +339,7 @@ final class HTTPConnection {
     }
 
     private func written() {
+        if case .streaming = phase { return streamDrained() }
         guard case .writing = phase, let bufferevent,
             evbuffer_get_length(bufferevent_get_output(bufferevent)) == 0
         else { return }
@@ -332,7 +348,7 @@ final class HTTPConnection {
     }
 
     /// The whole answer has left for the client.
-    private func answered() {
+    func answered() {
         releaseRequest()
         head = nil
         body = nil

@@ -12,6 +12,8 @@ public struct HTTPServerCounters: Hashable, Sendable {
     public var abortedRequests = 0
     public var requestsInFlight = 0
     public var bodyBytesInFlight = 0
+    /// Answers whose bodies are being written as they come into being.
+    public var openStreams = 0
 
     public init() {}
 }

@@ -15,6 +15,8 @@ public struct HTTPServerOptions: Sendable {
     /// How long a connection may stand open between requests, and how long a client may take
     /// nothing of an answer.
     public var idleTimeout = Duration.seconds(75)
+    /// Bytes of a streamed answer kept for a client that reads slowly, before its writer waits.
+    public var streamBufferBytes = 64 << 10
     /// Open connections; one more is answered 503 and closed.
     public var maxConnections = 10_000
     /// Open connections from one address; one more is answered 429 and closed.

@@ -6,6 +6,27 @@ enum ResponseHead {
     static func bytes(
         of response: HTTPResponse, dateLine: [UInt8], keepsAlive: Bool
     ) -> [UInt8] {
+        var head = start(of: response, dateLine: dateLine)
+        if hasBody(response.status) {
+            append("Content-Length: ", to: &head)
+            append(String(response.bodyByteCount), to: &head)
+            append("\r\n", to: &head)
+        }
+        append(keepsAlive ? "\r\n" : "Connection: close\r\n\r\n", to: &head)
+        return head
+    }
+
+    /// The head of an answer whose length nobody knows yet.
+    static func streamBytes(
+        of response: HTTPResponse, dateLine: [UInt8], keepsAlive: Bool, isChunked: Bool
+    ) -> [UInt8] {
+        var head = start(of: response, dateLine: dateLine)
+        if isChunked { append("Transfer-Encoding: chunked\r\n", to: &head) }
+        append(keepsAlive ? "\r\n" : "Connection: close\r\n\r\n", to: &head)
+        return head
+    }
+
+    private static func start(of response: HTTPResponse, dateLine: [UInt8]) -> [UInt8] {
         var head: [UInt8] = []
         head.reserveCapacity(256)
         append("HTTP/1.1 ", to: &head)
@@ -20,12 +41,6 @@ enum ResponseHead {
             appendSafely(field.value, to: &head)
             append("\r\n", to: &head)
         }
-        if hasBody(response.status) {
-            append("Content-Length: ", to: &head)
-            append(String(response.bodyByteCount), to: &head)
-            append("\r\n", to: &head)
-        }
-        append(keepsAlive ? "\r\n" : "Connection: close\r\n\r\n", to: &head)
         return head
     }
 

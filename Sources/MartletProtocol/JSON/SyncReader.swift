@@ -89,13 +89,21 @@ struct SyncReader {
 
     // MARK: Parts
 
-    private func checkSize() throws(WireFault) {
+    func checkSize() throws(WireFault) {
         if json.bytes.count > Limits.inflatedBytes {
             throw WireFault("The document has more than \(Limits.inflatedBytes) bytes.", at: 0)
         }
     }
 
-    private mutating func readMessage(
+    mutating func readMessage(
+        _ member: (inout SyncReader, String) throws(WireFault) -> Void
+    ) throws(WireFault) {
+        try readMembers(member)
+        try json.finish()
+    }
+
+    /// An object's members, each name once.
+    mutating func readMembers(
         _ member: (inout SyncReader, String) throws(WireFault) -> Void
     ) throws(WireFault) {
         var names = MemberNames()
@@ -108,7 +116,6 @@ struct SyncReader {
             try member(&self, name)
             more = try json.hasNext(in: .object)
         }
-        try json.finish()
     }
 
     private func checkRequired(maxRevision: Revision, hasChangeSets: Bool) throws(WireFault) {

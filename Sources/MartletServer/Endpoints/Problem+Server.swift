@@ -5,7 +5,9 @@ internal import MartletProtocol
 extension Problem {
     static let notFound = Problem(
         status: 404, kind: "notFound",
-        detail: "There is nothing here; this server answers /sync, /schema, /healthz, /metrics.")
+        detail:
+            "There is nothing here; this server answers /sync, /deltas, /schema, /healthz, /metrics."
+    )
 
     static func methodNotAllowed(_ allowed: String) -> Problem {
         Problem(

@@ -23,6 +23,7 @@ struct RequestHandler: Sendable {
         var outcome: Outcome
         switch request.path {
         case "/sync": outcome = await only(["POST"], request, sync)
+        case "/deltas": outcome = await only(["GET"], request, deltas)
         case "/schema": outcome = await only(["GET", "HEAD"], request, schema)
         case "/healthz": outcome = await only(["GET", "HEAD"], request, health)
         case "/metrics": outcome = await only(["GET", "HEAD"], request, metricsText)

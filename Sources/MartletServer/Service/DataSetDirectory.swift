@@ -48,6 +48,16 @@ final class DataSetDirectory: Sendable {
             .sorted { $0.dataSet < $1.dataSet }
     }
 
+    /// How many wait for something new.
+    var waitingListeners: Int {
+        state.withLock { $0.open }.values.reduce(0) { $0 + $1.signal.waiterCount }
+    }
+
+    /// Lets go all who wait for something new, so that the server can stop.
+    func releaseListeners() {
+        for service in state.withLock({ $0.open }).values { service.signal.stop() }
+    }
+
     /// Finishes what was accepted and closes every file.
     func stop() async {
         let (open, opening) = state.withLock { state in

@@ -29,6 +29,8 @@ final class DataSetService: Sendable {
 
     /// The answer to `GET /schema`.
     let schemaDocument: [UInt8]
+    /// Tells of every new revision.
+    let signal: RevisionSignal
     private let feed: DataSetFeed
     private let metrics: Metrics
     private let writer: Confined<DataSetNode>
@@ -54,12 +56,15 @@ final class DataSetService: Sendable {
         }
         self.writer = writer
         feed = opened.feed
+        let signal = RevisionSignal(opened.feed.head.revision)
+        self.signal = signal
         schemaDocument = opened.schemaDocument
         reader = try await Confined(label: "martlet.reader.\(name)") { opened.reader.value }
         var limits = WriterQueue<AdmittedRequest, PreparedAnswer>.Limits()
         limits.dependencyWait = .seconds(setup.dependencyWaitSeconds)
         queue = WriterQueue(
-            queue: writer.queue, limits: limits, work: Self.work(name, writer, setup))
+            queue: writer.queue, limits: limits,
+            work: Self.work(name, writer, opened.feed, signal, setup))
     }
 
     /// What the writer's thread leaves behind of the opening.
@@ -78,7 +83,8 @@ final class DataSetService: Sendable {
     }
 
     private static func work(
-        _ name: String, _ writer: Confined<DataSetNode>, _ setup: Setup
+        _ name: String, _ writer: Confined<DataSetNode>, _ feed: DataSetFeed,
+        _ signal: RevisionSignal, _ setup: Setup
     ) -> WriterQueue<AdmittedRequest, PreparedAnswer>.Work {
         .init(
             setCount: { $0.request.changeSets.count },
@@ -92,6 +98,7 @@ final class DataSetService: Sendable {
                 if sets > 0 { setup.metrics.countBatch(sets: sets) }
                 do {
                     let results = try writer.here { $0.process(requests, now: setup.now()) }
+                    signal.advance(to: feed.head.revision)
                     if let fault = try writer.here({ $0.takeFault() }) {
                         setup.log.log(
                             .error, "storage",
@@ -132,6 +139,24 @@ final class DataSetService: Sendable {
         case .needsLog:
             metrics.countPull(isHit: false)
             return await read(request)
+        }
+    }
+
+    /// The deltas after a cursor.
+    func deltas(_ question: DeltaQuestion) async -> Result<DeltaBatchBytes, Problem> {
+        switch feed.deltas(question) {
+        case .batch(let batch): return .success(batch)
+        case .problem(let problem): return .failure(problem)
+        case .needsLog: break
+        }
+        do {
+            switch try await reader.run({ $0.deltas(question) }) {
+            case .batch(let batch): return .success(batch)
+            case .problem(let problem): return .failure(problem)
+            case .needsLog: return .failure(.storage)
+            }
+        } catch {
+            return .failure(.stopping)
         }
     }
 

@@ -96,7 +96,12 @@ struct AnswerBuilder {
     private func hash(
         at revision: Revision, _ question: Question
     ) throws(Failure) -> LineageHash {
-        if revision == question.head.revision { return question.head.hash }
+        try hash(at: revision, head: question.head)
+    }
+
+    /// The log's hash after an entry.
+    func hash(at revision: Revision, head: LogHead) throws(Failure) -> LineageHash {
+        if revision == head.revision { return head.hash }
         if let known = cache.hash(at: revision) { return known }
         guard let log else { throw .notInMemory }
         do throws(StorageFault) {
@@ -181,7 +186,7 @@ struct AnswerBuilder {
     }
 
     /// The entries from `first` on: at least one, and no more bytes than a block holds.
-    private func entries(
+    func entries(
         from first: Revision, through last: Revision
     ) throws(Failure) -> [LogEntry] {
         if let held = cache.entries(

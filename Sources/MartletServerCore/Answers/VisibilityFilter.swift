@@ -12,6 +12,9 @@ public struct VisibilityFilter: Sendable {
     /// An entry as the principal may see it, encoded.
     func entry(_ body: [UInt8], for principal: Principal) -> [UInt8] { body }
 
+    /// Whether entries made for all may go to the principal as they are.
+    func showsEverything(to principal: Principal) -> Bool { true }
+
     /// Whether a block made for all may go to the principal as it is.
     func passesWhole(_ block: LogCache.Block, for principal: Principal) -> Bool { true }
 

@@ -115,7 +115,7 @@ struct Adoption {
         let body = try SyncCoder.encode(set)
         let entry = LogEntry(
             revision: revision, device: 0, identifier: nil, sequence: nil, temporaries: nil,
-            body: body, hash: session.head.hash.appending(body, identifier: nil))
+            body: body, hash: session.head.hash.appending(body, identifier: nil), time: now)
         try session.append(entry, content: nil, now: now)
     }
 

@@ -14,7 +14,7 @@ package final class EmbeddedLog: LogSource {
     }
 
     private static let columns =
-        "revision, device, identifier, sequence, temporaries, body, hash"
+        "revision, device, identifier, sequence, temporaries, body, hash, time"
 
     package func entries(
         from first: Revision, through last: Revision, maxBytes: Int
@@ -74,7 +74,7 @@ package final class EmbeddedLog: LogSource {
             identifier: row.isNull(2) ? nil : row.text(2),
             sequence: row.isNull(3) ? nil : row.integer(3),
             temporaries: row.isNull(4) ? nil : row.text(4), body: row.blob(5),
-            hash: LineageHash(stored: row.blob(6)))
+            hash: LineageHash(stored: row.blob(6)), time: row.integer(7))
     }
 
     private func reading<Result>(

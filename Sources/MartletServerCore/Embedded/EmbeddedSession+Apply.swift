@@ -78,7 +78,7 @@ extension EmbeddedSession {
             revision: set.revision ?? 0, device: question.device,
             identifier: question.identifier, sequence: question.sequence,
             temporaries: OwnForm.temporaries(accepted.created), body: body,
-            hash: head.hash.appending(body, identifier: question.identifier))
+            hash: head.hash.appending(body, identifier: question.identifier), time: work.now)
         try append(entry, content: question.content, now: work.now)
         return .accepted(entry, set)
     }

@@ -14,6 +14,8 @@ package struct LogEntry: Hashable, Sendable {
     package let body: [UInt8]
     /// The chained hash after this entry.
     package let hash: LineageHash
+    /// When it was accepted, in milliseconds since 1970.
+    package let time: Int64
 
     /// Bytes this entry takes in memory, about.
     var footprint: Int { body.count + (temporaries?.utf8.count ?? 0) + 160 }

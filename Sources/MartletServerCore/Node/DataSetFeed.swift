@@ -23,6 +23,7 @@ public final class DataSetFeed: Sendable {
     let fingerprint: String
     let filter: VisibilityFilter
     let answerBytes: Int
+    let deltaCache = DeltaCache(byteLimit: 4 << 20)
     private let devices: Mutex<[String: KnownDevice]>
 
     init(
@@ -72,6 +73,11 @@ public final class DataSetFeed: Sendable {
             case .fault(let fault): return .problem(RequestCheck.problem(for: fault))
             }
         }
+    }
+
+    /// What is known of a device; nil for one not met before.
+    func knownDevice(_ clientID: String) -> KnownDevice? {
+        devices.withLock { $0[clientID] }
     }
 
     func builder(log: (any LogSource)?) -> AnswerBuilder {

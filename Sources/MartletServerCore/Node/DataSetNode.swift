@@ -120,6 +120,7 @@ public final class DataSetNode {
         try storage.recover()
         needsRecovery = false
         if storage.head != feed.cache.head { feed.cache.reset(to: storage.head) }
+        feed.deltaCache.clear()
         feed.learn(storage.devices)
     }
 

@@ -6,8 +6,8 @@ import MartletProtocol
 ///
 /// Confined to whoever holds it; blocks while it reads.
 public final class LogReader {
-    private let feed: DataSetFeed
-    private let log: any LogSource
+    let feed: DataSetFeed
+    let log: any LogSource
 
     /// - Parameter store: The data set's storage, for its place only; it is not touched.
     public init(feed: DataSetFeed, store: EmbeddedStore) {

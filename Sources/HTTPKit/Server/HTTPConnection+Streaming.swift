@@ -1,0 +1,115 @@
+internal import CLibevent
+
+/// Answers whose body is written while it comes into being.
+extension HTTPConnection {
+    /// Sends the head, then lets the body be written.
+    func beginStream(
+        _ response: HTTPResponse, _ write: @escaping @Sendable (HTTPBodyWriter) async throws -> Void
+    ) {
+        // It may last for hours: it is no longer one of the requests that wait for an answer.
+        releaseRequest()
+        let isChunked = head?.isVersion1_1 ?? false
+        if !isChunked { isLast = true }
+        stream = StreamState(isChunked: isChunked)
+        phase = .streaming
+        core.counters.openStreams += 1
+        let bytes = ResponseHead.streamBytes(
+            of: response, dateLine: core.dateLine, keepsAlive: !isLast, isChunked: isChunked)
+        push(bytes)
+        let writer = HTTPBodyWriter(connection: self)
+        task = Task.detached {
+            var isWhole = true
+            do {
+                try await write(writer)
+            } catch is CancellationError {
+                // The server stops: what was written is whole pieces.
+            } catch {
+                isWhole = false
+            }
+            await self.endStream(isWhole: isWhole)
+        }
+    }
+
+    func writeStream(_ bytes: [UInt8]) async throws {
+        guard case .streaming = phase, !bytes.isEmpty else {
+            if case .streaming = phase { return }
+            throw HTTPStreamClosed()
+        }
+        if stream?.isChunked == true {
+            push(Array(String(bytes.count, radix: 16).utf8) + [13, 10])
+            push(bytes)
+            push([13, 10])
+        } else {
+            push(bytes)
+        }
+        guard unsentByteCount > core.options.streamBufferBytes else { return }
+        await withCheckedContinuation { stream?.waiting = $0 }
+        guard case .streaming = phase else { throw HTTPStreamClosed() }
+    }
+
+    /// Bytes given to the connection and not yet to the system.
+    var unsentByteCount: Int {
+        bufferevent.map { evbuffer_get_length(bufferevent_get_output($0)) } ?? 0
+    }
+
+    private func push(_ bytes: [UInt8]) {
+        guard let bufferevent else { return }
+        let wasIdle = unsentByteCount == 0
+        bufferevent_write(bufferevent, bytes, bytes.count)
+        if wasIdle { watchProgress() }
+    }
+
+    /// Gives the client `idleTimeout` to take something.
+    private func watchProgress() {
+        unwrittenByteCount = unsentByteCount
+        timer?.set(in: Clock.nanoseconds(core.options.idleTimeout))
+    }
+
+    /// The buffer has run empty.
+    func streamDrained() {
+        timer?.cancel()
+        stream?.resume()
+        if stream?.isEnded == true { streamSent() }
+    }
+
+    /// A client that has taken nothing for too long is let go.
+    func streamDeadlinePassed() {
+        guard unsentByteCount > 0 else { return }
+        guard unsentByteCount < unwrittenByteCount else { return close() }
+        watchProgress()
+    }
+
+    private func endStream(isWhole: Bool) {
+        guard case .streaming = phase else { return }
+        task = nil
+        // A body broken off must not look complete.
+        guard isWhole else { return close() }
+        if stream?.isChunked == true { push([48, 13, 10, 13, 10]) }
+        stream?.isEnded = true
+        if core.isStopping { isLast = true }
+        if unsentByteCount == 0 { streamSent() }
+    }
+
+    private func streamSent() {
+        stream = nil
+        core.counters.openStreams -= 1
+        answered()
+        readable()
+    }
+}
+
+/// A streamed answer under way.
+struct StreamState {
+    let isChunked: Bool
+    var waiting: CheckedContinuation<Void, Never>?
+    var isEnded = false
+
+    init(isChunked: Bool) {
+        self.isChunked = isChunked
+    }
+
+    mutating func resume() {
+        waiting?.resume()
+        waiting = nil
+    }
+}

@@ -1,0 +1,150 @@
+public import MartletCore
+public import MartletProtocol
+
+/// What a listener asks for.
+public struct DeltaQuestion: Sendable {
+    public var principal: Principal
+    /// The cursor: everything up to it is there.
+    public var since: Revision
+    /// The device that listens, so that it knows its own sets; nil for others.
+    public var clientID: String?
+    /// The data set and the log's hash at `since`, as far as the listener knows them.
+    public var dataSet: String?
+    public var lineage: String?
+    /// Bytes of deltas after which a batch ends, at a change set's boundary.
+    public var byteLimit: Int
+
+    public init(principal: Principal, since: Revision, byteLimit: Int = Limits.answerBytes) {
+        self.principal = principal
+        self.since = since
+        self.byteLimit = byteLimit
+    }
+}
+
+extension DataSetFeed {
+    /// What a feed makes of a listener's question.
+    public enum DeltaOutcome: Sendable {
+        case batch(DeltaBatchBytes)
+        case problem(Problem)
+        /// The batch needs entries that are not in memory: ask a `LogReader`.
+        case needsLog
+    }
+
+    /// The deltas after a cursor, where memory suffices; an empty batch where there are none.
+    /// - Complexity: O(*n*) in the bytes of the batch; O(1) for one just made for another listener.
+    public func deltas(_ question: DeltaQuestion) -> DeltaOutcome {
+        deltas(question, log: nil)
+    }
+
+    func deltas(_ question: DeltaQuestion, log: (any LogSource)?) -> DeltaOutcome {
+        let head = cache.head
+        var request = SyncRequest(maxRevision: question.since)
+        request.clientID = question.clientID
+        request.dataSet = question.dataSet
+        request.lineage = question.lineage
+        let admitted = AdmittedRequest(
+            principal: question.principal, request: request, source: [])
+        if let problem = RequestCheck.problem(with: admitted, identity: identity, head: head) {
+            return .problem(problem)
+        }
+        var device: Int64 = 0
+        if let clientID = question.clientID, let known = knownDevice(clientID) {
+            guard known.principal == question.principal.identity else {
+                return .problem(RequestCheck.clientBound)
+            }
+            device = known.number
+        }
+        do throws(AnswerBuilder.Failure) {
+            let builder = builder(log: log)
+            if let problem = try builder.lineageProblem(request, head: head) {
+                return .problem(problem)
+            }
+            return .batch(try batch(question, device: device, head: head, builder))
+        } catch {
+            switch error {
+            case .notInMemory: return .needsLog
+            case .fault(let fault): return .problem(RequestCheck.problem(for: fault))
+            }
+        }
+    }
+
+    private func batch(
+        _ question: DeltaQuestion, device: Int64, head: LogHead, _ builder: AnswerBuilder
+    ) throws(AnswerBuilder.Failure) -> DeltaBatchBytes {
+        let isShared = filter.showsEverything(to: question.principal)
+        if isShared, let made = deltaCache.batch(since: question.since, head: head.revision),
+            !made.devices.contains(device)
+        {
+            return made
+        }
+        var reached = question.since
+        var body: [UInt8] = []
+        var devices: Set<Int64> = []
+        reading: while reached < head.revision {
+            for entry in try builder.entries(from: reached + 1, through: head.revision) {
+                if !body.isEmpty, body.count + entry.body.count > question.byteLimit {
+                    break reading
+                }
+                let isOwn = device != 0 && entry.device == device
+                let piece = try piece(entry, isOwn: isOwn, question, builder)
+                if entry.device != 0 { devices.insert(entry.device) }
+                if !body.isEmpty, !piece.isEmpty { body.append(UInt8(ascii: ",")) }
+                body += piece
+                reached = entry.revision
+            }
+        }
+        let frame = try frame(from: question.since, reached, head, builder)
+        let made = finished(body, frame, devices)
+        if isShared, !devices.contains(device), reached == head.revision {
+            deltaCache.keep(made, since: question.since, head: head.revision)
+        }
+        return made
+    }
+
+    private func frame(
+        from since: Revision, _ reached: Revision, _ head: LogHead, _ builder: AnswerBuilder
+    ) throws(AnswerBuilder.Failure) -> DeltaBatch {
+        DeltaBatch(
+            from: since, deltas: [], nextVersion: reached, dataSet: identity,
+            lineage: try builder.hash(at: reached, head: head).text,
+            more: reached < head.revision)
+    }
+
+    private func finished(
+        _ body: [UInt8], _ frame: DeltaBatch, _ devices: Set<Int64>
+    ) -> DeltaBatchBytes {
+        var json = SyncCoder.deltaHead(frame)
+        json.reserveCapacity(json.count + body.count + 40)
+        json += body
+        json += SyncCoder.deltaTail(nextVersion: frame.nextVersion)
+        return DeltaBatchBytes(
+            json: json, nextVersion: frame.nextVersion,
+            isEmpty: frame.nextVersion == frame.from, more: frame.more, devices: devices)
+    }
+
+    private func piece(
+        _ entry: LogEntry, isOwn: Bool, _ question: DeltaQuestion, _ builder: AnswerBuilder
+    ) throws(AnswerBuilder.Failure) -> [UInt8] {
+        let isShared = !isOwn && filter.showsEverything(to: question.principal)
+        if isShared, let held = deltaCache.piece(entry.revision) { return held }
+        let piece: [UInt8]
+        do throws(WireFault) {
+            let bytes = isOwn ? try OwnForm.bytes(of: entry) : entry.body
+            let set = try SyncCoder.decodeChangeSet(
+                filter.entry(bytes, for: question.principal))
+            piece = try SyncCoder.encodeDeltas(
+                of: set, revision: entry.revision, seconds: entry.time / 1_000)
+        } catch {
+            throw .fault(StorageFault(.failed, "an entry of the log cannot be read: \(error)"))
+        }
+        if isShared { deltaCache.keep(piece, entry.revision) }
+        return piece
+    }
+}
+
+extension LogReader {
+    /// As `DataSetFeed.deltas(_:)`; never `.needsLog`.
+    public func deltas(_ question: DeltaQuestion) -> DataSetFeed.DeltaOutcome {
+        feed.deltas(question, log: log)
+    }
+}

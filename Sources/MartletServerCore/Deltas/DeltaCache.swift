@@ -1,0 +1,66 @@
+public import MartletProtocol
+import Synchronization
+
+/// The newest entries as deltas, encoded once for all who listen.
+final class DeltaCache: Sendable {
+    private struct State {
+        var pieces: [Revision: [UInt8]] = [:]
+        var order: [Revision] = []
+        var bytes = 0
+        /// The batch made last: listeners that are up to date all ask for the same one.
+        var last: (since: Revision, head: Revision, batch: DeltaBatchBytes)?
+    }
+
+    private let byteLimit: Int
+    private let state = Mutex(State())
+
+    init(byteLimit: Int) {
+        self.byteLimit = byteLimit
+    }
+
+    func piece(_ revision: Revision) -> [UInt8]? {
+        state.withLock { $0.pieces[revision] }
+    }
+
+    func keep(_ piece: [UInt8], _ revision: Revision) {
+        state.withLock { state in
+            guard state.pieces[revision] == nil, piece.count < byteLimit / 4 else { return }
+            state.pieces[revision] = piece
+            state.order.append(revision)
+            state.bytes += piece.count
+            while state.bytes > byteLimit, let oldest = state.order.first {
+                state.order.removeFirst()
+                state.bytes -= state.pieces.removeValue(forKey: oldest)?.count ?? 0
+            }
+        }
+    }
+
+    func batch(since: Revision, head: Revision) -> DeltaBatchBytes? {
+        state.withLock { state in
+            guard let last = state.last, last.since == since, last.head == head else { return nil }
+            return last.batch
+        }
+    }
+
+    func keep(_ batch: DeltaBatchBytes, since: Revision, head: Revision) {
+        state.withLock { $0.last = (since, head, batch) }
+    }
+
+    func clear() {
+        state.withLock { $0 = State() }
+    }
+}
+
+/// A batch of deltas, encoded.
+public struct DeltaBatchBytes: Sendable {
+    /// The JSON.
+    public let json: [UInt8]
+    /// The cursor once it is applied.
+    public let nextVersion: Revision
+    /// Whether it holds any entry.
+    public let isEmpty: Bool
+    /// Whether there is more to be had at once.
+    public let more: Bool
+    /// The devices whose sets are in it: they get these in their own form.
+    let devices: Set<Int64>
+}
