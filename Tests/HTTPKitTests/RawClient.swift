@@ -83,6 +83,15 @@ final class RawClient: Sendable {
         }
     }
 
+    /// Bytes until there are at least so many, or the end of the stream.
+    func read(atLeast count: Int) async -> [UInt8] {
+        await run { socket in
+            var all: [UInt8] = []
+            while all.count < count, let part = Self.part(socket) { all += part }
+            return all
+        }
+    }
+
     /// Cuts the connection off.
     func abort() async {
         await run { socket in
