@@ -60,7 +60,8 @@ extension CommandDescription {
             ("seeds", reports.count), ("steps", sum(\.steps)), ("saves", sum(\.saves)),
             ("accepted", sum(\.accepted)), ("refused", sum(\.refused)),
             ("lostMessages", sum(\.lostMessages)), ("deviceCrashes", sum(\.deviceCrashes)),
-            ("serverCrashes", sum(\.serverCrashes)), ("diskErrors", sum(\.diskErrors)), ("newBeginnings", sum(\.newBeginnings)),
+            ("serverCrashes", sum(\.serverCrashes)), ("diskErrors", sum(\.diskErrors)),
+            ("newBeginnings", sum(\.newBeginnings)),
         ]
     }
 }
