@@ -132,8 +132,14 @@ extension StoreError {
     package static func of(
         _ error: any Error, table: String? = nil, key: RecordID? = nil, values: [SQLValue] = []
     ) -> any Error {
-        guard let error = error as? SQLiteError else { return error }
-        return StoreError(error, table: table, key: key, values: values)
+        if let error = error as? SQLiteError {
+            return StoreError(error, table: table, key: key, values: values)
+        }
+        guard var known = error as? StoreError, known.table == nil else { return error }
+        known.table = table
+        known.key = known.key ?? key
+        if known.values.isEmpty { known.values = values }
+        return known
     }
 
     private static func judged(_ error: SQLiteError) -> (Kind, String) {

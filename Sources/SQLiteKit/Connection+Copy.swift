@@ -25,23 +25,4 @@ extension Connection {
     public func dataVersion() throws(SQLiteError) -> Int64 {
         try integer("PRAGMA data_version") ?? 0
     }
-
-    /// A way to stop the running statement from another thread.
-    public var interrupter: Interrupter { Interrupter(handle: handle) }
-}
-
-/// Stops what a connection is running, with SQLITE_INTERRUPT, from any thread.
-///
-/// `@unchecked Sendable`: `sqlite3_interrupt` may be called from any thread while the connection
-/// is open (https://sqlite.org/c3ref/interrupt.html), and the handle it holds keeps it open.
-public final class Interrupter: @unchecked Sendable {
-    private let handle: Handle
-
-    init(handle: Handle) {
-        self.handle = handle
-    }
-
-    public func interrupt() {
-        sqlite3_interrupt(handle.pointer)
-    }
 }

@@ -128,6 +128,23 @@ public final class Connection {
         cache.removeAll()
     }
 
+    /// The bytes a value or a row may take (https://sqlite.org/limits.html#max_length).
+    public var longestValue: Int {
+        get { Int(sqlite3_limit(handle.pointer, SQLITE_LIMIT_LENGTH, -1)) }
+        set { sqlite3_limit(handle.pointer, SQLITE_LIMIT_LENGTH, Int32(clamping: newValue)) }
+    }
+
+    /// Statements compiled and not yet finalized, cached ones included.
+    public var openStatements: Int {
+        var count = 0
+        var next = sqlite3_next_stmt(handle.pointer, nil)
+        while next != nil {
+            count += 1
+            next = sqlite3_next_stmt(handle.pointer, next)
+        }
+        return count
+    }
+
     /// Rows changed by the last INSERT, UPDATE or DELETE.
     public var changes: Int64 { sqlite3_changes64(handle.pointer) }
     /// Rows changed since the connection opened, those changed by triggers included.
@@ -200,11 +217,6 @@ public final class Connection {
         defer { statement.reset() }
         guard try statement.step(), !statement.isNull(0) else { return nil }
         return statement.text(0)
-    }
-
-    /// Stops the running statement with SQLITE_INTERRUPT.
-    public func interrupt() {
-        sqlite3_interrupt(handle.pointer)
     }
 }
 

@@ -6,11 +6,12 @@ internal import CSQLite
 /// (https://sqlite.org/c3ref/close.html), so a statement may outlive its connection.
 final class Handle {
     let pointer: OpaquePointer
-    /// What the update hook, the authorizer and the trace report to: held as long as the handle is
-    /// open, since a statement that outlives its connection still reports.
+    /// What the update hook, the authorizer, the trace and the progress handler report to: held as
+    /// long as the handle is open, since a statement that outlives its connection still reports.
     var changeCollector: ChangeCollector?
     var accessCollector: AccessCollector?
     var statementObserver: StatementObserver?
+    var stopCondition: StopCondition?
 
     init(pointer: OpaquePointer) {
         self.pointer = pointer

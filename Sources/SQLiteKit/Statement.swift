@@ -10,6 +10,9 @@ public final class Statement {
     public let columnCount: Int32
     /// Which tables it reads and writes; empty where the connection does not track them.
     public internal(set) var access = TableAccess()
+    /// What the one who runs the statement keeps for as long as it lives.
+    public var companion: AnyObject?
+    private var hasTooBigValue = false
 
     init(handle: Handle, sql: String) throws(SQLiteError) {
         let (code, pointer, rest) = Self.compiled(sql, on: handle)
@@ -61,6 +64,10 @@ public final class Statement {
 
     /// Moves to the next row. Returns false at the end.
     public func step() throws(SQLiteError) -> Bool {
+        if hasTooBigValue {
+            throw SQLiteError(
+                extendedCode: SQLITE_TOOBIG, message: "string or blob too big", sql: sql)
+        }
         let code = sqlite3_step(pointer)
         switch code {
         case SQLITE_ROW: return true
@@ -95,6 +102,7 @@ public final class Statement {
     public func reset() {
         sqlite3_reset(pointer)
         sqlite3_clear_bindings(pointer)
+        hasTooBigValue = false
     }
 
     /// Ends the current run and keeps the bindings.
@@ -179,9 +187,13 @@ extension Statement {
         check(sqlite3_bind_null(pointer, index))
     }
 
-    /// A bind fails for an index that does not exist, a statement in mid-run, or a value over
-    /// SQLite's size limit: each a mistake of the caller.
+    /// A bind fails for an index that does not exist or a statement in mid-run, each a mistake of
+    /// the caller, and for a value over SQLite's size limit, which the next step reports.
     private func check(_ code: Int32) {
+        if code == SQLITE_TOOBIG {
+            hasTooBigValue = true
+            return
+        }
         precondition(code == SQLITE_OK, "bind failed with \(code) in \(sql)")
     }
 }

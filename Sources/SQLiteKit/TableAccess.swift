@@ -12,6 +12,8 @@ public struct TableAccess: Hashable, Sendable {
     public internal(set) var unclearWrites: Set<String> = []
     /// Whether the statement changes the schema.
     public internal(set) var changesSchema = false
+    /// Whether the statement begins or ends a transaction or a savepoint.
+    public internal(set) var controlsTransaction = false
 
     public init() {}
 
@@ -42,6 +44,8 @@ final class AccessCollector {
             SQLITE_CREATE_VTABLE, SQLITE_DROP_INDEX, SQLITE_DROP_TABLE, SQLITE_DROP_TRIGGER,
             SQLITE_DROP_VIEW, SQLITE_DROP_VTABLE, SQLITE_ALTER_TABLE:
             access.changesSchema = true
+        case SQLITE_TRANSACTION, SQLITE_SAVEPOINT:
+            access.controlsTransaction = true
         default:
             break
         }

@@ -9,6 +9,7 @@ final class DeviceDriver {
     let node: DeviceNode
     private let changes: DeviceChanges
     private let transport: (any Transport)?
+    private let trace: StatementTrace?
     private let now: @Sendable () -> Int64
     private let publish: @Sendable (ClientEvent) -> Void
     /// The way back onto the queue, for what ends later.
@@ -28,7 +29,8 @@ final class DeviceDriver {
         let store = try DeviceStore(
             path: path, script: script, hooks: options.hooks, generation: generation,
             randomBits: { randomBits() })
-        options.trace?.attach(to: store.session)
+        trace = options.trace
+        trace?.attach(to: store.session)
         changes = DeviceChanges(store: store, hub: hub, generation: generation)
         var nodeOptions = options.node
         nodeOptions.ownerPrefix = LeaseOwner.prefix
@@ -47,11 +49,20 @@ final class DeviceDriver {
 // MARK: - Work on the data
 
 extension DeviceDriver {
-    func write<Result>(_ body: (WriteContext) throws -> Result) throws -> Result {
+    /// - Parameter sign: Seen before the commit; a save that is not wanted any more is taken back.
+    func write<Result>(
+        _ sign: StopSign, _ body: (WriteContext) throws -> Result
+    ) throws -> Result {
         try checkOpen()
         let result: Result
         do {
-            result = try node.store.write(now: now(), body)
+            result = try node.store.session.stopping(by: sign) {
+                try node.store.write(now: now()) { context in
+                    let result = try body(context)
+                    try sign.check()
+                    return result
+                }
+            }
         } catch {
             changes.rolledBack()
             throw StoreError.of(error)
@@ -71,6 +82,7 @@ extension DeviceDriver {
             throw StoreError.of(error, table: missing.name)
         }
         changes.reattach()
+        trace?.attach(to: node.store.session)
     }
 
     /// Looks whether another process has written.
@@ -81,7 +93,11 @@ extension DeviceDriver {
 
     func withStore<Result>(_ body: (DeviceStore) throws -> Result) throws -> Result {
         try checkOpen()
-        return try body(node.store)
+        do {
+            return try body(node.store)
+        } catch {
+            throw StoreError.of(error)
+        }
     }
 
     /// A decision about a refused set; what it queues goes out when the client keeps in step.

@@ -108,8 +108,11 @@ public final class MartletClient: DatabaseAccess {
     public func write<Result: Sendable>(
         _ body: @escaping @Sendable (WriteContext) throws -> Result
     ) async throws -> Result {
-        try Task.checkCancellation()
-        return try await makingTables { try await self.device.run { try $0.write(body) } }
+        try await makingTables {
+            try await self.device.runUnlessCancelled { driver, sign in
+                try driver.write(sign, body)
+            }
+        }
     }
 
     /// Runs `body` on one moment's data.
@@ -166,10 +169,11 @@ public final class MartletClient: DatabaseAccess {
         device.post { $0.stop() }
     }
 
-    /// Stops exchanging and refuses further writes.
+    /// Stops exchanging, ends observations, and refuses further reading and writing.
     public func close() async {
         watch.setWanted(false)
         try? await device.run { $0.close() }
+        await readers.close()
         _changes.finish()
         listeners.finish()
     }

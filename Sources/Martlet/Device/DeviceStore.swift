@@ -113,8 +113,8 @@ package final class DeviceStore {
     package func write<Result>(
         now: Int64, _ body: (WriteContext) throws -> Result
     ) throws -> Result {
-        session.begin()
         do {
+            try session.begin()
             let result = try writeTransaction(now: now, body)
             session.committed()
             return result
@@ -162,10 +162,13 @@ package final class DeviceStore {
     /// Makes a synchronised table that was used before it was there.
     /// - Throws: `StoreError` `.schema` for a declaration that cannot be synchronised.
     func make(_ missing: MissingTable) throws {
+        // Another task may have met it as well.
+        guard local.schema[missing.name] == nil else { return }
         let script = try SchemaMigration.ddl(of: local.connection) + missing.declaration
         local = try LocalStore(path: path, script: script, vfs: vfs)
         applying = try LocalStore(applyingBeside: local, path: path, vfs: vfs)
         session = Session(store: local, hooks: hooks, generation: generation)
+        guard local.schema[missing.name] != nil else { throw missing.isNotDeclared }
     }
 
     /// Turns what foreign connections wrote into change sets. Runs in the caller's transaction.

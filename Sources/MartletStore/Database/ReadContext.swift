@@ -27,6 +27,24 @@ public class ReadContext {
         }
     }
 
+    /// - Throws: `StoreError` `.misuse` for a statement that has no place in the context.
+    func check(_ access: TableAccess) throws {
+        guard access.isReading else {
+            throw StoreError(.misuse, "A statement that writes was given to read; use write.")
+        }
+        try Self.refuseTransactions(access)
+    }
+
+    /// The transaction is the closure's; one ended by hand would let half of its work stay.
+    static func refuseTransactions(_ access: TableAccess) throws {
+        guard !access.controlsTransaction else {
+            throw StoreError(
+                .misuse,
+                "BEGIN, COMMIT, ROLLBACK and SAVEPOINT have no place in a closure: it is one"
+                    + " transaction. Throw to take all of it back, or use savepoint { }.")
+        }
+    }
+
     /// The synchronised types; none in a database that is not kept in step.
     package var schema: Schema { session.store?.schema ?? Schema(types: []) }
 
@@ -68,7 +86,7 @@ public class ReadContext {
         _ sql: String, _ arguments: [SQLValue] = [], _ body: (borrowing Row) throws -> Void
     ) throws {
         try checkValid()
-        try session.forEachRow(sql, arguments, recorder: recorder, body)
+        try session.forEachRow(sql, arguments, recorder: recorder, check: check, body)
     }
 
     /// What SQLite says about how it would run a statement, a line for each step

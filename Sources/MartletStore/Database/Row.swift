@@ -17,8 +17,10 @@ public struct Row: ~Copyable {
     public var names: [String] { layout.names }
 
     /// The value of a column, counted from 0.
-    /// - Throws: `StoreError` `.value` for text that is not UTF-8.
+    /// - Throws: `StoreError` `.value` for text that is not UTF-8, `.unknown` where there is no such
+    ///   column.
     public func value(at index: Int) throws -> SQLValue {
+        try check(index)
         let column = Int32(index)
         switch statement.storage(column) {
         case .null: return .null
@@ -29,7 +31,14 @@ public struct Row: ~Copyable {
         }
     }
 
-    /// Whether a column, counted from 0, is null.
+    private func check(_ index: Int) throws {
+        guard index >= 0, index < layout.names.count else {
+            throw StoreError(
+                .unknown, "The row has no column \(index); it has \(count), counted from 0.")
+        }
+    }
+
+    /// Whether a column, counted from 0, is null; true where there is no such column.
     public func isNull(at index: Int) -> Bool { statement.isNull(Int32(index)) }
 
     /// The integer in a column; nil where there is another kind of value.
@@ -58,6 +67,7 @@ public struct Row: ~Copyable {
     public func get<Value: ColumnValue>(
         at index: Int, as type: Value.Type = Value.self
     ) throws -> Value {
+        try check(index)
         do {
             return try Value._read(self, at: index)
         } catch let error as StoreError {
@@ -102,16 +112,6 @@ package final class RowLayout {
     }
 
     func index(of name: String) -> Int? { indexes[name] }
-
-    private var knownDecoder: RowDecoder?
-
-    /// The decoder of the statement's rows.
-    func decoder(for statement: Statement) -> RowDecoder {
-        if let knownDecoder { return knownDecoder }
-        let decoder = RowDecoder(statement: statement, layout: self)
-        knownDecoder = decoder
-        return decoder
-    }
 }
 
 extension StoreError {

@@ -12,12 +12,11 @@ package final class Session {
     package let hooks: WriteHooks
     private let generation: SchemaGeneration
     private var seenGeneration: Int
+    private var seenVersion: Int64?
     /// Whether the current transaction has changed the schema.
     private var hasChangedSchema = false
     var tableStatements: [String: TableStatements] = [:]
     private var descriptions: [String: TableDescription] = [:]
-    private var layouts: [ObjectIdentifier: (statement: Statement, layout: RowLayout)] = [:]
-    private static let keptLayouts = 500
 
     /// - Parameter generation: Shared by all sessions on one file.
     package init(
@@ -43,14 +42,20 @@ package final class Session {
         seenGeneration = generation.current
     }
 
-    /// Forgets what is known of the tables where the schema has changed since; at the start of
-    /// every transaction.
-    package func begin() {
+    /// Forgets what is known of the tables where the schema has changed since, by whichever
+    /// connection of whichever process; at the start of every transaction, within it.
+    /// - Throws: `SQLiteError`.
+    package func begin() throws {
         hasChangedSchema = false
+        let version = try connection.integer("PRAGMA schema_version")
         let current = generation.current
-        guard current != seenGeneration else { return }
+        guard version != seenVersion || current != seenGeneration else { return }
+        seenVersion = version
         seenGeneration = current
         forgetTables()
+        // Preparing goes by the schema SQLite has in memory; only running a statement looks whether
+        // it is still the file's.
+        try connection.run("SELECT 1 FROM sqlite_master LIMIT 0")
     }
 
     /// Tells the other sessions when the transaction has changed the schema.
@@ -66,7 +71,6 @@ package final class Session {
     /// Forgets what is known of the tables, after a change to the schema.
     package func forgetTables() {
         descriptions.removeAll()
-        layouts.removeAll()
         tableStatements.removeAll()
         connection.clearStatementCache()
     }
@@ -126,11 +130,9 @@ package final class Session {
 
     /// The columns of a statement's rows.
     func layout(of statement: Statement) -> RowLayout {
-        let identifier = ObjectIdentifier(statement)
-        if let known = layouts[identifier], known.statement === statement { return known.layout }
-        if layouts.count >= Self.keptLayouts { layouts.removeAll() }
+        if let known = statement.companion as? RowLayout { return known }
         let layout = RowLayout(statement)
-        layouts[identifier] = (statement, layout)
+        statement.companion = layout
         return layout
     }
 
@@ -138,10 +140,12 @@ package final class Session {
     /// - Throws: `StoreError`, and what `body` throws.
     func forEachRow(
         _ sql: String, _ arguments: [SQLValue], recorder: RegionRecorder? = nil,
-        table: String? = nil, _ body: (borrowing Row) throws -> Void
+        table: String? = nil, check: ((TableAccess) throws -> Void)? = nil,
+        _ body: (borrowing Row) throws -> Void
     ) throws {
         let statement = try statement(sql, arguments)
         defer { statement.reset() }
+        try check?(statement.access)
         if let recorder { note(statement.access.reads, recorder) }
         let layout = layout(of: statement)
         do {

@@ -19,6 +19,21 @@ public final class WriteContext: ReadContext {
         super.init(session: session)
     }
 
+    override func checkValid() throws {
+        try super.checkValid()
+        // Without a transaction each statement would be a save of its own.
+        guard session.connection.isInTransaction else {
+            throw StoreError(
+                .misuse,
+                "An earlier failure has taken the whole save back, so nothing more can be written"
+                    + " in it. Let that error leave the closure.")
+        }
+    }
+
+    override func check(_ access: TableAccess) throws {
+        try Self.refuseTransactions(access)
+    }
+
     /// Inserts a record of a synchronised type.
     /// - Parameters:
     ///   - type: The entity type's name.

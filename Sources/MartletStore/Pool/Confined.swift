@@ -10,6 +10,7 @@ package final class Confined<Value>: @unchecked Sendable {
     /// - Parameter value: Handed over; the caller keeps no way to it.
     package init(label: String, _ value: sending Value) {
         queue = DispatchQueue(label: label)
+        queue.setSpecific(key: QueueMark.key, value: true)
         self.value = value
     }
 
@@ -24,8 +25,49 @@ package final class Confined<Value>: @unchecked Sendable {
         }
     }
 
+    /// Runs `body` on the queue, after what was asked before, unless the task is cancelled until
+    /// then; `body` sees by the sign when the task is cancelled later.
+    /// - Throws: `StoreError` `.cancelled`; what `body` throws.
+    package func runUnlessCancelled<Result: Sendable>(
+        _ body: @escaping @Sendable (inout Value, StopSign) throws -> Result
+    ) async throws -> Result {
+        let sign = StopSign()
+        return try await withTaskCancellationHandler {
+            try await run { value in
+                try sign.check()
+                return try body(&value, sign)
+            }
+        } onCancel: {
+            sign.set()
+        }
+    }
+
+    /// Runs `body` on the queue, after what was asked before, and blocks the thread until it has
+    /// ended.
+    /// - Throws: `StoreError` `.misuse` on the queue of any confined value: two that wait for each
+    ///   other would wait for ever.
+    package func runBlocking<Result>(_ body: (inout Value) throws -> Result) throws -> Result {
+        try QueueMark.refuseNesting()
+        return try queue.sync { try body(&value) }
+    }
+
     /// Runs `body` on the queue some time, and does not wait for it.
     package func post(_ body: @escaping @Sendable (inout Value) -> Void) {
         queue.async { body(&self.value) }
+    }
+}
+
+/// What tells the queues of confined values from all others.
+private enum QueueMark {
+    static let key = DispatchSpecificKey<Bool>()
+
+    static func refuseNesting() throws {
+        guard DispatchQueue.getSpecific(key: key) == nil else {
+            throw StoreError(
+                .misuse,
+                "A closure that reads or writes waits for another one of a database, which could"
+                    + " block for ever. Use the context the closure was given, or call it after"
+                    + " the closure has ended.")
+        }
     }
 }

@@ -17,6 +17,8 @@ public struct DatabaseOptions: Sendable {
     public var foreignWritesPeriod: Duration = .milliseconds(150)
     /// Waits; a test gives its own.
     public var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
+    /// A registered VFS of SQLite's; nil for the platform's. For tests, with a disk that fails.
+    package var vfs: String?
     /// Evenly spread bits, for random keys.
     public var randomBits: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
 

@@ -10,7 +10,8 @@ public final class DatabasePool: DatabaseAccess {
     /// The file's path.
     public let path: String
     public let _changes: ChangeHub
-    private let writer: Confined<DatabaseWriter>
+    /// Nil once it was closed.
+    private let writer: Confined<DatabaseWriter?>
     private let readers: ReaderPool
     private let watch: ForeignWritesWatch
 
@@ -21,7 +22,7 @@ public final class DatabasePool: DatabaseAccess {
         self.writer = writer
         readers = parts.readers
         watch = ForeignWritesWatch(period: options.foreignWritesPeriod, sleep: options.sleep) {
-            [weak writer] in writer?.post { $0.lookForForeignWrites() }
+            [weak writer] in writer?.post { $0?.lookForForeignWrites() }
         }
         let watch = watch
         _changes.onDemand { watch.setWanted($0) }
@@ -73,8 +74,9 @@ public final class DatabasePool: DatabaseAccess {
     public func write<Result: Sendable>(
         _ body: @escaping @Sendable (WriteContext) throws -> Result
     ) async throws -> Result {
-        try Task.checkCancellation()
-        return try await writer.run { try $0.write(body) }
+        try await writer.runUnlessCancelled { writer, sign in
+            try Self.open(writer).write(sign, body)
+        }
     }
 
     /// Runs work again after making a table it met for the first time.
@@ -87,29 +89,38 @@ public final class DatabasePool: DatabaseAccess {
                 return try await work()
             } catch let missing as MissingTable where made < MissingTable.limit {
                 made += 1
-                try await writer.run { try $0.make(missing) }
+                try await writer.run { try Self.open($0).make(missing) }
             }
         }
     }
 
-    /// Ends observations and refuses further writes.
+    private static func open(_ writer: DatabaseWriter?) throws -> DatabaseWriter {
+        guard let writer else {
+            throw StoreError(.misuse, "The database was closed; open it again.")
+        }
+        return writer
+    }
+
+    /// Ends observations, and closes the file's connections, each after the work it was given. What
+    /// is asked later is refused with `StoreError` `.misuse`; closing again does nothing.
     public func close() async {
         watch.setWanted(false)
         _changes.finish()
-        try? await writer.run { $0.close() }
+        await readers.close()
+        try? await writer.run { $0 = nil }
     }
 
     /// What a pool is made of.
     private struct Parts: Sendable {
         let hub = ChangeHub()
-        let writer: Confined<DatabaseWriter>
+        let writer: Confined<DatabaseWriter?>
         let readers: ReaderPool
 
         init(path: String, options: DatabaseOptions) throws {
             let milliseconds = Int32(
                 clamping: Int((options.busyTimeout / .milliseconds(1)).rounded()))
             let connection = try Connection(
-                path: path, busyTimeoutMilliseconds: milliseconds,
+                path: path, vfs: options.vfs, busyTimeoutMilliseconds: milliseconds,
                 cachedStatements: options.cachedStatements, tracksTables: true)
             try connection.execute(
                 """
@@ -127,12 +138,46 @@ public final class DatabasePool: DatabaseAccess {
             writer = Confined(label: "martlet.writer", made)
             readers = try ReaderPool(count: options.readers) {
                 let connection = try Connection(
-                    path: path, mode: .readOnly, busyTimeoutMilliseconds: milliseconds,
+                    path: path, mode: .readOnly, vfs: options.vfs,
+                    busyTimeoutMilliseconds: milliseconds,
                     cachedStatements: options.cachedStatements, tracksTables: true)
                 let session = Session(connection: connection, generation: generation)
                 options.trace?.attach(to: session)
                 return session
             }
         }
+    }
+}
+
+/// For programs without tasks, such as command-line tools: the same work, waited for by the thread.
+///
+/// Within a closure that reads or writes they are refused (`StoreError` `.misuse`), since two that
+/// wait for each other would wait for ever.
+extension DatabasePool {
+    /// Runs `body` on one moment's data, and blocks the thread until it has ended.
+    /// - Throws: What `body` throws; `StoreError`.
+    @available(*, noasync, message: "it blocks; await “read” instead")
+    public func readBlocking<Result>(
+        _ body: (ReadContext) throws -> Result
+    ) throws -> Result {
+        var made = 0
+        while true {
+            do {
+                return try readers.readBlocking(body)
+            } catch let missing as MissingTable where made < MissingTable.limit {
+                made += 1
+                try writer.runBlocking { try Self.open($0).make(missing) }
+            }
+        }
+    }
+
+    /// Runs `body` as one save, and blocks the thread until it is on the disk.
+    /// - Throws: What `body` throws, and then nothing was written; `StoreError`.
+    @available(*, noasync, message: "it blocks; await “write” instead")
+    @discardableResult
+    public func writeBlocking<Result>(
+        _ body: (WriteContext) throws -> Result
+    ) throws -> Result {
+        try writer.runBlocking { try Self.open($0).write(StopSign(), body) }
     }
 }

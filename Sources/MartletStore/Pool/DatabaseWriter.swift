@@ -10,7 +10,6 @@ final class DatabaseWriter {
     private let generation: SchemaGeneration
     private let randomBits: @Sendable () -> UInt64
     private var dataVersion: Int64
-    private var isClosed = false
 
     init(
         session: Session, generation: SchemaGeneration, hub: ChangeHub,
@@ -24,14 +23,20 @@ final class DatabaseWriter {
         session.connection.report(to: collector)
     }
 
-    func write<Result>(_ body: (WriteContext) throws -> Result) throws -> Result {
-        guard !isClosed else {
-            throw StoreError(.misuse, "The database was closed; open it again.")
-        }
+    /// - Parameter sign: Seen before the commit; a save that is not wanted any more is taken back.
+    func write<Result>(
+        _ sign: StopSign, _ body: (WriteContext) throws -> Result
+    ) throws -> Result {
         var made = 0
         while true {
             do {
-                return try transaction(body)
+                return try session.stopping(by: sign) {
+                    try transaction { context in
+                        let result = try body(context)
+                        try sign.check()
+                        return result
+                    }
+                }
             } catch let missing as MissingTable where made < MissingTable.limit {
                 made += 1
                 try make(missing)
@@ -45,9 +50,9 @@ final class DatabaseWriter {
         let connection = session.connection
         let context = WriteContext(session: session, randomBits: randomBits)
         defer { context.end() }
-        session.begin()
         do {
             try connection.begin()
+            try session.begin()
             let result = try body(context)
             try connection.commit()
             session.committed()
@@ -61,11 +66,16 @@ final class DatabaseWriter {
         }
     }
 
-    /// Makes a table on its first use.
+    /// Makes a table on its first use, unless it was made meanwhile.
     func make(_ missing: MissingTable) throws {
+        let connection = session.connection
         do {
-            try session.connection.transaction {
-                try session.connection.execute(missing.declaration)
+            try connection.transaction {
+                guard try TableDescription.read(missing.name, connection) == nil else { return }
+                try connection.execute(missing.declaration)
+                guard try TableDescription.read(missing.name, connection) != nil else {
+                    throw missing.isNotDeclared
+                }
             }
         } catch {
             throw StoreError.of(error, table: missing.name)
@@ -84,18 +94,12 @@ final class DatabaseWriter {
 
     /// Looks whether another connection, of any process, has written.
     func lookForForeignWrites() {
-        guard !isClosed, let version = try? session.connection.dataVersion(),
+        guard let version = try? session.connection.dataVersion(),
             version != dataVersion
         else { return }
         dataVersion = version
         generation.advance()
         hub.publish(DatabaseChange(causes: .elsewhere, tables: [:], isUnbounded: true))
-    }
-
-    func close() {
-        isClosed = true
-        session.connection.report(to: nil)
-        session.forgetTables()
     }
 }
 

@@ -4,6 +4,13 @@ package struct MissingTable: Error {
     package let name: String
     package let declaration: String
 
+    /// What a declaration that makes another table is refused with.
+    package var isNotDeclared: StoreError {
+        StoreError(
+            .schema,
+            "The declaration of the table “\(name)” makes no table of that name; correct it.")
+    }
+
     /// Tables that one piece of work may meet for the first time; more would be a loop.
     package static let limit = 100
 }

@@ -13,6 +13,9 @@ enum PropertyDecoder {
             return try Property(from: SingleValueDecoder(value: value))
         } catch is NotSingle {
             return try decodeJSON(type, value)
+        } catch is DecodingError {
+            // Its own words may show the value.
+            throw StoreError(.value, "expected \(type), found \(value.kindName) that is none")
         }
     }
 
@@ -64,9 +67,13 @@ private struct SingleValueDecoder: Decoder, SingleValueDecodingContainer {
     func decodeNil() -> Bool { value.isNull }
 
     func decode<Property: Decodable>(_ type: Property.Type) throws -> Property {
-        guard let columnType = type as? any ColumnValue.Type,
-            let result = try columnType.init(sqlValue: value) as? Property
-        else { throw PropertyDecoder.NotSingle() }
+        guard let columnType = type as? any ColumnValue.Type else {
+            // A type that stands for another one.
+            return try Property(from: self)
+        }
+        guard let result = try columnType.init(sqlValue: value) as? Property else {
+            throw StoreError(.value, "expected \(type)")
+        }
         return result
     }
 }

@@ -19,6 +19,6 @@ extension Record where Self: Codable {
 
 extension ReadableRecord where Self: Decodable {
     public init(row: borrowing Row) throws {
-        self = try row.layout.decoder(for: row.statement).decode(Self.self)
+        self = try RowDecoder(statement: row.statement, layout: row.layout).decode(Self.self)
     }
 }

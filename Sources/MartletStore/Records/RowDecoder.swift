@@ -13,18 +13,13 @@ protocol NamedValues {
     var names: [String] { get }
 }
 
-/// Decodes rows of one statement: made once, used for each row.
-package final class RowDecoder: NamedValues {
-    private let statement: Statement
-    private unowned let layout: RowLayout
-
-    init(statement: Statement, layout: RowLayout) {
-        self.statement = statement
-        self.layout = layout
-    }
+/// Decodes the current row of a statement.
+struct RowDecoder: NamedValues {
+    let statement: Statement
+    let layout: RowLayout
 
     func decode<Result: Decodable>(_ type: Result.Type) throws -> Result {
-        try Result(from: NamedValuesDecoder(self))
+        try NamedValuesDecoder(self).decode(type)
     }
 
     var names: [String] { layout.names }
@@ -54,7 +49,7 @@ struct ValuesDecoder: NamedValues {
     static func decode<Result: Decodable>(
         _ type: Result.Type, from values: RecordValues
     ) throws -> Result {
-        try Result(from: NamedValuesDecoder(ValuesDecoder(values: values)))
+        try NamedValuesDecoder(ValuesDecoder(values: values)).decode(type)
     }
 
     var names: [String] { values.names }
@@ -81,6 +76,14 @@ struct NamedValuesDecoder<Source: NamedValues>: Decoder {
 
     init(_ source: Source) {
         self.source = source
+    }
+
+    func decode<Result: Decodable>(_ type: Result.Type) throws -> Result {
+        do {
+            return try Result(from: self)
+        } catch let error as DecodingError {
+            throw StoreError(.value, "\(type) cannot be made from what was read\(error.place).")
+        }
     }
 
     var codingPath: [any CodingKey] { [] }
@@ -251,4 +254,18 @@ private final class NamedValuesContainer<
 
     func superDecoder() -> any Decoder { NamedValuesDecoder(source) }
     func superDecoder(forKey key: Key) -> any Decoder { NamedValuesDecoder(source) }
+}
+
+extension DecodingError {
+    /// Where it happened, for a sentence. Its own words may show values.
+    fileprivate var place: String {
+        let path =
+            switch self {
+            case .typeMismatch(_, let context), .valueNotFound(_, let context),
+                .keyNotFound(_, let context), .dataCorrupted(let context):
+                context.codingPath
+            @unknown default: [any CodingKey]()
+            }
+        return path.isEmpty ? "" : " at “\(path.map(\.stringValue).joined(separator: "."))”"
+    }
 }

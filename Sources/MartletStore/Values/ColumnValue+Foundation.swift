@@ -58,6 +58,40 @@ extension UUID: ColumnValue {
     }
 }
 
+extension Decimal: ColumnValue {
+    public var sqlValue: SQLValue { .text(description) }
+
+    /// Reads decimal text, and numbers.
+    public init(sqlValue: SQLValue) throws {
+        switch sqlValue {
+        case .integer(let number): self = Decimal(number)
+        case .real(let number):
+            // By its shortest text: 0.1 is to be 0.1.
+            guard number.isFinite, let value = Decimal(string: number.description) else {
+                throw Self.mismatch(sqlValue, "a decimal number")
+            }
+            self = value
+        case .text(let text):
+            guard let value = Decimal(string: text), Double(text)?.isFinite == true else {
+                throw Self.mismatch(sqlValue, "a decimal number")
+            }
+            self = value
+        case .null, .blob: throw Self.mismatch(sqlValue, "a decimal number")
+        }
+    }
+}
+
+extension URL: ColumnValue {
+    public var sqlValue: SQLValue { .text(absoluteString) }
+
+    public init(sqlValue: SQLValue) throws {
+        guard case .text(let text) = sqlValue, let value = URL(string: text) else {
+            throw Self.mismatch(sqlValue, "a URL")
+        }
+        self = value
+    }
+}
+
 /// Dates as text.
 enum DateText {
     /// Reads `YYYY-MM-DD`, alone or followed by `T` or a space, `HH:MM[:SS[.fraction]]` and

@@ -4,8 +4,9 @@ internal import SQLiteKit
 /// A type of Swift that a column can hold.
 ///
 /// Numbers, `Bool` (0 and 1), `String`, `[UInt8]`, `Data`, `Date` (RFC 3339 in UTC with
-/// milliseconds, as on the wire), `UUID` (text, in small letters), `RecordID`, and optionals of these
-/// conform; so does an enumeration whose raw value does, with an empty conformance.
+/// milliseconds, as on the wire), `UUID` (text, in small letters), `Decimal` and `URL` (text),
+/// `RecordID`, and optionals of these conform; so does an enumeration whose raw value does, with an
+/// empty conformance.
 public protocol ColumnValue: Sendable {
     /// The value as it is stored.
     var sqlValue: SQLValue { get }
@@ -106,7 +107,7 @@ extension Bool: ColumnValue {
 extension String: ColumnValue {
     public var sqlValue: SQLValue { .text(self) }
 
-    /// A number becomes its text, as SQLite itself would give it.
+    /// A number becomes its text, as Swift writes it.
     public init(sqlValue: SQLValue) throws {
         switch sqlValue {
         case .text(let text): self = text

@@ -1,0 +1,110 @@
+import Foundation
+import MartletStore
+import Testing
+
+@Suite("Cancellation", .timeLimit(.minutes(1)))
+struct CancellationTests {
+    private static let script = "CREATE TABLE notes(id INTEGER PRIMARY KEY, body TEXT)"
+    /// A query that would take days.
+    private static let endless = """
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000000000000)
+        SELECT count(*) FROM n
+        """
+
+    @Test("a query under way is stopped; the next one on that reader is unharmed")
+    func runningQuery() async throws {
+        let folder = try StoreFolder()
+        let pool = try await folder.pool(script: Self.script) { $0.readers = 1 }
+        let (begun, beginning) = AsyncStream<Void>.makeStream()
+        let reading = Task {
+            try await pool.read { context in
+                beginning.yield()
+                _ = try context.rows(Self.endless)
+            }
+        }
+        for await _ in begun { break }
+        reading.cancel()
+        let error = await refusal { try await reading.value }
+        #expect(error?.kind == .cancelled)
+        #expect(error?.remedy == .retry)
+        #expect(try await pool.integer("SELECT count(*) FROM notes") == 0)
+    }
+
+    @Test("a cancellation between two statements stops the second one")
+    func betweenStatements() async throws {
+        let folder = try StoreFolder()
+        let pool = try await folder.pool(script: Self.script) { $0.readers = 1 }
+        let (begun, beginning) = AsyncStream<Void>.makeStream()
+        let gate = DispatchSemaphore(value: 0)
+        let reading = Task {
+            try await pool.read { context in
+                _ = try context.rows("SELECT 1")
+                beginning.yield()
+                gate.wait()
+                _ = try context.rows(Self.endless)
+            }
+        }
+        for await _ in begun { break }
+        reading.cancel()
+        gate.signal()
+        #expect(await refusal { try await reading.value }?.kind == .cancelled)
+    }
+
+    @Test("work of a task cancelled while it waits is never run", arguments: [true, false])
+    func queuedWork(isWriting: Bool) async throws {
+        let folder = try StoreFolder()
+        let pool = try await folder.pool(script: Self.script) { $0.readers = 1 }
+        let (begun, beginning) = AsyncStream<Void>.makeStream()
+        let gate = DispatchSemaphore(value: 0)
+        let first = Task {
+            if isWriting {
+                try await pool.write { _ in
+                    beginning.yield()
+                    gate.wait()
+                }
+            } else {
+                try await pool.read { _ in
+                    beginning.yield()
+                    gate.wait()
+                }
+            }
+        }
+        for await _ in begun { break }
+        let queued = Task {
+            if isWriting {
+                try await pool.write { _ in Issue.record("it was run") }
+            } else {
+                try await pool.read { _ in Issue.record("it was run") }
+            }
+        }
+        queued.cancel()
+        gate.signal()
+        try await first.value
+        #expect(await refusal { try await queued.value }?.kind == .cancelled)
+    }
+
+    @Test("a save whose task is cancelled before its commit leaves nothing")
+    func save() async throws {
+        let folder = try StoreFolder()
+        let pool = try await folder.pool(script: Self.script)
+        let (begun, beginning) = AsyncStream<Void>.makeStream()
+        let gate = DispatchSemaphore(value: 0)
+        for statement in [nil, Self.endless] {
+            let saving = Task {
+                try await pool.write { context in
+                    _ = try context.rows("INSERT INTO notes(body) VALUES ('a')")
+                    beginning.yield()
+                    gate.wait()
+                    if let statement { _ = try context.rows(statement) }
+                }
+            }
+            for await _ in begun { break }
+            saving.cancel()
+            gate.signal()
+            #expect(await refusal { try await saving.value }?.kind == .cancelled)
+        }
+        #expect(try await pool.integer("SELECT count(*) FROM notes") == 0)
+        try await pool.write { _ = try $0.rows("INSERT INTO notes(body) VALUES ('b')") }
+        #expect(try await pool.integer("SELECT count(*) FROM notes") == 1)
+    }
+}
