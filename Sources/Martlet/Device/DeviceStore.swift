@@ -27,33 +27,92 @@ package final class DeviceStore {
     /// Shared by all sessions on the file.
     private let generation: SchemaGeneration
 
+    /// How opening by versions ended; nil where the file was opened by a script.
+    public let migration: MigrationOutcome?
+
     /// Opens or creates a device's file.
     /// - Parameters:
     ///   - script: The app's DDL; nil takes the tables as they are in the file.
+    ///   - now: Milliseconds since 1970, for the timestamps of what other programs wrote; nil: as
+    ///     of the last exchange.
     ///   - randomBits: The source of identities; seeded in a simulation.
     /// - Throws: `StoreError`, or `SQLiteError` where the file itself fails.
     package convenience init(
         path: String, script: String?, vfs: String? = nil, hooks: WriteHooks = WriteHooks(),
-        randomBits: @escaping () -> UInt64
+        now: Int64? = nil, randomBits: @escaping () -> UInt64
     ) throws {
         try self.init(
             path: path, script: script, vfs: vfs, hooks: hooks, generation: SchemaGeneration(),
+            now: now, randomBits: randomBits)
+    }
+
+    /// - Parameter generation: Shared by all sessions on the file.
+    package convenience init(
+        path: String, script: String?, vfs: String? = nil, hooks: WriteHooks,
+        generation: SchemaGeneration, now: Int64? = nil, randomBits: @escaping () -> UInt64
+    ) throws {
+        let local = try LocalStore(
+            path: path, script: script, vfs: vfs,
+            sink: CaptureClosing(randomBits: randomBits, now: now))
+        try self.init(
+            local: local, migration: nil, path: path, vfs: vfs, hooks: hooks,
+            generation: generation, randomBits: randomBits)
+    }
+
+    /// Opens or creates a device's file, and leads it through the versions it has not seen.
+    ///
+    /// Where a version fails and the fallback says so, the file is open for reading only; see
+    /// `migration`.
+    /// - Parameters:
+    ///   - fallback: What to do when a version cannot be run.
+    ///   - now: Milliseconds since 1970, for the timestamps of change sets and versions.
+    ///   - progress: Told before and after each version.
+    ///   - randomBits: The source of identities; seeded in a simulation.
+    /// - Throws: `StoreError`: `.newer` for the file of a newer app, what a version fails of, what
+    ///   the file fails of.
+    public convenience init(
+        path: String, migrations: Migrations, fallback: MigrationFallback = .fail,
+        vfs: String? = nil, hooks: WriteHooks = WriteHooks(), now: Int64,
+        progress: @escaping @Sendable (MigrationProgress) -> Void = { _ in },
+        randomBits: @escaping () -> UInt64
+    ) throws {
+        try self.init(
+            path: path, migrator: Migrator(migrations, now: now, progress: progress),
+            fallback: fallback, vfs: vfs, hooks: hooks, generation: SchemaGeneration(), now: now,
             randomBits: randomBits)
     }
 
     /// - Parameter generation: Shared by all sessions on the file.
-    package init(
-        path: String, script: String?, vfs: String? = nil, hooks: WriteHooks,
-        generation: SchemaGeneration, randomBits: @escaping () -> UInt64
+    package convenience init(
+        path: String, migrator: Migrator, fallback: MigrationFallback, vfs: String? = nil,
+        hooks: WriteHooks, generation: SchemaGeneration, now: Int64,
+        randomBits: @escaping () -> UInt64
+    ) throws {
+        let (local, outcome) = try LocalStore.open(
+            path: path, migrator: migrator, fallback: fallback, vfs: vfs,
+            sink: CaptureClosing(randomBits: randomBits, now: now))
+        try self.init(
+            local: local, migration: outcome, path: path, vfs: vfs, hooks: hooks,
+            generation: generation, randomBits: randomBits)
+    }
+
+    private init(
+        local: LocalStore, migration: MigrationOutcome?, path: String, vfs: String?,
+        hooks: WriteHooks, generation: SchemaGeneration, randomBits: @escaping () -> UInt64
     ) throws {
         self.path = path
         self.vfs = vfs
         self.hooks = hooks
         self.generation = generation
-        local = try LocalStore(path: path, script: script, vfs: vfs)
-        applying = try LocalStore(applyingBeside: local, path: path, vfs: vfs)
-        session = Session(store: local, hooks: hooks, generation: generation)
+        self.migration = migration
         self.randomBits = randomBits
+        self.local = local
+        session = Session(store: local, hooks: hooks, generation: generation)
+        guard migration?.failure == nil else {
+            applying = try LocalStore(readingFrom: path, vfs: vfs)
+            return
+        }
+        applying = try LocalStore(applyingBeside: local, path: path, vfs: vfs)
         if try local.textState("clientID") == nil {
             try local.connection.transaction {
                 try local.setState("clientID", .text(newIdentity()))
@@ -61,12 +120,19 @@ package final class DeviceStore {
         }
     }
 
+    /// Refuses to write to a file that a failed migration left open for reading only.
+    /// - Throws: `StoreError` `.readOnly`.
+    func checkWritable() throws {
+        guard let failure = migration?.failure else { return }
+        throw StoreError(
+            .readOnly,
+            "The file can only be read, because it could not be brought to the app's schema."
+                + " \(failure.message)")
+    }
+
     /// 128 random bits in hexadecimal.
     func newIdentity() -> String {
-        [randomBits(), randomBits()].map { bits in
-            let digits = String(bits, radix: 16)
-            return String(repeating: "0", count: 16 - digits.count) + digits
-        }.joined()
+        CaptureClosing(randomBits: randomBits, now: nil).newIdentity()
     }
 
     /// The device's name, for its life.
@@ -113,6 +179,7 @@ package final class DeviceStore {
     package func write<Result>(
         now: Int64, _ body: (WriteContext) throws -> Result
     ) throws -> Result {
+        try checkWritable()
         do {
             try session.begin()
             let result = try writeTransaction(now: now, body)
@@ -148,6 +215,7 @@ package final class DeviceStore {
 
     /// Runs `body` in one transaction of the applying connection.
     func inApplyingTransaction<Result>(_ body: () throws -> Result) throws -> Result {
+        try checkWritable()
         observer?.applyingHasBegun()
         do {
             let result = try applying.connection.transaction(body)
@@ -162,34 +230,22 @@ package final class DeviceStore {
     /// Makes a synchronised table that was used before it was there.
     /// - Throws: `StoreError` `.schema` for a declaration that cannot be synchronised.
     func make(_ missing: MissingTable) throws {
+        try checkWritable()
         // Another task may have met it as well.
         guard local.schema[missing.name] == nil else { return }
         let script = try SchemaMigration.ddl(of: local.connection) + missing.declaration
-        local = try LocalStore(path: path, script: script, vfs: vfs)
+        local = try LocalStore(
+            path: path, script: script, vfs: vfs,
+            sink: CaptureClosing(randomBits: randomBits, now: nil))
         applying = try LocalStore(applyingBeside: local, path: path, vfs: vfs)
         session = Session(store: local, hooks: hooks, generation: generation)
         guard local.schema[missing.name] != nil else { throw missing.isNotDeclared }
     }
 
     /// Turns what foreign connections wrote into change sets. Runs in the caller's transaction.
-    ///
-    /// Their transactions cannot be told apart and cannot be refused any more, so a large note is
-    /// cut into sets of a size that can be sent.
+    /// - Throws: `StoreError` `.newer` where another process has changed the tables meanwhile.
     func closeForeignCapture(_ store: LocalStore, now: Int64) throws {
-        guard try store.hasCapture else { return }
-        let changes = try store.takeCapture()
-        var lowest = try store.integerState("nextTemporaryID") ?? -1
-        for change in changes where change.operation == .create {
-            if case .integer(let id) = change.id { lowest = min(lowest, id - 1) }
-        }
-        try store.setState("nextTemporaryID", .integer(lowest))
-        let outbox = Outbox(store: store)
-        var start = 0
-        while start < changes.count {
-            let end = min(changes.count, start + Outbox.foreignSetRecords)
-            try outbox.enqueue(
-                Array(changes[start..<end]), identifier: newIdentity(), now: now)
-            start = end
-        }
+        try store.checkLayout()
+        try CaptureClosing(randomBits: randomBits, now: now).closeForeign(store)
     }
 }

@@ -32,7 +32,7 @@ struct Outbox {
                 try insertChange(change, sequence: sequence)
                 try noteReferences(of: change, sequence: sequence)
             }
-            return changes.reduce(0) { $0 + ($1.after?.count ?? 0) + Self.bytesPerChange }
+            return Self.bytes(of: changes)
         }
     }
 
@@ -43,6 +43,15 @@ struct Outbox {
     ) throws {
         let sequence = try store.integerState("nextSequence") ?? 1
         let bytes = try insert(sequence)
+        try checkSize(records: records, bytes: bytes)
+        try insertRow(
+            sequence: sequence, identifier: identifier, records: records, bytes: bytes,
+            now: now)
+        try store.setState("nextSequence", .integer(sequence + 1))
+    }
+
+    /// - Throws: `StoreError` `.tooLarge` for a set that could never be sent.
+    func checkSize(records: Int, bytes: Int) throws {
         guard records <= Limits.recordsPerChangeSet, bytes <= Limits.changeSetBytes else {
             throw StoreError(
                 .tooLarge,
@@ -51,10 +60,11 @@ struct Outbox {
                     + " \(Limits.changeSetBytes >> 10) KiB can be sent as one change set; write it"
                     + " in smaller transactions.")
         }
-        try insertRow(
-            sequence: sequence, identifier: identifier, records: records, bytes: bytes,
-            now: now)
-        try store.setState("nextSequence", .integer(sequence + 1))
+    }
+
+    /// About how many bytes changes take on the wire.
+    static func bytes(of changes: some Sequence<StoredChange>) -> Int {
+        changes.reduce(0) { $0 + ($1.after?.count ?? 0) + bytesPerChange }
     }
 
     private func insertRow(

@@ -66,6 +66,11 @@ enum CaptureTriggers {
         }
     }
 
+    /// The columns a note of a record holds, in order.
+    static func noted(_ type: EntityType) -> [String] {
+        type.attributes.filter { !$0.isGenerated }.map(\.name)
+    }
+
     /// A number that stands for which column the notes of each type hold where: FNV-1a, 64 bits.
     static func layout(_ types: [EntityType], numbers: [Int64]) -> Int64 {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
@@ -77,7 +82,7 @@ enum CaptureTriggers {
         }
         for (type, number) in zip(types, numbers) {
             add("type \(number)")
-            for attribute in type.attributes where !attribute.isGenerated { add(attribute.name) }
+            for name in noted(type) { add(name) }
         }
         return Int64(bitPattern: hash)
     }
@@ -86,7 +91,7 @@ enum CaptureTriggers {
     static func statements(type: EntityType, number: Int64) -> [String] {
         let table = SQLName.quoted(type.name)
         let key = SQLName.quoted(type.key)
-        let columns = type.attributes.filter { !$0.isGenerated }.map { SQLName.quoted($0.name) }
+        let columns = noted(type).map { SQLName.quoted($0) }
         let on = "(SELECT capture FROM martlet_control)"
         let slots = columns.indices.map { ", v\($0)" }.joined()
         let into = "INSERT INTO martlet_capture(type, operation, id\(slots))"

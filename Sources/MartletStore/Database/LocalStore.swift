@@ -16,7 +16,7 @@ package final class LocalStore {
     private let indexes: [Int64: Int]
 
     /// Which column a note of each type holds where.
-    private let layout: Int64
+    private var layout: Int64
 
     /// A store on a connection whose file is set up for the schema.
     init(connection: Connection, schema: Schema, numbers: [Int64]) {
@@ -56,6 +56,37 @@ package final class LocalStore {
         let (schema, numbers) = try migration.settle(script: script)
         try connection.execute("PRAGMA foreign_keys = ON")
         self.init(connection: connection, schema: schema, numbers: numbers)
+    }
+
+    /// Opens or creates a file and leads it through the versions it has not seen.
+    ///
+    /// - Parameter sink: Where the edits go that the versions find or make.
+    /// - Returns: The store, for reading only where the outcome has a failure.
+    /// - Throws: `StoreError`.
+    package static func open(
+        path: String, migrator: Migrator, fallback: MigrationFallback, vfs: String?,
+        sink: any ChangeSetSink
+    ) throws -> (LocalStore, MigrationOutcome) {
+        do {
+            let connection = try Connection(
+                path: path, vfs: vfs, busyTimeoutMilliseconds: 10_000, tracksTables: true)
+            // A newer app's file is not even switched to another journal.
+            _ = try migrator.pending(on: connection)
+            try configure(connection)
+            let migration = SyncedMigration(connection: connection, sink: sink)
+            let outcome = try migrator.run(
+                on: connection, host: migration, fallback: fallback, vfs: vfs)
+            guard outcome.failure == nil else {
+                return (try LocalStore(readingFrom: path, vfs: vfs), outcome)
+            }
+            let (schema, numbers) = try migration.settle(script: nil)
+            try connection.execute("PRAGMA foreign_keys = ON")
+            return (
+                LocalStore(connection: connection, schema: schema, numbers: numbers), outcome
+            )
+        } catch {
+            throw StoreError.of(error)
+        }
     }
 
     /// Opens a second connection to the same file, with foreign keys unchecked, for the one who
@@ -99,14 +130,22 @@ package final class LocalStore {
     }
 
     /// Refuses a file whose tables another process has changed since this store was opened: the
-    /// notes of its triggers would be read wrongly.
+    /// notes of its triggers would be read wrongly. New tables do no harm.
     /// - Throws: `StoreError` `.newer`.
     package func checkLayout() throws {
         guard let recorded = try integerState("layout"), recorded != layout else { return }
-        throw StoreError(
-            .newer,
-            "Another process has changed the file's tables since it was opened here. Open it"
-                + " again.")
+        let present = try DeviceFile(connection: connection).schema()
+        let isSame = schema.types.allSatisfy { type in
+            present[type.name].map { CaptureTriggers.noted($0) == CaptureTriggers.noted(type) }
+                ?? false
+        }
+        guard isSame else {
+            throw StoreError(
+                .newer,
+                "Another process has changed the file's tables since it was opened here. Open it"
+                    + " again.")
+        }
+        layout = recorded
     }
 
     /// The position of the type with a number; nil for a type this schema no longer has.

@@ -5,6 +5,6 @@ package protocol ChangeSetSink {
     func closeForeign(_ store: LocalStore) throws
     /// Adds a version's own edits to its change set.
     /// - Parameter set: The set's number; nil before the first edits, which make the set.
-    /// - Returns: The set's number.
-    func add(_ changes: [RecordChange], to set: Int64?, store: LocalStore) throws -> Int64
+    /// - Returns: The set's number; nil where its edits have cancelled each other out.
+    func add(_ changes: [RecordChange], to set: Int64?, store: LocalStore) throws -> Int64?
 }

@@ -1,7 +1,20 @@
 import SQLiteFaults
 import SQLiteKit
+import Synchronization
 
 @testable import MartletStore
+
+/// Names for simulated disks: no two of a process may have the same at one time.
+enum DiskName {
+    private static let last = Mutex(0)
+
+    static func next(_ name: String) -> String {
+        last.withLock { last in
+            last += 1
+            return "\(name)-\(last)"
+        }
+    }
+}
 
 /// A database of the app's own on a simulated disk, led through versions.
 final class PlainFile {
@@ -11,7 +24,7 @@ final class PlainFile {
     private(set) var connection: Connection
 
     init(_ name: String) throws {
-        disk = FaultDisk(name: "plain-\(name)")
+        disk = FaultDisk(name: DiskName.next("plain-\(name)"))
         connection = try Self.connect(disk)
     }
 

@@ -1,0 +1,99 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import MartletStore
+internal import SQLiteKit
+
+/// Two edits of one record, one after the other, as one.
+private enum JoinedChange {
+    /// The record was made and is gone again.
+    case nothing
+    case change(StoredChange)
+}
+
+extension Outbox {
+    /// Makes the newest set, never sent, part of the one before it, never sent either. Which edits
+    /// of a record come first is the order of the sets.
+    /// - Returns: False where nothing is left of either: the set is gone.
+    /// - Throws: `StoreError` `.tooLarge` when the whole could never be sent.
+    func join(_ later: Int64, into earlier: Int64) throws -> Bool {
+        let before = try changes(of: earlier)
+        var first = Dictionary(uniqueKeysWithValues: before.map { ($0.key, $0) })
+        for change in try changes(of: later) {
+            guard let old = first[change.key] else {
+                first[change.key] = change
+                continue
+            }
+            switch try joined(old, change) {
+            case .nothing: first[change.key] = nil
+            case .change(let both): first[change.key] = both
+            }
+        }
+        try remove(later)
+        try clear(earlier)
+        for change in first.values.sorted(by: { ($0.number, $0.id) < ($1.number, $1.id) }) {
+            try insertChange(change, sequence: earlier)
+            try noteReferences(of: change, sequence: earlier)
+        }
+        // Of a record made and deleted again there is nothing confirmed either.
+        try store.connection.run(
+            """
+            DELETE FROM martlet_base AS base WHERE NOT EXISTS (
+                SELECT 1 FROM martlet_changes AS change
+                WHERE change.type = base.type AND change.id = base.id)
+            """)
+        guard !first.isEmpty else {
+            try remove(earlier)
+            try store.setState("nextSequence", .integer(earlier))
+            return false
+        }
+        try store.setState("nextSequence", .integer(later))
+        try book(earlier, records: first.count, bytes: Self.bytes(of: first.values))
+        return true
+    }
+
+    private func book(_ sequence: Int64, records: Int, bytes: Int) throws {
+        try checkSize(records: records, bytes: bytes)
+        let row = try store.connection.statement(
+            "UPDATE martlet_outbox SET records = ?2, bytes = ?3 WHERE sequence = ?1")
+        row.bind(1, integer: sequence)
+        row.bind(2, integer: Int64(records))
+        row.bind(3, integer: Int64(bytes))
+        try row.run()
+    }
+
+    private func joined(_ first: StoredChange, _ second: StoredChange) throws -> JoinedChange {
+        switch (first.operation, second.operation) {
+        case (.create, .delete): return .nothing
+        case (_, .delete): return .change(first.becoming(.delete, after: nil))
+        case (.delete, _):
+            // The record is back under its key: what is not given is null.
+            var after = try first.base.map { try SyncCoder.decodeAttributes($0) } ?? Attributes()
+            for index in after.names.indices { after.setValue(.null, at: index) }
+            try after.take(second.after)
+            return .change(first.becoming(.update, after: try SyncCoder.encode(after)))
+        default:
+            var after = try first.after.map { try SyncCoder.decodeAttributes($0) } ?? Attributes()
+            try after.take(second.after)
+            return .change(first.becoming(first.operation, after: try SyncCoder.encode(after)))
+        }
+    }
+}
+
+extension Attributes {
+    /// Takes the attributes of another list over its own.
+    fileprivate mutating func take(_ other: [UInt8]?) throws {
+        guard let other else { return }
+        let attributes = try SyncCoder.decodeAttributes(other)
+        for (name, value) in zip(attributes.names, attributes.values) { self[name] = value }
+    }
+}
+
+extension StoredChange {
+    fileprivate func becoming(
+        _ operation: RecordChange.Operation, after: [UInt8]?
+    ) -> StoredChange {
+        StoredChange(
+            number: number, type: type, id: id, operation: operation, baseRevision: baseRevision,
+            base: base, after: after)
+    }
+}
