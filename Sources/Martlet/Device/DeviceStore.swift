@@ -88,12 +88,16 @@ package final class DeviceStore {
         hooks: WriteHooks, generation: SchemaGeneration, now: Int64,
         randomBits: @escaping () -> UInt64
     ) throws {
-        let (local, outcome) = try LocalStore.open(
-            path: path, migrator: migrator, fallback: fallback, vfs: vfs,
-            sink: CaptureClosing(randomBits: randomBits, now: now))
-        try self.init(
-            local: local, migration: outcome, path: path, vfs: vfs, hooks: hooks,
-            generation: generation, randomBits: randomBits)
+        do {
+            let (local, outcome) = try LocalStore.open(
+                path: path, migrator: migrator, fallback: fallback, vfs: vfs,
+                sink: CaptureClosing(randomBits: randomBits, now: now))
+            try self.init(
+                local: local, migration: outcome, path: path, vfs: vfs, hooks: hooks,
+                generation: generation, randomBits: randomBits)
+        } catch {
+            throw StoreError.of(error)
+        }
     }
 
     private init(
