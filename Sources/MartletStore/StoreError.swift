@@ -72,6 +72,8 @@ public struct StoreError: Error, Hashable, Sendable {
     /// The key of the record, where one is meant and known. It is part of the record: the
     /// description leaves it out, `debugDescription` shows it.
     public internal(set) var key: RecordID?
+    /// Which constraint, where one is violated and SQLite tells.
+    public internal(set) var constraint: Constraint?
     /// The values bound to the statement; only `debugDescription` shows them.
     public internal(set) var values: [SQLValue] = []
 
@@ -123,6 +125,7 @@ extension StoreError {
         self.init(kind, "\(error.message). \(advice)")
         code = error.extendedCode
         sql = error.sql
+        constraint = Constraint(error)
         self.table = table
         self.key = key
         self.values = values
@@ -143,6 +146,9 @@ extension StoreError {
     }
 
     private static func judged(_ error: SQLiteError) -> (Kind, String) {
+        if error.isTypeViolation {
+            return (.value, "Correct the value, or declare the column otherwise.")
+        }
         if error.isRaised { return (.constraint, "A trigger of the database refused it.") }
         if error.isConstraint {
             return (.constraint, "Change the values, or the record they collide with.")
@@ -165,8 +171,9 @@ extension StoreError {
         }
         if error.isReadOnly { return (.readOnly, "Open the file for writing, or write elsewhere.") }
         if error.isInterrupted { return (.cancelled, "Run it again if it is still wanted.") }
-        if error.isInputOutput || error.isCannotOpen {
-            return (.inputOutput, "Check the file's path, rights and disk.")
+        if error.isCannotOpen { return (.file, "Check the file's path and rights.") }
+        if error.isInputOutput {
+            return (.inputOutput, "Check the disk, and whether the file is still there.")
         }
         if error.isTooBig { return (.tooLarge, "Keep values this large in files.") }
         return (.inconsistent, "Report this.")

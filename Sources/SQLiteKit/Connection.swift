@@ -21,7 +21,8 @@ public final class Connection {
     /// - Parameters:
     ///   - vfs: The name of a registered VFS; nil for the platform's.
     ///   - busyTimeoutMilliseconds: How long to wait for another connection's lock.
-    ///   - tracksTables: Whether statements know which tables they read and write.
+    ///   - tracksTables: Whether statements know which tables they read and write, and what stands
+    ///     in double quotes is always a name (https://sqlite.org/quirks.html#dblquote).
     /// - Throws: `SQLiteError` when the file cannot be opened.
     public init(
         path: String, mode: Mode = .readWriteCreate, vfs: String? = nil,
@@ -46,6 +47,8 @@ public final class Connection {
         guard code == SQLITE_OK else { throw handle.error(code, sql: nil) }
         sqlite3_busy_timeout(pointer, busyTimeoutMilliseconds)
         if tracksTables {
+            // Else a misspelled "column" would be text and not an error.
+            csqlite_refuse_double_quoted_text(pointer)
             let collector = AccessCollector()
             handle.accessCollector = collector
             Self.collect(on: pointer, into: collector)

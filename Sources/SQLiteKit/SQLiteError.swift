@@ -27,6 +27,11 @@ public struct SQLiteError: Error, Hashable, Sendable {
     public var isUniqueViolation: Bool {
         isConstraint && [6, 8, 10].contains(detail)  // PRIMARYKEY, UNIQUE, ROWID
     }
+    public var isNotNullViolation: Bool { isConstraint && detail == 5 }
+    public var isCheckViolation: Bool { isConstraint && detail == 1 }
+    public var isForeignKeyViolation: Bool { isConstraint && detail == 3 }
+    /// A value of another type than the column of a STRICT table takes.
+    public var isTypeViolation: Bool { isConstraint && detail == 12 }
     public var isBusy: Bool { code == SQLITE_BUSY || code == SQLITE_LOCKED }
     public var isDiskFull: Bool { code == SQLITE_FULL }
     public var isInputOutput: Bool { code == SQLITE_IOERR }

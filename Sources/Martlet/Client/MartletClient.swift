@@ -75,11 +75,14 @@ public final class MartletClient: DatabaseAccess {
         // Opening blocks (it may migrate), so it happens on a queue as well.
         let opener = Confined(label: "martlet.open", ())
         let device = try await opener.run { _ in
-            let driver = try DeviceDriver(
-                path: path, script: schema, transport: transport, options: options, hub: hub,
-                generation: generation, publish: { listeners.publish($0) })
-            let device = Confined(label: "martlet.device", driver)
-            return device
+            do {
+                let driver = try DeviceDriver(
+                    path: path, script: schema, transport: transport, options: options, hub: hub,
+                    generation: generation, publish: { listeners.publish($0) })
+                return Confined(label: "martlet.device", driver)
+            } catch {
+                throw StoreError.of(error)
+            }
         }
         device.post { driver in
             driver.connect { [weak device] event in device?.post { $0.receive(event) } }
@@ -97,7 +100,13 @@ public final class MartletClient: DatabaseAccess {
     private static func reader(
         path: String, trace: StatementTrace?, generation: SchemaGeneration
     ) throws -> sending Session {
-        let session = Session(store: try LocalStore(readingFrom: path), generation: generation)
+        let store: LocalStore
+        do {
+            store = try LocalStore(readingFrom: path)
+        } catch {
+            throw StoreError.of(error)
+        }
+        let session = Session(store: store, generation: generation)
         trace?.attach(to: session)
         return session
     }

@@ -18,6 +18,9 @@ public struct TableDescription: Hashable, Sendable {
     /// All indexes.
     public let indexes: [IndexDescription]
 
+    /// Whether it is a view: it has no keys, and SQLite itself takes any rowid of it for null.
+    var isView: Bool { key.isEmpty && !hasRowID && !isVirtual }
+
     /// The description of a column; nil where there is none of that name.
     public func column(_ name: String) -> ColumnDescription? {
         columns.first { $0.name == name }

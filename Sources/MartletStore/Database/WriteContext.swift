@@ -10,6 +10,8 @@ public final class WriteContext: ReadContext {
     /// The temporary id the next new record gets: negative, going down.
     public private(set) var nextTemporaryID: Int64
     private var savepoints = 0
+    /// How deep writes of hooks are nested.
+    var hookDepth = 0
 
     package init(
         session: Session, nextTemporaryID: Int64 = -1, randomBits: @escaping () -> UInt64
@@ -135,7 +137,8 @@ public final class WriteContext: ReadContext {
                 try session.connection.run("ROLLBACK TO \(name)")
                 try session.connection.run("RELEASE \(name)")
             }
-            throw error
+            session.rolledBack()
+            throw StoreError.of(error)
         }
     }
 

@@ -54,7 +54,7 @@ final class DatabaseWriter {
             try connection.begin()
             try session.begin()
             let result = try body(context)
-            try connection.commit()
+            try commit()
             session.committed()
             publish()
             return result
@@ -63,6 +63,19 @@ final class DatabaseWriter {
             session.rolledBack()
             collector.clear()
             throw StoreError.of(error)
+        }
+    }
+
+    /// Commits; says which references hold it up where foreign keys wait for the commit.
+    private func commit() throws {
+        do {
+            try session.connection.commit()
+        } catch {
+            var refusal = StoreError(error)
+            if refusal.constraint?.kind == .foreignKey {
+                refusal.constraint?.columns = session.danglingReferences()
+            }
+            throw refusal
         }
     }
 

@@ -56,6 +56,10 @@ extension Table {
         _ statements: TableStatements, _ key: SQLValue, _ context: ReadContext,
         _ body: (borrowing Row) throws -> Result
     ) throws -> Result? {
+        guard !statements.description.isView else {
+            throw StoreError(
+                .misuse, "“\(tableName)” is a view, which has no key; find by a condition.")
+        }
         guard statements.description.key.count <= 1 else {
             throw StoreError(
                 .misuse,

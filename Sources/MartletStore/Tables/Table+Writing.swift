@@ -9,7 +9,8 @@ extension Table {
     ///
     /// A key the record leaves empty is made: by SQLite for integers, as a temporary id where the
     /// table is kept in step, as a random UUID for texts.
-    /// - Returns: The record's key; for a key of several columns the rowid.
+    /// - Returns: The record's key; where that is no number and no text, or of several columns, the
+    ///   rowid, and 0 where the table has none.
     /// - Throws: `StoreError` `.unknown`, `.value` or `.constraint`; what a hook throws.
     @discardableResult
     public func insert(_ record: some Record, in context: WriteContext) throws -> RecordID {
@@ -114,6 +115,11 @@ extension Table {
         let values = try record.dictionaryRepresentation(
             columns: statements.columns, table: tableName)
         try statements.check(values)
+        if values.isEmpty {
+            // All defaults is what a record without anything means, not one for another table.
+            let others = try record.dictionaryRepresentation(columns: .all, table: tableName)
+            guard others.isEmpty else { throw statements.hasNone(of: others) }
+        }
         return values
     }
 
@@ -124,11 +130,16 @@ extension Table {
         let made = try context.makeKey(for: &values, statements)
         let write = RowWrite(
             operation: .insert, table: tableName, key: made ?? statements.key(of: values),
-            values: values)
+            keyValues: statements.keyValues(values), values: values)
         return try context.hooked(write) {
-            try context.run(statements.insertSQL(values.names), values.values)
+            let sql = statements.insertSQL(values.names)
+            if let name = statements.madeByDefault, values[name] == nil {
+                return try context.insertReturning(name, sql, values.values)
+            }
+            try context.run(sql, values.values)
             if let key = write.key { return key }
-            return .integer(context.session.connection.lastInsertedRowID)
+            let hasRow = statements.description.hasRowID
+            return .integer(hasRow ? context.session.connection.lastInsertedRowID : 0)
         }
     }
 
@@ -141,7 +152,7 @@ extension Table {
         guard !values.isEmpty else { return try exists(key, statements, context) }
         let write = RowWrite(
             operation: .update, table: tableName, key: key.count == 1 ? RecordID(key[0]) : nil,
-            values: values)
+            keyValues: statements.keyValues(key), values: values)
         return try context.hooked(write) {
             try context.run(statements.updateSQL(values.names), values.values + key)
             return context.session.connection.changes > 0
@@ -153,11 +164,16 @@ extension Table {
     ) throws -> RecordID {
         let names = statements.description.key
         let hasKey = !names.isEmpty && names.allSatisfy { !(values[$0]?.isNull ?? true) }
-        if hasKey, try update(values, statements, context) {
-            let key = try key(of: values, statements, context)
-            return try key.count == 1 ? RecordID(sqlValue: key[0]) : .integer(0)
+        guard hasKey else { return try insert(values, statements, context) }
+        let key = try key(of: values, statements, context)
+        // Hooks are told of what happens, not of what was tried.
+        if !context.session.hooks.isEmpty, try !exists(key, statements, context) {
+            return try insert(values, statements, context)
         }
-        return try insert(values, statements, context)
+        guard try update(values, statements, context) else {
+            return try insert(values, statements, context)
+        }
+        return try context.id(of: key, statements)
     }
 
     func delete(
@@ -171,7 +187,7 @@ extension Table {
         }
         let write = RowWrite(
             operation: .delete, table: tableName, key: key.count == 1 ? RecordID(key[0]) : nil,
-            values: nil)
+            keyValues: statements.keyValues(key), values: nil)
         return try context.hooked(write) {
             try context.run(statements.deleteSQL, key)
             return context.session.connection.changes > 0
@@ -208,6 +224,35 @@ extension Table {
 }
 
 extension TableStatements {
+    /// The values of the key's columns among a row's; empty where one is missing.
+    func keyValues(_ values: RecordValues) -> RecordValues {
+        let key = description.key.compactMap { values[$0] }
+        return key.count == description.key.count ? keyValues(key) : RecordValues()
+    }
+
+    /// The values of the key's columns, given in the key's order.
+    func keyValues(_ key: [SQLValue]) -> RecordValues {
+        guard key.count == description.key.count else { return RecordValues() }
+        return RecordValues(names: description.key, values: key)
+    }
+
+    /// The key column that a DEFAULT fills, where that is the whole key.
+    var madeByDefault: String? {
+        guard description.key.count == 1, keyKind == nil, description.rowIDColumn == nil,
+            let column = description.column(description.key[0]), column.hasDefault
+        else { return nil }
+        return column.name
+    }
+
+    /// What a record that has nothing for the table is refused with.
+    func hasNone(of values: RecordValues) -> StoreError {
+        StoreError(
+            .unknown,
+            "The record has nothing for “\(description.name)”: it has"
+                + " \(values.names.joined(separator: ", ")), and the table has"
+                + " \(description.columns.map(\.name).joined(separator: ", ")).")
+    }
+
     /// The key that values carry, where it is one column.
     func key(of values: RecordValues) -> RecordID? {
         guard description.key.count == 1, let value = values[description.key[0]] else { return nil }
@@ -222,6 +267,28 @@ extension WriteContext {
         defer { statement.reset() }
         while try statement.step() {}
         session.noteUnclearWrites(statement)
+    }
+
+    /// Runs an INSERT, and gives the key that a DEFAULT has made.
+    func insertReturning(
+        _ column: String, _ sql: String, _ arguments: [SQLValue]
+    ) throws -> RecordID {
+        var made: RecordID?
+        try session.forEachRow("\(sql) RETURNING \(SQLName.quoted(column))", arguments) { row in
+            made = RecordID(try row.value(at: 0))
+        }
+        return made ?? .integer(0)
+    }
+
+    /// What `insert` returns, of a row that is there.
+    func id(of key: [SQLValue], _ statements: TableStatements) throws -> RecordID {
+        if key.count == 1, let id = RecordID(key[0]) { return id }
+        guard statements.description.hasRowID else { return .integer(0) }
+        var rowID: Int64 = 0
+        try session.forEachRow(
+            "SELECT rowid FROM \(statements.table) WHERE \(statements.keyCondition)", key
+        ) { rowID = try $0.get(at: 0) }
+        return .integer(rowID)
     }
 
     /// Gives a new record its key where it has none and SQLite will not make it.
@@ -240,9 +307,19 @@ extension WriteContext {
             }
             return nil
         }
-        if description.rowIDColumn != nil, statements.keyKind == nil {
-            values[name] = nil
-            return nil
+        if statements.keyKind == nil {
+            if description.rowIDColumn != nil || statements.madeByDefault != nil {
+                values[name] = nil
+                return nil
+            }
+            let kind = DeclaredType.kind(of: description.column(name)?.declaredType ?? "")
+            guard kind == .text || kind == .any else {
+                throw StoreError(
+                    .value,
+                    "The record carries no value for the key column “\(name)” of"
+                        + " “\(description.name)”, and only integers that are rowids and texts are"
+                        + " made; give it one.")
+            }
         }
         let isInteger = statements.keyKind == .integer
         let made = isInteger ? takeTemporaryID() : .text(newTextKey())

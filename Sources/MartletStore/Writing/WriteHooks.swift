@@ -1,4 +1,6 @@
 public import MartletProtocol
+internal import SQLiteKit
+internal import SQLiteRecords
 
 /// What is done to one row.
 public struct RowWrite: Sendable {
@@ -13,10 +15,31 @@ public struct RowWrite: Sendable {
     public let operation: Operation
     /// The table written.
     public let table: String
-    /// The record's key; nil for an insert whose key the database makes.
-    public let key: RecordID?
+    /// The record's key; nil before an insert whose key the database makes, and where the key is
+    /// of several columns.
+    public private(set) var key: RecordID?
+    /// The values of the key's columns, where they are known.
+    public let keyValues: RecordValues
     /// The values written; nil for a delete.
     public let values: RecordValues?
+
+    init(
+        operation: Operation, table: String, key: RecordID?, keyValues: RecordValues = [:],
+        values: RecordValues?
+    ) {
+        self.operation = operation
+        self.table = table
+        self.key = key
+        self.keyValues = keyValues
+        self.values = values
+    }
+
+    /// The same, with a key that the database has made.
+    func made(_ key: RecordID?) -> RowWrite {
+        var write = self
+        write.key = self.key ?? key
+        return write
+    }
 }
 
 /// Where all writes through tables and contexts can be watched, refused, and added to: the aspect
@@ -24,8 +47,8 @@ public struct RowWrite: Sendable {
 ///
 /// Hooks run inside the save's transaction, in the order in which they were added; what they write
 /// through the context belongs to the same save, and is itself hooked. A hook that throws refuses
-/// the write: the save throws the same error, and nothing of it stays. Statements given as SQL text
-/// pass by them.
+/// the write: the save throws the same error, and nothing of it stays. The hooks after a write run
+/// only where there was a row to write. Statements given as SQL text pass by them.
 public struct WriteHooks: Sendable {
     /// One hook.
     public typealias Hook = @Sendable (RowWrite, WriteContext) throws -> Void
@@ -35,6 +58,10 @@ public struct WriteHooks: Sendable {
         let operations: Set<RowWrite.Operation>
         let hook: Hook
     }
+
+    /// Writes within hooks of writes within hooks, and so on; more can only be a hook that sets
+    /// itself off.
+    static let deepest = 32
 
     private var befores: [Entry] = []
     private var afters: [Entry] = []
@@ -86,25 +113,52 @@ public struct WriteHooks: Sendable {
     private static func suits(
         _ entry: Entry, _ operation: RowWrite.Operation, _ table: String
     ) -> Bool {
-        entry.operations.contains(operation) && (entry.table ?? table) == table
+        guard entry.operations.contains(operation) else { return false }
+        guard let watched = entry.table, watched != table else { return true }
+        return SQLName.folded(watched) == SQLName.folded(table)
     }
 }
 
 extension WriteContext {
     /// Writes one row between its hooks.
+    /// - Parameter body: Gives the key of a new record, or whether there was a row to write.
     /// - Throws: `StoreError` with the record's key; what a hook throws.
     @discardableResult
     func hooked<Result>(_ write: RowWrite, _ body: () throws -> Result) throws -> Result {
-        let hooks = session.hooks
-        do {
-            if hooks.isEmpty { return try body() }
-            try hooks.runBefore(write, in: self)
+        if session.hooks.isEmpty { return try describing(write, body) }
+        guard hookDepth < WriteHooks.deepest else {
+            throw StoreError(
+                .misuse,
+                "Hooks wrote within hooks \(WriteHooks.deepest) deep, so one sets itself off without"
+                    + " end; give it a condition.")
+        }
+        hookDepth += 1
+        defer { hookDepth -= 1 }
+        return try describing(write) {
+            try session.hooks.runBefore(write, in: self)
             let result = try body()
-            try hooks.runAfter(write, in: self)
+            if let isThere = result as? Bool, !isThere { return result }
+            try session.hooks.runAfter(write.made(result as? RecordID), in: self)
             return result
+        }
+    }
+
+    /// Adds to an error what is known of the row.
+    private func describing<Result>(
+        _ write: RowWrite, _ body: () throws -> Result
+    ) throws -> Result {
+        do {
+            return try body()
         } catch {
-            throw StoreError.of(
+            var known = StoreError.of(
                 error, table: write.table, key: write.key, values: write.values?.values ?? [])
+            if var refusal = known as? StoreError, refusal.constraint?.kind == .foreignKey,
+                refusal.constraint?.columns.isEmpty == true
+            {
+                refusal.constraint?.columns = session.offendedReferences(write)
+                known = refusal
+            }
+            throw known
         }
     }
 }
