@@ -99,7 +99,7 @@ final class TableStatements {
         case (.boolean, .integer(let number)): number == 0 || number == 1
         case (.real, .real), (.real, .integer): true
         case (.numeric, .integer), (.numeric, .real): true
-        case (.numeric, .text(let text)): Double(text) != nil
+        case (.numeric, .text(let text)): DecimalText.mismatch(text) == nil
         case (.text, .text): true
         case (.blob, .blob): true
         default: false

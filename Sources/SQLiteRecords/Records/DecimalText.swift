@@ -3,12 +3,12 @@
 /// SQLite keeps such a column's value as a 64-bit integer where it is one, else as a double, which
 /// holds 15 significant decimal digits (https://sqlite.org/datatype3.html#type_affinity). A number
 /// with more is refused here, so that none is ever rounded in silence.
-enum DecimalText {
+package enum DecimalText {
     static let significantDigits = 15
     private static let longest = 64
 
     /// Nil when the text is a decimal number the store keeps exactly, else a sentence.
-    static func mismatch(_ text: String) -> String? {
+    package static func mismatch(_ text: String) -> String? {
         let bytes = Array(text.utf8)
         let shape = "expected a decimal number such as “-12.5”, found other text"
         guard bytes.count <= longest else { return "expected a decimal number, found longer text" }

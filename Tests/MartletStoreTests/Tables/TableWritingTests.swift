@@ -31,9 +31,13 @@ struct TableWritingTests {
             let changed: [RecordValues] = [["id": 2, "size": 7], ["id": 98, "size": 7]]
             #expect(try notes.update(contentsOf: changed, in: context) == 1)
 
-            #expect(try notes.upsert(["id": 2, "body": "B"] as RecordValues, in: context) == .integer(2))
+            #expect(
+                try notes.upsert(["id": 2, "body": "B"] as RecordValues, in: context) == .integer(2)
+            )
             #expect(try notes.find(2, in: context) == ["id": 2, "body": "B", "size": 7])
-            #expect(try notes.upsert(["id": 20, "body": "n"] as RecordValues, in: context) == .integer(20))
+            #expect(
+                try notes.upsert(["id": 20, "body": "n"] as RecordValues, in: context)
+                    == .integer(20))
             #expect(try notes.upsert(["body": "m"] as RecordValues, in: context) == .integer(21))
 
             #expect(try notes.delete(20, in: context))
@@ -49,23 +53,28 @@ struct TableWritingTests {
         for suffix in ["", " WITHOUT ROWID"] {
             let folder = try StoreFolder()
             let pool = try await folder.pool(
-                script: "CREATE TABLE seats(row INTEGER, seat TEXT, name TEXT, PRIMARY KEY (seat, row))"
+                script:
+                    "CREATE TABLE seats(row INTEGER, seat TEXT, name TEXT, PRIMARY KEY (seat, row))"
                     + suffix)
             let seats = PlainTable("seats")
             try await pool.write { context throws in
                 let first: RecordValues = ["row": 1, "seat": "a", "name": "Ana"]
                 let key = try seats.insert(first, in: context)
                 #expect(key == .integer(suffix.isEmpty ? 1 : 0))
-                try seats.insert(["row": 1, "seat": "b", "name": "Bo"] as RecordValues, in: context)
+                try seats.insert(
+                    ["row": 1, "seat": "b", "name": "Bo"] as RecordValues, in: context)
                 #expect(try seats.description(in: context).key == ["seat", "row"])
                 #expect(
-                    try seats.update(["row": 1, "seat": "a", "name": "Cy"] as RecordValues, in: context))
+                    try seats.update(
+                        ["row": 1, "seat": "a", "name": "Cy"] as RecordValues, in: context))
                 #expect(
-                    try seats.upsert(["row": 1, "seat": "a", "name": "Di"] as RecordValues, in: context)
+                    try seats.upsert(
+                        ["row": 1, "seat": "a", "name": "Di"] as RecordValues, in: context)
                         == key)
                 let names = try seats.all(in: context).map { $0["name"] ?? .null }
                 #expect(Set(names) == ["Bo", "Di"])
-                #expect(try seats.delete(record: ["row": 1, "seat": "b"] as RecordValues, in: context))
+                #expect(
+                    try seats.delete(record: ["row": 1, "seat": "b"] as RecordValues, in: context))
                 #expect(try seats.count(in: context) == 1)
             }
             let errors = [
@@ -132,7 +141,8 @@ struct TableWritingTests {
         let folder = try StoreFolder()
         let pool = try await folder.pool(
             script: "CREATE TABLE t(id INTEGER PRIMARY KEY, body TEXT) WITHOUT ROWID;\n"
-                + "CREATE TABLE u(id TEXT PRIMARY KEY DEFAULT (hex(randomblob(8))), body TEXT) WITHOUT ROWID")
+                + "CREATE TABLE u(id TEXT PRIMARY KEY DEFAULT (hex(randomblob(8))), body TEXT) WITHOUT ROWID"
+        )
         let error = await refusal {
             try await pool.write {
                 try PlainTable("t").insert(["body": "a"] as RecordValues, in: $0)
@@ -140,7 +150,8 @@ struct TableWritingTests {
         }
         #expect(error?.kind == .value)
         try await pool.write { context throws in
-            let key = try PlainTable("t").insert(["id": 5, "body": "a"] as RecordValues, in: context)
+            let key = try PlainTable("t").insert(
+                ["id": 5, "body": "a"] as RecordValues, in: context)
             #expect(key == .integer(5))
             let made = try PlainTable("u").insert(["body": "b"] as RecordValues, in: context)
             #expect(try PlainTable("u").find(made, in: context)?["body"] == "b")
@@ -215,7 +226,8 @@ struct TableWritingTests {
     @Test("a record that has nothing for the table is refused")
     func foreignRecord() async throws {
         let folder = try StoreFolder()
-        let pool = try await folder.pool(script: "CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT)")
+        let pool = try await folder.pool(
+            script: "CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT)")
         let error = await refusal {
             try await pool.write {
                 try PlainTable("t").insert(["nmae": "Ana"] as RecordValues, in: $0)

@@ -89,7 +89,9 @@ struct WriteHooksTests {
         var hooks = WriteHooks()
         let seen = Heard()
         hooks.before([.insert, .update, .delete], of: "SEATS") { write, _ in
-            seen.add("\(write.operation) \(write.keyValues["seat"] ?? .null) \(write.values?.names ?? [])")
+            seen.add(
+                "\(write.operation) \(write.keyValues["seat"] ?? .null) \(write.values?.names ?? [])"
+            )
         }
         let folder = try StoreFolder()
         let pool = try await folder.pool(script: Self.script) { [hooks] in $0.hooks = hooks }
@@ -110,7 +112,9 @@ struct WriteHooksTests {
 
     struct Veto: Error, Equatable { let reason: String }
 
-    @Test("a hook that throws takes the whole save back, with its own error", arguments: [true, false])
+    @Test(
+        "a hook that throws takes the whole save back, with its own error",
+        arguments: [true, false])
     func veto(isBefore: Bool) async throws {
         var hooks = WriteHooks()
         let hook: WriteHooks.Hook = { write, _ in
