@@ -87,6 +87,19 @@ struct AnewTests {
         #expect(mine.errors.isEmpty)
     }
 
+    @Test("an edit that needs nothing shows again with the first that comes")
+    func shownSoon() throws {
+        let (world, mine, _) = try world("anew-soon")
+        try mine.write { try $0.insert("teams", ["name": "Mine"]) }
+        try mine.beginAnew()
+        var shown: [Bool] = []
+        try mine.sync(with: world.server) { store in
+            if try store.fetchingAnew != nil { shown.append(try store.record("teams", -1) != nil) }
+        }
+        #expect(shown.count > 2)
+        #expect(!shown.contains(false))
+    }
+
     @Test("devices that began anew and devices that did not end up the same")
     func equal() throws {
         let (world, mine, other) = try world("anew-equal")
