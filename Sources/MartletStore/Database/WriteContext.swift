@@ -71,6 +71,7 @@ public final class WriteContext: ReadContext {
         case .text:
             record = .text(id ?? newTextKey())
         }
+        let attributes = try resolved(attributes, of: store.schema.types[index], store)
         let write = RowWrite(
             operation: .insert, table: type, key: record, values: attributes.sqlValues)
         try hooked(write) {
@@ -95,6 +96,7 @@ public final class WriteContext: ReadContext {
         let store = try synchronised()
         let index = try store.index(of: type)
         let current = try store.resolve(id, type: index)
+        let attributes = try resolved(attributes, of: store.schema.types[index], store)
         let write = RowWrite(
             operation: .update, table: type, key: current, values: attributes.sqlValues)
         return try hooked(write) { try store.tables[index].update(current, attributes) }
@@ -140,6 +142,22 @@ public final class WriteContext: ReadContext {
             session.rolledBack()
             throw StoreError.of(error)
         }
+    }
+
+    /// The same, with temporary ids in references replaced by permanent ones where they are known.
+    private func resolved(
+        _ attributes: Attributes, of type: EntityType, _ store: LocalStore
+    ) throws -> Attributes {
+        var values = attributes.values
+        for (position, name) in attributes.names.enumerated() {
+            guard case .integer(let number) = values[position], number < 0,
+                let reference = type.reference(of: name),
+                let target = store.schema.index(of: reference.target),
+                case .integer(let permanent) = try store.resolve(.integer(number), type: target)
+            else { continue }
+            values[position] = .integer(permanent)
+        }
+        return Attributes(names: attributes.names, values: values)
     }
 
     private func checked(
