@@ -139,6 +139,7 @@ struct PoolTests {
 
     @Test("a context outside its closure is refused")
     func escapedContext() async throws {
+        // `@unchecked Sendable`: each closure has ended before the test looks.
         final class Box: @unchecked Sendable {
             var reading: ReadContext?
             var writing: WriteContext?
