@@ -86,7 +86,10 @@ extension SyncCoder {
 
     /// The deltas of one change set, encoded, with `,` between them: per type created and changed
     /// records in the set's order, then, over all types, the deleted ones.
-    /// - Parameter seconds: When the server accepted it, since 1970.
+    /// - Parameters:
+    ///   - set: The change set as it was accepted.
+    ///   - revision: The revision it made.
+    ///   - seconds: When the server accepted it, since 1970.
     /// - Throws: `WireFault` when a value cannot be written.
     public static func encodeDeltas(
         of set: ChangeSet, revision: Revision, seconds: Int64

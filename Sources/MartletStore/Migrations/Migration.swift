@@ -10,6 +10,7 @@ public struct Migration: Sendable {
 
     /// - Parameters:
     ///   - version: Higher than that of every version before.
+    ///   - name: A few words for logs and messages.
     ///   - body: Makes the change. It runs inside the version's transaction, and may run again
     ///     after a failure, so it does nothing outside the database.
     public init(

@@ -10,7 +10,9 @@ extension MigrationContext {
     /// In a file that is kept in step, all a version writes becomes one change set of this device,
     /// sent like any other. Every device would make the same edits again: where the server can make
     /// them, let it. A new record takes its integer key from `(SELECT id FROM martlet_new_id)`.
-    /// - Parameter arguments: One value for each placeholder. Values never enter the text.
+    /// - Parameters:
+    ///   - sql: The statement, with `?` in place of each value.
+    ///   - arguments: One value for each placeholder. Values never enter the text.
     /// - Throws: `StoreError` `.statement` for other statements and invalid ones, `.constraint` for
     ///   what the schema forbids.
     public func execute(_ sql: String, _ arguments: [SQLValue] = []) throws {
@@ -21,7 +23,9 @@ extension MigrationContext {
     }
 
     /// Runs one query, and returns its rows.
-    /// - Parameter arguments: One value for each placeholder.
+    /// - Parameters:
+    ///   - sql: The query, with `?` in place of each value.
+    ///   - arguments: One value for each placeholder.
     /// - Throws: `StoreError` `.statement` for other statements and invalid ones.
     public func rows(_ sql: String, _ arguments: [SQLValue] = []) throws -> [RecordValues] {
         try checkOpen()

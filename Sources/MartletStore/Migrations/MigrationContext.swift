@@ -99,8 +99,10 @@ extension MigrationContext {
     }
 
     /// Adds a column.
-    /// - Parameter declaration: As in CREATE TABLE: `nickname TEXT`, `shirt INTEGER NOT NULL
-    ///   DEFAULT 0`. Existing rows get the default, or null.
+    /// - Parameters:
+    ///   - declaration: As in CREATE TABLE: `nickname TEXT`, `shirt INTEGER NOT NULL DEFAULT 0`.
+    ///     Existing rows get the default, or null.
+    ///   - table: The table's name.
     /// - Throws: `StoreError` `.unknown` for a table that is not there, `.schema` for a declaration
     ///   that cannot be added.
     public func addColumn(_ declaration: String, to table: String) throws {
