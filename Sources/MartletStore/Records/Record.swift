@@ -74,7 +74,7 @@ extension Record where Self: AnyObject {
 ///
 /// `Decodable` types need write nothing. Where a column is missing in the row, an optional property
 /// is nil and any other refuses the row.
-public protocol ReadableRecord: Record {
+public protocol ReadableRecord: Record, SendableMetatype {
     /// - Throws: `StoreError` `.value` where the row does not suit.
     init(row: borrowing Row) throws
 }

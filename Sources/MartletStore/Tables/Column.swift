@@ -4,21 +4,38 @@
 /// let name = Column("name", \Player.name)
 /// let shirt = Column<Int?>("shirt")
 /// ```
-public struct Column<Value: ColumnValue>: Sendable {
+public struct Column<Value: ColumnValue>: ColumnExpression, AnyColumn {
     /// The column's name in the database.
     public let name: String
     /// The property that shows the column, where one was named.
-    let keyPath: (any AnyKeyPath & Sendable)?
+    public let property: (any AnyKeyPath & Sendable)?
+    /// The name its table has in a query; nil where the column's own name is enough.
+    public let table: String?
 
     /// A column without a property.
     public init(_ name: String) {
-        self.name = name
-        keyPath = nil
+        self.init(name, property: nil, table: nil)
     }
 
     /// A column and the property that shows it, for predicates.
     public init<Root>(_ name: String, _ property: any KeyPath<Root, Value> & Sendable) {
-        self.name = name
-        keyPath = property
+        self.init(name, property: property, table: nil)
     }
+
+    private init(_ name: String, property: (any AnyKeyPath & Sendable)?, table: String?) {
+        self.name = name
+        self.property = property
+        self.table = table
+    }
+
+    /// The same column, of the table that has this name in a query.
+    public func of(_ table: String) -> Column<Value> {
+        Column(name, property: property, table: table)
+    }
+
+    public var fragment: SQLFragment {
+        SQLFragment(column: ColumnName(table: table, name: name))
+    }
+
+    public var resultName: String? { name }
 }

@@ -47,12 +47,8 @@ extension Table {
         where condition: Condition? = nil, orderBy ordering: [Ordering] = [], limit: Int? = nil,
         offset: Int = 0, in context: ReadContext, _ body: (borrowing Row) throws -> Void
     ) throws {
-        let statements = try statements(context)
-        let select = try select(
-            statements, columns: statements.columnList, condition: condition, ordering: ordering,
-            limit: limit, offset: offset)
-        try context.session.forEachRow(
-            select.sql, select.arguments, recorder: context.recorder, table: tableName, body)
+        try select(condition, ordering, limit: limit, offset: offset)
+            .forEachRow(in: context, body)
     }
 
     /// The first record that meets a condition.
@@ -72,12 +68,12 @@ extension Table {
     ) throws -> Element? {
         let statements = try statements(context)
         let key = statements.description.key.first ?? "rowid"
-        let column = SQLFragment(column: key)
+        let column = SQLFragment(column: ColumnName(table: nil, name: key))
         var ordering = [Ordering(column + " DESC")]
         if statements.keyKind == .integer {
             ordering = [
                 Ordering(column + " < 0 DESC"),
-                Ordering(SQLFragment(sql: "abs(") + column + ") DESC"),
+                Ordering("abs(" + column + ") DESC"),
             ]
         }
         return try first(where: condition, orderBy: ordering, in: context)
@@ -85,37 +81,17 @@ extension Table {
 
     /// The number of records that meet a condition.
     public func count(where condition: Condition? = nil, in context: ReadContext) throws -> Int {
-        let statements = try statements(context)
-        let select = try select(
-            statements, columns: "count(*)", condition: condition, ordering: [], limit: nil,
-            offset: 0)
-        var count = 0
-        try context.session.forEachRow(
-            select.sql, select.arguments, recorder: context.recorder, table: tableName
-        ) { row in
-            count = try row.get(at: 0)
-        }
-        return count
+        try select(condition, [], limit: nil, offset: 0).count(in: context)
     }
 
-    /// - Throws: `StoreError` `.unknown` for a column the table does not have.
-    func select(
-        _ statements: TableStatements, columns: String, condition: Condition?,
-        ordering: [Ordering], limit: Int?, offset: Int
-    ) throws -> SQLFragment {
-        var select = SQLFragment(sql: "SELECT \(columns) FROM \(statements.table)")
-        if let condition { select = select + " WHERE " + condition.fragment }
-        for (index, order) in ordering.enumerated() {
-            select = select + (index == 0 ? " ORDER BY " : ", ") + order.fragment
-        }
-        if limit != nil || offset > 0 {
-            let bound = SQLFragment(value: .integer(Int64(limit ?? -1)))
-            select = select + " LIMIT " + bound
-            if offset > 0 {
-                select = select + " OFFSET " + SQLFragment(value: .integer(Int64(offset)))
-            }
-        }
-        try select.check(against: statements.description)
+    private func select(
+        _ condition: Condition?, _ ordering: [Ordering], limit: Int?, offset: Int
+    ) -> SelectStatement {
+        var select = SelectStatement(QuerySource(self))
+        select.condition = condition
+        select.orderings = ordering
+        select.limit = limit
+        select.offset = offset
         return select
     }
 }

@@ -20,10 +20,14 @@ public protocol Table<Element>: Sendable {
     /// CREATE statements that make the table and its indexes where it is used and not there yet;
     /// nil for a table that a migration or a schema makes.
     var declaration: String? { get }
+
+    /// The columns whose properties a `#Predicate` may name; none unless the table lists them.
+    var columns: [any AnyColumn] { get }
 }
 
 extension Table {
     public var declaration: String? { nil }
+    public var columns: [any AnyColumn] { [] }
 
     /// The table's columns, key and indexes as they are in the database.
     /// - Throws: `StoreError` `.unknown` where there is no such table.
@@ -42,15 +46,18 @@ extension Table {
 public struct PlainTable<Element: ReadableRecord>: Table {
     public let tableName: String
     public let declaration: String?
+    public let columns: [any AnyColumn]
 
     /// - Parameters:
     ///   - tableName: The table's name in the database.
     ///   - declaration: CREATE statements, for a table made on first use.
+    ///   - columns: The columns whose properties a `#Predicate` may name.
     public init(
         _ tableName: String, of element: Element.Type = RecordValues.self,
-        declaration: String? = nil
+        declaration: String? = nil, columns: [any AnyColumn] = []
     ) {
         self.tableName = tableName
         self.declaration = declaration
+        self.columns = columns
     }
 }

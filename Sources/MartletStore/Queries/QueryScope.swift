@@ -1,0 +1,165 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import SQLiteRecords
+
+/// The tables a statement names, as the database describes them: what its columns are checked
+/// against, and what tells which values are records' ids.
+struct QueryScope {
+    fileprivate struct Entry {
+        let alias: String
+        let description: TableDescription
+    }
+
+    private let entries: [Entry]
+    /// The tables of the queries around this one, from the inside to the outside.
+    private let outer: [[Entry]]
+    private let session: Session
+
+    /// - Throws: `StoreError` `.unknown` where there is no such table, `.misuse` where two have
+    ///   one name, `MissingTable` where one can be made.
+    init(_ sources: [QuerySource], _ session: Session) throws {
+        try self.init(sources, session, outer: [])
+    }
+
+    /// One table under its own name.
+    init(_ statements: TableStatements, _ session: Session) {
+        let description = statements.description
+        entries = [Entry(alias: description.name, description: description)]
+        outer = []
+        self.session = session
+    }
+
+    private init(_ sources: [QuerySource], _ session: Session, outer: [[Entry]]) throws {
+        self.session = session
+        self.outer = outer
+        var entries: [Entry] = []
+        for source in sources {
+            let alias = source.alias
+            guard !entries.contains(where: { SQLName.folded($0.alias) == SQLName.folded(alias) })
+            else {
+                throw StoreError(
+                    .misuse,
+                    "Two tables of the query are called “\(alias)”; give one another name with"
+                        + " named(_:).")
+            }
+            let description =
+                try source.parts?.description(alias, session)
+                ?? session.tableStatements(source.table, declaration: source.declaration)
+                .description
+            entries.append(Entry(alias: alias, description: description))
+        }
+        self.entries = entries
+    }
+
+    /// The columns of the first table, in order.
+    var columnsOfFirst: [String] { entries[0].description.columns.map(\.name) }
+
+    /// Checks a statement's columns, and gives the values to bind: temporary ids that stand for
+    /// records whose permanent ids are known are replaced.
+    /// - Throws: `StoreError` `.unknown` for a column that is not there, `.misuse` for one that
+    ///   two tables have.
+    func arguments(of fragment: SQLFragment) throws -> [SQLValue] {
+        for column in fragment.columns { _ = try find(column) }
+        var scopes = [self]
+        for subquery in fragment.subqueries {
+            try check(subquery, &scopes)
+        }
+        guard let store = session.store else { return fragment.arguments }
+        return try fragment.bindings.map { binding in
+            guard let column = binding.column, binding.mayHoldTemporaryID,
+                let type = try scopes.lazy.compactMap({ try $0.typeOfID(in: column, store) }).first
+            else { return binding.value }
+            return try binding.mapped { value in
+                guard case .integer(let number) = value, number < 0 else { return value }
+                return SQLValue(try store.resolve(.integer(number), type: type))
+            }.value
+        }
+    }
+
+    private func check(_ subquery: SQLFragment.Subquery, _ scopes: inout [QueryScope]) throws {
+        let inner = try QueryScope(subquery.sources, session, outer: [entries] + outer)
+        for column in subquery.columns { _ = try inner.find(column) }
+        scopes.append(inner)
+        for subquery in subquery.subqueries { try inner.check(subquery, &scopes) }
+    }
+
+    /// The type whose ids a column holds; nil where it holds none, or is not of this scope.
+    private func typeOfID(in column: ColumnName, _ store: LocalStore) throws -> Int? {
+        guard let entry = try? find(column), let name = entry.description.column(column.name)?.name,
+            let type = store.schema.index(of: entry.description.name)
+        else { return nil }
+        if store.schema.types[type].key == name { return type }
+        return store.schema.types[type].reference(of: name).flatMap {
+            store.schema.index(of: $0.target)
+        }
+    }
+
+    private func find(_ column: ColumnName) throws -> Entry {
+        let all = ([entries] + outer).joined()
+        let named = all.filter { entry in
+            column.table.map { SQLName.folded($0) == SQLName.folded(entry.alias) } ?? true
+        }
+        if let table = column.table, named.isEmpty { throw unknownTable(table, column.name) }
+        let found = named.filter { $0.has(column.name) }
+        // A table of an inner query hides one of the same name outside, as in SQL.
+        if let first = found.first, found.count == 1 || column.table != nil { return first }
+        guard found.isEmpty else {
+            throw StoreError(
+                .misuse,
+                "The column “\(column.name)” is in \(words(found.map(\.alias))); say which is meant"
+                    + " by naming the tables with named(_:).")
+        }
+        throw unknown(column.name, named)
+    }
+
+    private func unknownTable(_ table: String, _ column: String) -> StoreError {
+        StoreError(
+            .unknown,
+            "The column “\(column)” is asked of “\(table)”, which is no table of the query; its"
+                + " tables are \(words(([entries] + outer).joined().map(\.alias))).")
+    }
+
+    private func unknown(_ column: String, _ entries: [Entry]) -> StoreError {
+        let there = entries.map { entry in
+            "“\(entry.alias)” has no column “\(column)”; it has"
+                + " \(entry.description.columns.map(\.name).joined(separator: ", "))."
+        }
+        var error = StoreError(
+            .unknown, there.map { "The table " + $0 }.joined(separator: " "))
+        error.table = entries.first?.description.name
+        return error
+    }
+
+    private func words(_ names: [String]) -> String {
+        names.map { "“\($0)”" }.joined(separator: " and ")
+    }
+}
+
+extension QueryScope.Entry {
+    fileprivate func has(_ column: String) -> Bool {
+        description.column(column) != nil
+            || (SQLName.folded(column) == "rowid" && description.hasRowID)
+    }
+}
+
+extension SQLFragment.Binding {
+    /// Whether it holds a negative integer.
+    fileprivate var mayHoldTemporaryID: Bool {
+        func isNegative(_ value: SQLValue) -> Bool {
+            if case .integer(let number) = value { number < 0 } else { false }
+        }
+        return switch content {
+        case .value(let value): isNegative(value)
+        case .list(let values): values.contains(where: isNegative)
+        }
+    }
+
+    fileprivate func mapped(_ change: (SQLValue) throws -> SQLValue) rethrows -> Self {
+        var copy = self
+        switch content {
+        case .value(let value): copy.content = .value(try change(value))
+        case .list(let values): copy.content = .list(try values.map(change))
+        }
+        return copy
+    }
+}

@@ -1,0 +1,200 @@
+internal import MartletProtocol
+internal import SQLiteKit
+internal import SQLiteRecords
+
+/// Writing all rows that meet a condition.
+///
+/// One statement does it, unless a hook watches the table: then the rows are written one by one,
+/// each between its hooks, in the order of their keys. A row that a hook has changed meanwhile so
+/// that it no longer meets the condition is left out.
+extension Table {
+    /// Changes the records that meet a condition.
+    ///
+    /// ```swift
+    /// try players.update(where: players.team == old, set: players.team.set(new), in: context)
+    /// ```
+    /// - Returns: How many met it.
+    /// - Throws: `StoreError` `.unknown`, `.value` or `.constraint`; what a hook throws.
+    @discardableResult
+    public func update(
+        where condition: Condition, set assignments: Assignment..., in context: WriteContext
+    ) throws -> Int {
+        try update(condition, assignments, context)
+    }
+
+    /// Changes all records.
+    /// - Returns: How many there are.
+    @discardableResult
+    public func updateAll(
+        set assignments: Assignment..., in context: WriteContext
+    ) throws -> Int {
+        try update(nil, assignments, context)
+    }
+
+    /// Deletes the records that meet a condition, and what their references' ON DELETE actions say.
+    /// - Returns: How many met it.
+    @discardableResult
+    public func delete(where condition: Condition, in context: WriteContext) throws -> Int {
+        try delete(condition, context)
+    }
+
+    /// Deletes all records.
+    /// - Returns: How many there were.
+    @discardableResult
+    public func deleteAll(in context: WriteContext) throws -> Int {
+        try delete(nil, context)
+    }
+}
+
+extension Table {
+    private func update(
+        _ condition: Condition?, _ assignments: [Assignment], _ context: WriteContext
+    ) throws -> Int {
+        let statements = try statements(context)
+        try statements.check(assignments)
+        guard !assignments.isEmpty else { return try count(where: condition, in: context) }
+        let scope = QueryScope(statements, context.session)
+        if context.session.hooks.watch(.update, tableName) {
+            return try updateEach(condition, assignments, statements, scope, context)
+        }
+        let list = assignments.map { "\(SQLName.quoted($0.column)) = " + $0.fragment }
+        return try context.change(
+            "UPDATE \(statements.table) SET " + list.joined(separator: ", "), condition, scope,
+            tableName)
+    }
+
+    private func updateEach(
+        _ condition: Condition?, _ assignments: [Assignment], _ statements: TableStatements,
+        _ scope: QueryScope, _ context: WriteContext
+    ) throws -> Int {
+        let names = assignments.map(\.column)
+        let values = assignments.map(\.fragment).joined(separator: ", ")
+        var select = "SELECT " + values + " FROM \(statements.table) WHERE ("
+        select += SQLFragment(sql: statements.keyCondition) + ")"
+        if let condition { select += " AND " + condition.fragment }
+        let sql = statements.updateSQL(names)
+        var count = 0
+        for key in try keys(condition, statements, scope, context) {
+            let arguments = try scope.arguments(of: select, key: key, after: values)
+            var found: RecordValues?
+            try context.session.forEachRow(select.sql, arguments, table: tableName) { row in
+                found = RecordValues(
+                    names: names, values: try names.indices.map { try row.value(at: $0) })
+            }
+            guard let found else { continue }
+            try statements.check(found)
+            let write = RowWrite(
+                operation: .update, table: tableName, key: statements.recordID(key), values: found)
+            try context.hooked(write) { try context.run(sql, found.values + key) }
+            count += 1
+        }
+        return count
+    }
+
+    private func delete(_ condition: Condition?, _ context: WriteContext) throws -> Int {
+        let statements = try statements(context)
+        let scope = QueryScope(statements, context.session)
+        guard context.session.hooks.watch(.delete, tableName) else {
+            return try context.change(
+                SQLFragment(sql: "DELETE FROM \(statements.table)"), condition, scope, tableName)
+        }
+        var count = 0
+        for key in try keys(condition, statements, scope, context)
+        where try meets(condition, key, statements, scope, context) {
+            let write = RowWrite(
+                operation: .delete, table: tableName, key: statements.recordID(key), values: nil)
+            try context.hooked(write) { try context.run(statements.deleteSQL, key) }
+            count += 1
+        }
+        return count
+    }
+
+    private func meets(
+        _ condition: Condition?, _ key: [SQLValue], _ statements: TableStatements,
+        _ scope: QueryScope, _ context: WriteContext
+    ) throws -> Bool {
+        let nothing = SQLFragment(sql: "")
+        var select = SQLFragment(
+            sql: "SELECT 1 FROM \(statements.table) WHERE (\(statements.keyCondition))")
+        if let condition { select += " AND " + condition.fragment }
+        var isThere = false
+        try context.session.forEachRow(
+            select.sql, scope.arguments(of: select, key: key, after: nothing), table: tableName
+        ) { _ in isThere = true }
+        return isThere
+    }
+
+    /// The keys of the rows that meet a condition; rowids where there is no declared key.
+    private func keys(
+        _ condition: Condition?, _ statements: TableStatements, _ scope: QueryScope,
+        _ context: WriteContext
+    ) throws -> [[SQLValue]] {
+        let key = statements.description.key
+        let list = key.isEmpty ? "rowid" : SQLName.list(key)
+        var select = SQLFragment(sql: "SELECT \(list) FROM \(statements.table)")
+        if let condition { select += " WHERE " + condition.fragment }
+        select += " ORDER BY \(list)"
+        var keys: [[SQLValue]] = []
+        try context.session.forEachRow(
+            select.sql, scope.arguments(of: select), table: tableName
+        ) { row in
+            keys.append(try (0..<row.count).map { try row.value(at: $0) })
+        }
+        return keys
+    }
+}
+
+extension QueryScope {
+    /// The values to bind, with those of a row's key after the first part's own.
+    fileprivate func arguments(
+        of fragment: SQLFragment, key: [SQLValue], after first: SQLFragment
+    ) throws -> [SQLValue] {
+        var arguments = try arguments(of: fragment)
+        arguments.insert(contentsOf: key, at: first.arguments.count)
+        return arguments
+    }
+}
+
+extension WriteContext {
+    /// Runs an UPDATE or DELETE of the rows that meet a condition.
+    /// - Returns: How many there were.
+    fileprivate func change(
+        _ statement: SQLFragment, _ condition: Condition?, _ scope: QueryScope, _ table: String
+    ) throws -> Int {
+        var statement = statement
+        if let condition { statement += " WHERE " + condition.fragment }
+        let arguments = try scope.arguments(of: statement)
+        do {
+            try run(statement.sql, arguments)
+        } catch {
+            throw StoreError.of(error, table: table, values: arguments)
+        }
+        return Int(session.connection.changes)
+    }
+}
+
+extension TableStatements {
+    /// The record's id, where the key is one column.
+    fileprivate func recordID(_ key: [SQLValue]) -> RecordID? {
+        key.count == 1 ? RecordID(key[0]) : nil
+    }
+
+    /// - Throws: `StoreError` `.unknown` for a column that is not there, `.value` for a value it
+    ///   cannot hold, `.misuse` for a column set twice or computed by the database.
+    fileprivate func check(_ assignments: [Assignment]) throws {
+        var seen: Set<String> = []
+        for assignment in assignments {
+            let column = try column(assignment.column)
+            guard !column.isGenerated else {
+                throw StoreError(
+                    .misuse, "“\(column.name)” is computed by the database and cannot be set.")
+            }
+            guard seen.insert(column.name).inserted else {
+                throw StoreError(.misuse, "“\(column.name)” is set twice; set it once.")
+            }
+            if let constant = assignment.constant {
+                try check(RecordValues(names: [column.name], values: [constant]))
+            }
+        }
+    }
+}
