@@ -7,6 +7,7 @@ extension ColumnExpression {
     public func countDistinct() -> ComputedColumn<Int> { aggregate("count(DISTINCT ") }
 
     /// The smallest value; nil where there is none.
+    @_disfavoredOverload
     public func min() -> ComputedColumn<Value?> { aggregate("min(") }
 
     /// The smallest value; nil where there is none.
@@ -15,6 +16,7 @@ extension ColumnExpression {
     }
 
     /// The largest value; nil where there is none.
+    @_disfavoredOverload
     public func max() -> ComputedColumn<Value?> { aggregate("max(") }
 
     /// The largest value; nil where there is none.
@@ -29,6 +31,7 @@ extension ColumnExpression {
 
 extension ColumnExpression where Value: NumericColumnValue {
     /// The sum; nil where there is no value. SQLite refuses a sum of integers that passes 64 bits.
+    @_disfavoredOverload
     public func sum() -> ComputedColumn<Value?> { ComputedColumn("sum(" + fragment + ")") }
 
     /// The sum; nil where there is no value. SQLite refuses a sum of integers that passes 64 bits.

@@ -9,13 +9,13 @@
 @dynamicMemberLookup
 public struct NamedTable<Base: Table>: Sendable {
     /// The table.
-    public let table: Base
+    let base: Base
     /// The name it has in the query.
-    public let name: String
+    let alias: String
 
     /// A column of the table, under this name.
     public subscript<Value>(dynamicMember path: KeyPath<Base, Column<Value>>) -> Column<Value> {
-        table[keyPath: path].of(name)
+        base[keyPath: path].of(alias)
     }
 
     /// All rows, as records.
@@ -29,7 +29,7 @@ public struct NamedTable<Base: Table>: Sendable {
     }
 
     func source(_ join: QuerySource.Join?) -> QuerySource {
-        QuerySource(table, alias: name, join: join)
+        QuerySource(base, alias: alias, join: join)
     }
 }
 
@@ -38,7 +38,7 @@ extension Table {
     /// table is meant.
     /// - Parameter name: The name; nil for the table's own.
     public func named(_ name: String? = nil) -> NamedTable<Self> {
-        NamedTable(table: self, name: name ?? tableName)
+        NamedTable(base: self, alias: name ?? tableName)
     }
 
     /// All rows, as records.

@@ -103,6 +103,13 @@ struct QueryScope {
         let found = named.filter { $0.has(column.name) }
         // A table of an inner query hides one of the same name outside, as in SQL.
         if let first = found.first, found.count == 1 || column.table != nil { return first }
+        // One table both inside and outside of a query, with no names given: the inner is meant.
+        let inner = entries.filter { $0.has(column.name) }
+        if let first = inner.first, inner.count == 1,
+            found.allSatisfy({ $0.description.name == first.description.name })
+        {
+            return first
+        }
         guard found.isEmpty else {
             throw StoreError(
                 .misuse,

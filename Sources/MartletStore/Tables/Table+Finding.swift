@@ -89,6 +89,20 @@ extension ReadContext {
         return SQLValue(try store.resolve(.integer(number), type: type))
     }
 
+    /// Values in which temporary ids of other records are replaced by permanent ones where these
+    /// are known: what a record in memory points at may have got its id meanwhile.
+    func resolvingReferences(
+        _ values: RecordValues, _ statements: TableStatements
+    ) throws -> RecordValues {
+        guard !statements.references.isEmpty, let store = session.store else { return values }
+        var resolved = values
+        for (name, type) in statements.references {
+            guard case .integer(let number)? = values[name], number < 0 else { continue }
+            resolved[name] = SQLValue(try store.resolve(.integer(number), type: type))
+        }
+        return resolved
+    }
+
     /// Notes that one row was read, for an observation.
     func note(_ key: SQLValue, _ statements: TableStatements) throws {
         guard let recorder else { return }

@@ -126,7 +126,7 @@ extension Table {
     func insert(
         _ given: RecordValues, _ statements: TableStatements, _ context: WriteContext
     ) throws -> RecordID {
-        var values = given
+        var values = try context.resolvingReferences(given, statements)
         let made = try context.makeKey(for: &values, statements)
         let write = RowWrite(
             operation: .insert, table: tableName, key: made ?? statements.key(of: values),
@@ -147,7 +147,7 @@ extension Table {
         _ given: RecordValues, _ statements: TableStatements, _ context: WriteContext
     ) throws -> Bool {
         let key = try key(of: given, statements, context)
-        var values = given
+        var values = try context.resolvingReferences(given, statements)
         for name in statements.description.key { values[name] = nil }
         guard !values.isEmpty else { return try exists(key, statements, context) }
         let write = RowWrite(

@@ -12,6 +12,8 @@ final class TableStatements {
     let type: Int?
     /// The key's kind where it is one of a synchronised type.
     let keyKind: EntityType.KeyKind?
+    /// The columns of a synchronised type that hold ids, and the positions of the types they are of.
+    let references: [(column: String, type: Int)]
     /// The table's name as SQL.
     let table: String
     /// All columns, in order, as SQL.
@@ -29,6 +31,10 @@ final class TableStatements {
         columns = TableColumns(description)
         type = schema?.index(of: description.name)
         keyKind = type.flatMap { schema?.types[$0].keyKind }
+        let declared = type.flatMap { schema?.types[$0].references } ?? []
+        references = declared.compactMap { reference in
+            schema?.index(of: reference.target).map { (reference.attribute, $0) }
+        }
         table = SQLName.quoted(description.name)
         columnList = SQLName.list(description.columns.map(\.name))
         let key = description.key.isEmpty ? ["rowid"] : description.key
