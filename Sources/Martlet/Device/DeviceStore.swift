@@ -235,6 +235,16 @@ package final class DeviceStore {
     /// - Throws: `StoreError` `.schema` for a declaration that cannot be synchronised.
     func make(_ missing: MissingTable) throws {
         try checkWritable()
+        if missing.isDerived {
+            do {
+                try local.connection.transaction {
+                    try local.connection.execute(missing.declaration)
+                }
+            } catch {
+                throw StoreError.of(error, table: missing.name)
+            }
+            return generation.advance()
+        }
         // Another task may have met it as well.
         guard local.schema[missing.name] == nil else { return }
         let script = try SchemaMigration.ddl(of: local.connection) + missing.declaration

@@ -3,6 +3,9 @@
 package struct MissingTable: Error {
     package let name: String
     package let declaration: String
+    /// Whether it holds nothing but what can be made again from other tables; its declaration is
+    /// then any SQL, and is not checked.
+    package var isDerived = false
 
     /// What a declaration that makes another table is refused with.
     package var isNotDeclared: StoreError {

@@ -151,13 +151,9 @@ extension ColumnExpression {
         left.compared(">=", with: right)
     }
 
-    private static var isOptional: Bool { Value.self is any OptionalValue.Type }
+    private static var isOptional: Bool { Value.self is any AnyOptional.Type }
 
     private func compared(_ sign: String, with other: some ColumnExpression) -> Condition {
         Condition("(" + fragment + " \(sign) " + other.fragment + ")")
     }
 }
-
-/// Tells optionals from other types.
-private protocol OptionalValue {}
-extension Optional: OptionalValue {}

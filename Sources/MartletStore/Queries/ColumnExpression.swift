@@ -14,13 +14,7 @@ extension ColumnExpression {
     public var resultName: String? { nil }
 
     /// The column itself, where the expression is nothing else.
-    var column: ColumnName? {
-        let fragment = fragment
-        guard fragment.columns.count == 1, let only = fragment.columns.first,
-            fragment.sql == SQLFragment(column: only).sql
-        else { return nil }
-        return only
-    }
+    var column: ColumnName? { fragment.onlyColumn }
 }
 
 /// A column's type that holds text, so that a text can be looked for in it.

@@ -25,6 +25,7 @@ extension Query {
     public func isEmpty(in context: ReadContext) throws -> Bool {
         var one = statement
         one.orderings = []
+        one.standardOrderings = []
         one.limit = Swift.min(1, statement.limit ?? 1)
         var isEmpty = true
         try one.forEachRow(in: context) { _ in isEmpty = false }

@@ -8,6 +8,8 @@ struct QueryScope {
     fileprivate struct Entry {
         let alias: String
         let description: TableDescription
+        /// A full-text index shows the columns of its table once more; those are never meant.
+        var isIndex = false
     }
 
     private let entries: [Entry]
@@ -42,11 +44,9 @@ struct QueryScope {
                     "Two tables of the query are called “\(alias)”; give one another name with"
                         + " named(_:).")
             }
-            let description =
-                try source.parts?.description(alias, session)
-                ?? session.tableStatements(source.table, declaration: source.declaration)
-                .description
-            entries.append(Entry(alias: alias, description: description))
+            let description = try source.description(session)
+            entries.append(
+                Entry(alias: alias, description: description, isIndex: source.index != nil))
         }
         self.entries = entries
     }
@@ -54,37 +54,53 @@ struct QueryScope {
     /// The columns of the first table, in order.
     var columnsOfFirst: [String] { entries[0].description.columns.map(\.name) }
 
-    /// Checks a statement's columns, and gives the values to bind: temporary ids that stand for
-    /// records whose permanent ids are known are replaced.
+    /// Checks a statement's columns, and gives the text to run and the values to bind: temporary
+    /// ids that stand for records whose permanent ids are known are replaced.
     /// - Throws: `StoreError` `.unknown` for a column that is not there, `.misuse` for one that
     ///   two tables have.
-    func arguments(of fragment: SQLFragment) throws -> [SQLValue] {
-        for column in fragment.columns { _ = try find(column) }
-        var scopes = [self]
-        for subquery in fragment.subqueries {
-            try check(subquery, &scopes)
-        }
-        guard let store = session.store else { return fragment.arguments }
-        return try fragment.bindings.map { binding in
-            guard let column = binding.column, binding.mayHoldTemporaryID,
-                let type = try scopes.lazy.compactMap({ try $0.typeOfID(in: column, store) }).first
-            else { return binding.value }
-            return try binding.mapped { value in
-                guard case .integer(let number) = value, number < 0 else { return value }
-                return SQLValue(try store.resolve(.integer(number), type: type))
-            }.value
+    func rendered(_ fragment: SQLFragment) throws -> (sql: String, arguments: [SQLValue]) {
+        var sql = ""
+        var arguments: [SQLValue] = []
+        try render(fragment, &sql, &arguments)
+        return (sql, arguments)
+    }
+
+    private func render(
+        _ fragment: SQLFragment, _ sql: inout String, _ arguments: inout [SQLValue]
+    ) throws {
+        for part in fragment.parts {
+            switch part {
+            case .text(let text): sql += text
+            case .raw(let text, let values):
+                sql += text
+                arguments += values
+            case .column(let column):
+                let entry = try find(column)
+                let isAlone = entries.count == 1 && outer.isEmpty
+                let table = isAlone ? column.table : entry.alias
+                sql += ColumnName(table: table, name: column.name).sql
+            case .binding(let binding):
+                sql += "?"
+                arguments.append(try value(of: binding))
+            case .query(let query):
+                try QueryScope(query.sources, session, outer: [entries] + outer)
+                    .render(query.fragment, &sql, &arguments)
+            }
         }
     }
 
-    private func check(_ subquery: SQLFragment.Subquery, _ scopes: inout [QueryScope]) throws {
-        let inner = try QueryScope(subquery.sources, session, outer: [entries] + outer)
-        for column in subquery.columns { _ = try inner.find(column) }
-        scopes.append(inner)
-        for subquery in subquery.subqueries { try inner.check(subquery, &scopes) }
+    private func value(of binding: SQLFragment.Binding) throws -> SQLValue {
+        guard let store = session.store, let column = binding.column, binding.mayHoldTemporaryID,
+            let type = typeOfID(in: column, store)
+        else { return binding.value }
+        return try binding.mapped { value in
+            guard case .integer(let number) = value, number < 0 else { return value }
+            return SQLValue(try store.resolve(.integer(number), type: type))
+        }.value
     }
 
-    /// The type whose ids a column holds; nil where it holds none, or is not of this scope.
-    private func typeOfID(in column: ColumnName, _ store: LocalStore) throws -> Int? {
+    /// The type whose ids a column holds; nil where it holds none.
+    private func typeOfID(in column: ColumnName, _ store: LocalStore) -> Int? {
         guard let entry = try? find(column), let name = entry.description.column(column.name)?.name,
             let type = store.schema.index(of: entry.description.name)
         else { return nil }
@@ -95,7 +111,7 @@ struct QueryScope {
     }
 
     private func find(_ column: ColumnName) throws -> Entry {
-        let all = ([entries] + outer).joined()
+        let all = ([entries] + outer).joined().filter { !$0.isIndex }
         let named = all.filter { entry in
             column.table.map { SQLName.folded($0) == SQLName.folded(entry.alias) } ?? true
         }
@@ -104,7 +120,7 @@ struct QueryScope {
         // A table of an inner query hides one of the same name outside, as in SQL.
         if let first = found.first, found.count == 1 || column.table != nil { return first }
         // One table both inside and outside of a query, with no names given: the inner is meant.
-        let inner = entries.filter { $0.has(column.name) }
+        let inner = entries.filter { !$0.isIndex && $0.has(column.name) }
         if let first = inner.first, inner.count == 1,
             found.allSatisfy({ $0.description.name == first.description.name })
         {

@@ -2,16 +2,19 @@ internal import SQLiteRecords
 
 /// A piece of SQL: text in which values stand as `?`, the values, and the columns it names.
 ///
-/// Values never enter the text. Columns are checked against the schema before the text is used.
+/// Values never enter the text. Columns are checked against the schema before the text is used,
+/// and get their table's name where the statement has several tables.
 public struct SQLFragment: Hashable, Sendable {
-    /// The text.
-    public private(set) var sql: String
-    /// What is bound to each `?`.
-    private(set) var bindings: [Binding]
-    /// Columns named outside of `subqueries`, to be checked against the schema.
-    private(set) var columns: Set<ColumnName>
-    /// Queries within the text, which have tables of their own.
-    private(set) var subqueries: [Subquery] = []
+    private(set) var parts: [Part]
+
+    enum Part: Hashable, Sendable {
+        case text(String)
+        /// SQL of the caller's own, with its values.
+        case raw(String, [SQLValue])
+        case column(ColumnName)
+        case binding(Binding)
+        case query(Subquery)
+    }
 
     /// What is bound to one `?`.
     struct Binding: Hashable, Sendable {
@@ -26,53 +29,41 @@ public struct SQLFragment: Hashable, Sendable {
         }
     }
 
-    /// A query within the text.
+    /// A query within the text, which has tables of its own.
     struct Subquery: Hashable, Sendable {
         let sources: [QuerySource]
-        let columns: Set<ColumnName>
-        let subqueries: [Subquery]
+        let fragment: SQLFragment
+    }
+
+    private init(_ part: Part) {
+        parts = [part]
     }
 
     /// SQL of one's own, with `?` in place of each value. Names in it are not checked, and SQLite
     /// takes an unknown name in double quotes for a text.
     public init(sql: String, arguments: [SQLValue] = []) {
-        self.sql = sql
-        bindings = arguments.map { Binding(content: .value($0)) }
-        columns = []
+        parts = arguments.isEmpty ? [.text(sql)] : [.raw(sql, arguments)]
     }
-
-    /// One value for each `?`.
-    public var arguments: [SQLValue] { bindings.map(\.value) }
 
     /// A column.
     init(column: ColumnName) {
-        let name = SQLName.quoted(column.name)
-        sql = column.table.map { SQLName.quoted($0) + "." + name } ?? name
-        bindings = []
-        columns = [column]
+        self.init(.column(column))
     }
 
     /// A bound value.
     /// - Parameter column: The column it is compared with or given to, where there is one.
     init(value: SQLValue, for column: ColumnName? = nil) {
-        sql = "?"
-        bindings = [Binding(content: .value(value), column: column)]
-        columns = []
+        self.init(.binding(Binding(content: .value(value), column: column)))
     }
 
     /// A list bound as one JSON text.
     init(list: [SQLValue], for column: ColumnName?) {
-        sql = "?"
-        bindings = [Binding(content: .list(list), column: column)]
-        columns = []
+        self.init(.binding(Binding(content: .list(list), column: column)))
     }
 
     /// The same text as a query within another, over tables of its own.
     func enclosed(over sources: [QuerySource]) -> SQLFragment {
-        var whole = SQLFragment(sql: sql)
-        whole.bindings = bindings
-        whole.subqueries = [Subquery(sources: sources, columns: columns, subqueries: subqueries)]
-        return whole
+        SQLFragment(.query(Subquery(sources: sources, fragment: self)))
     }
 
     /// A name that is none of a column's, such as that of a result.
@@ -80,6 +71,45 @@ public struct SQLFragment: Hashable, Sendable {
         SQLFragment(sql: SQLName.quoted(name))
     }
 
+    /// The column, where the fragment is nothing else.
+    var onlyColumn: ColumnName? {
+        guard parts.count == 1, case .column(let column) = parts[0] else { return nil }
+        return column
+    }
+}
+
+// MARK: - Reading it
+
+extension SQLFragment {
+    /// The text. When it is run, columns have their table's name before them where the statement
+    /// has several tables.
+    public var sql: String {
+        parts.map { part in
+            switch part {
+            case .text(let text), .raw(let text, _): text
+            case .column(let column): column.sql
+            case .binding: "?"
+            case .query(let query): query.fragment.sql
+            }
+        }.joined()
+    }
+
+    /// One value for each `?`.
+    public var arguments: [SQLValue] {
+        parts.flatMap { part in
+            switch part {
+            case .text, .column: [SQLValue]()
+            case .raw(_, let values): values
+            case .binding(let binding): [binding.value]
+            case .query(let query): query.fragment.arguments
+            }
+        }
+    }
+}
+
+// MARK: - Joining
+
+extension SQLFragment {
     static func + (left: SQLFragment, right: SQLFragment) -> SQLFragment {
         var sum = left
         sum += right
@@ -88,25 +118,24 @@ public struct SQLFragment: Hashable, Sendable {
 
     static func + (left: SQLFragment, right: String) -> SQLFragment {
         var sum = left
-        sum.sql += right
+        sum += right
         return sum
     }
 
     static func + (left: String, right: SQLFragment) -> SQLFragment {
-        var sum = right
-        sum.sql = left + right.sql
-        return sum
+        SQLFragment(sql: left) + right
     }
 
     static func += (sum: inout SQLFragment, right: SQLFragment) {
-        sum.sql += right.sql
-        sum.bindings += right.bindings
-        sum.columns.formUnion(right.columns)
-        sum.subqueries += right.subqueries
+        sum.parts += right.parts
     }
 
     static func += (sum: inout SQLFragment, right: String) {
-        sum.sql += right
+        if case .text(let text)? = sum.parts.last {
+            sum.parts[sum.parts.count - 1] = .text(text + right)
+        } else {
+            sum.parts.append(.text(right))
+        }
     }
 }
 
@@ -118,6 +147,14 @@ extension [SQLFragment] {
             sum += fragment
         }
         return sum
+    }
+}
+
+extension ColumnName {
+    /// The name as SQL.
+    var sql: String {
+        let name = SQLName.quoted(name)
+        return table.map { SQLName.quoted($0) + "." + name } ?? name
     }
 }
 

@@ -11,6 +11,8 @@ struct SelectStatement: Hashable, Sendable {
     var groups: [SQLFragment] = []
     var having: Condition?
     var orderings: [Ordering] = []
+    /// The order where none is asked for.
+    var standardOrderings: [Ordering] = []
     var limit: Int?
     var offset = 0
     var isDistinct = false
@@ -42,6 +44,7 @@ struct SelectStatement: Hashable, Sendable {
         if let condition { select += " WHERE " + condition.fragment }
         if !groups.isEmpty { select += " GROUP BY " + groups.joined(separator: ", ") }
         if let having { select += " HAVING " + having.fragment }
+        let orderings = orderings.isEmpty ? standardOrderings : orderings
         if !orderings.isEmpty {
             select += " ORDER BY " + orderings.map(\.fragment).joined(separator: ", ")
         }
@@ -57,7 +60,10 @@ struct SelectStatement: Hashable, Sendable {
     /// The number of its rows, as a statement.
     var counting: SQLFragment {
         var inner = self
-        inner.orderings = limit == nil && offset == 0 ? [] : orderings
+        if limit == nil, offset == 0 {
+            inner.orderings = []
+            inner.standardOrderings = []
+        }
         // What is selected may be an aggregate, which makes one row of all.
         let isPlain =
             selection == nil && !isDistinct && groups.isEmpty && having == nil && limit == nil
@@ -83,7 +89,7 @@ extension SelectStatement {
             isCounting
             ? counting
             : fragment(allColumns: selection == nil ? scope.columnsOfFirst : nil)
-        return (fragment.sql, try scope.arguments(of: fragment))
+        return try scope.rendered(fragment)
     }
 
     /// Runs it and hands over each row.

@@ -5,3 +5,11 @@ public protocol AnyColumn: Sendable {
     /// The property that shows the column, where one was named.
     var property: (any AnyKeyPath & Sendable)? { get }
 }
+
+extension AnyColumn {
+    /// Whether it is shown by a property.
+    func shows(_ path: AnyKeyPath) -> Bool {
+        guard let property else { return false }
+        return property as AnyKeyPath == path
+    }
+}

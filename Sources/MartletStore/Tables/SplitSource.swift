@@ -64,7 +64,7 @@ struct SplitSource: Hashable, Sendable {
                     + " belongs to one.")
         }
         return TableDescription(
-            name: name, columns: columns, key: [key], rowIDColumn: nil, hasRowID: false,
-            indexes: [])
+            name: all[0].name, columns: columns, key: [key], rowIDColumn: nil, hasRowID: false,
+            isVirtual: false, indexes: [])
     }
 }

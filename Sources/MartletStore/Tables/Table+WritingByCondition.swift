@@ -75,9 +75,9 @@ extension Table {
         let sql = statements.updateSQL(names)
         var count = 0
         for key in try keys(condition, statements, scope, context) {
-            let arguments = try scope.arguments(of: select, key: key, after: values)
+            let (text, arguments) = try scope.rendered(select, key: key, after: values)
             var found: RecordValues?
-            try context.session.forEachRow(select.sql, arguments, table: tableName) { row in
+            try context.session.forEachRow(text, arguments, table: tableName) { row in
                 found = RecordValues(
                     names: names, values: try names.indices.map { try row.value(at: $0) })
             }
@@ -117,10 +117,9 @@ extension Table {
         var select = SQLFragment(
             sql: "SELECT 1 FROM \(statements.table) WHERE (\(statements.keyCondition))")
         if let condition { select += " AND " + condition.fragment }
+        let (text, arguments) = try scope.rendered(select, key: key, after: nothing)
         var isThere = false
-        try context.session.forEachRow(
-            select.sql, scope.arguments(of: select, key: key, after: nothing), table: tableName
-        ) { _ in isThere = true }
+        try context.session.forEachRow(text, arguments, table: tableName) { _ in isThere = true }
         return isThere
     }
 
@@ -134,10 +133,9 @@ extension Table {
         var select = SQLFragment(sql: "SELECT \(list) FROM \(statements.table)")
         if let condition { select += " WHERE " + condition.fragment }
         select += " ORDER BY \(list)"
+        let (text, arguments) = try scope.rendered(select)
         var keys: [[SQLValue]] = []
-        try context.session.forEachRow(
-            select.sql, scope.arguments(of: select), table: tableName
-        ) { row in
+        try context.session.forEachRow(text, arguments, table: tableName) { row in
             keys.append(try (0..<row.count).map { try row.value(at: $0) })
         }
         return keys
@@ -145,13 +143,14 @@ extension Table {
 }
 
 extension QueryScope {
-    /// The values to bind, with those of a row's key after the first part's own.
-    fileprivate func arguments(
-        of fragment: SQLFragment, key: [SQLValue], after first: SQLFragment
-    ) throws -> [SQLValue] {
-        var arguments = try arguments(of: fragment)
+    /// The text and values, with those of a row's key after the first part's own.
+    fileprivate func rendered(
+        _ fragment: SQLFragment, key: [SQLValue], after first: SQLFragment
+    ) throws -> (sql: String, arguments: [SQLValue]) {
+        let (sql, values) = try rendered(fragment)
+        var arguments = values
         arguments.insert(contentsOf: key, at: first.arguments.count)
-        return arguments
+        return (sql, arguments)
     }
 }
 
@@ -163,9 +162,9 @@ extension WriteContext {
     ) throws -> Int {
         var statement = statement
         if let condition { statement += " WHERE " + condition.fragment }
-        let arguments = try scope.arguments(of: statement)
+        let (sql, arguments) = try scope.rendered(statement)
         do {
-            try run(statement.sql, arguments)
+            try run(sql, arguments)
         } catch {
             throw StoreError.of(error, table: table, values: arguments)
         }

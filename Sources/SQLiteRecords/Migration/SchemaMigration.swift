@@ -8,7 +8,8 @@ public import SQLiteKit
 /// records, and devices with unsent work would not understand it.
 public enum SchemaMigration {
     /// Runs in one transaction (or one savepoint, where a transaction is open); doing it again
-    /// changes nothing. Indexes, views and triggers the script does not name stay.
+    /// changes nothing. Indexes, views, triggers and virtual tables the script does not
+    /// name stay.
     /// - Returns: The schema of the database as it then is.
     /// - Throws: `SchemaError` for a script or a change that is refused, `SQLiteError`; in either
     ///   case nothing has changed.
