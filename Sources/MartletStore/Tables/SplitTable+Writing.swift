@@ -1,0 +1,189 @@
+internal import MartletCore
+public import MartletProtocol
+
+/// Writing. Hooks see what is done to each of the parts, under its own name.
+extension SplitTable {
+    /// Inserts a record. A key it leaves empty is made: the next number over all parts, or a random
+    /// UUID for texts.
+    /// - Returns: The record's key.
+    /// - Throws: `StoreError`: `.value` for a kind no part has, `.constraint` for a key that is in
+    ///   use in another part; what a table throws.
+    @discardableResult
+    public func insert(_ record: some Record, in context: WriteContext) throws -> RecordID {
+        try prepare(context)
+        return try context.savepoint {
+            let key = try keyForNew(record, context)
+            switch rule {
+            case .columns:
+                for (place, part) in parts.enumerated() {
+                    let values = try values(of: record, key, part, context)
+                    if place == 0 || hasContent(values) { try part.insert(values, in: context) }
+                }
+            case .kind, .modulo:
+                let values = try values(of: record, key, parts[0], context)
+                let place = try place(of: key) ?? place(ofKindIn: values)
+                let own = try self.values(of: record, key, parts[place], context)
+                try parts[place].insert(own, in: context)
+            }
+            return try RecordID(sqlValue: key)
+        }
+    }
+
+    /// Changes the record with the key that `record` carries, to the values it carries.
+    /// - Returns: Whether there is such a record.
+    @discardableResult
+    public func update(_ record: some Record, in context: WriteContext) throws -> Bool {
+        try prepare(context)
+        guard let key = try givenKey(record, context) else {
+            throw StoreError(
+                .value,
+                "The record carries no value for the key column “\(key)” of “\(name)”; insert it"
+                    + " first.")
+        }
+        return try context.savepoint {
+            switch rule {
+            case .columns: try updatePieces(record, key, context)
+            case .kind, .modulo: try updateRow(record, key, context)
+            }
+        }
+    }
+
+    /// Changes the record with the key that `record` carries, or inserts it.
+    /// - Returns: The record's key.
+    @discardableResult
+    public func upsert(_ record: some Record, in context: WriteContext) throws -> RecordID {
+        if let key = try givenKey(record, context), try update(record, in: context) {
+            return try RecordID(sqlValue: key)
+        }
+        return try insert(record, in: context)
+    }
+
+    /// Deletes the record with a key, in every part.
+    /// - Returns: Whether there was such a record.
+    @discardableResult
+    public func delete(_ key: some ColumnValue, in context: WriteContext) throws -> Bool {
+        try prepare(context)
+        let value = key.sqlValue
+        if let place = place(of: value) { return try parts[place].delete(value, in: context) }
+        return try context.savepoint {
+            // The last first: what points from piece to piece points to the first.
+            var isFound = false
+            for part in parts.reversed() where try part.delete(value, in: context) {
+                isFound = true
+            }
+            return isFound
+        }
+    }
+
+    /// Deletes the records that meet a condition.
+    /// - Returns: How many there were.
+    @discardableResult
+    public func delete(where condition: Condition, in context: WriteContext) throws -> Int {
+        let keys = try query().filter(condition).select(Column<SQLValue>(key)).fetch(in: context)
+        for key in keys { try delete(key, in: context) }
+        return keys.count
+    }
+}
+
+extension SplitTable {
+    /// Makes the parts that are not there yet, and sees that they fit together.
+    private func prepare(_ context: WriteContext) throws {
+        try context.checkValid()
+        _ = try source.description(name, context.session)
+        for part in parts where try part.statements(context).keyKind == .integer {
+            throw StoreError(
+                .misuse,
+                "“\(part.tableName)” is kept in step and has an integer key, which the server"
+                    + " assigns for each table by itself; give the parts of “\(name)” text keys.")
+        }
+    }
+
+    private func updatePieces(
+        _ record: some Record, _ key: SQLValue, _ context: WriteContext
+    ) throws -> Bool {
+        guard try parts[0].exists(key, in: context) else { return false }
+        for part in parts {
+            let values = try values(of: record, key, part, context)
+            guard values.count > 1, try !part.update(values, in: context) else { continue }
+            if hasContent(values) { try part.insert(values, in: context) }
+        }
+        return true
+    }
+
+    private func updateRow(
+        _ record: some Record, _ key: SQLValue, _ context: WriteContext
+    ) throws -> Bool {
+        guard
+            let place = try place(of: key)
+                ?? parts.indices.first(where: { try parts[$0].exists(key, in: context) })
+        else { return false }
+        let part = parts[place]
+        let values = try values(of: record, key, part, context)
+        guard case .kind(let column, _) = rule, values[column] != nil,
+            case let wanted = try self.place(ofKindIn: values), wanted != place
+        else { return try part.update(values, in: context) }
+        // Of another kind now: the whole row moves, with what the record does not carry.
+        guard var row = try part.find(key, in: context) else { return false }
+        row.fill(from: values)
+        try part.delete(key, in: context)
+        let columns = try parts[wanted].statements(context).columns
+        try parts[wanted].insert(columns.filter(row), in: context)
+        return true
+    }
+
+    private func place(ofKindIn values: RecordValues) throws -> Int {
+        guard case .kind(let column, let kinds) = rule else { return 0 }
+        guard let kind = values[column], let place = kinds.firstIndex(of: kind) else {
+            throw StoreError(
+                .value,
+                "The record's “\(column)” is of no kind that “\(name)” has a table for; it has"
+                    + " \(kinds.count). Set it to one of these, or add a part.")
+        }
+        return place
+    }
+
+    /// What a record has for a part, with its key.
+    private func values(
+        of record: some Record, _ key: SQLValue, _ part: PlainTable<RecordValues>,
+        _ context: WriteContext
+    ) throws -> RecordValues {
+        var values = try record.dictionaryRepresentation(
+            columns: try part.statements(context).columns, table: part.tableName)
+        values[self.key] = key
+        return values
+    }
+
+    private func hasContent(_ values: RecordValues) -> Bool {
+        zip(values.names, values.values).contains { $0 != key && !$1.isNull }
+    }
+
+    private func givenKey(_ record: some Record, _ context: WriteContext) throws -> SQLValue? {
+        let columns = try parts[0].statements(context).columns
+        let values = try record.dictionaryRepresentation(
+            columns: columns, table: parts[0].tableName)
+        guard let key = values[key], !key.isNull else { return nil }
+        return key
+    }
+
+    private func keyForNew(_ record: some Record, _ context: WriteContext) throws -> SQLValue {
+        if let given = try givenKey(record, context) {
+            if case .kind = rule, try parts.contains(where: { try $0.exists(given, in: context) }) {
+                throw StoreError(
+                    .constraint,
+                    "A record with this key is already in one of the tables of “\(name)”; update"
+                        + " it, or leave the key empty.")
+            }
+            return given
+        }
+        guard try parts[0].statements(context).description.rowIDColumn != nil else {
+            return .text(context.newTextKey())
+        }
+        let column = Column<Int64>(key)
+        var highest: Int64 = 0
+        for part in parts {
+            let found = try part.query().select(column.max()).fetch(in: context)
+            highest = max(highest, found.compactMap(\.self).first ?? 0)
+        }
+        return .integer(highest + 1)
+    }
+}
