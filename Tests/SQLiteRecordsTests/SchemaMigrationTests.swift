@@ -87,6 +87,15 @@ struct SchemaMigrationTests {
         #expect(try SchemaMigration.apply(script: second, to: connection) == schema)
     }
 
+    @Test("a full-text index that the script does not name stays")
+    func unnamedIndex() throws {
+        let schema = try SchemaMigration.apply(script: first, to: connection)
+        try connection.execute(
+            "CREATE VIRTUAL TABLE words USING fts5(body); INSERT INTO words VALUES ('kept')")
+        #expect(try SchemaMigration.apply(script: first, to: connection) == schema)
+        #expect(try connection.text("SELECT body FROM words WHERE words MATCH 'kept'") == "kept")
+    }
+
     @Test("the statements of a database make another one like it")
     func ddl() throws {
         let script =
