@@ -84,7 +84,8 @@ final class DatabaseWriter {
         let connection = session.connection
         do {
             try connection.transaction {
-                guard try TableDescription.read(missing.name, connection) == nil else { return }
+                let isThere = try TableDescription.read(missing.name, connection) != nil
+                if isThere, !missing.isDerived { return }
                 try connection.execute(missing.declaration)
                 guard try TableDescription.read(missing.name, connection) != nil else {
                     throw missing.isNotDeclared
