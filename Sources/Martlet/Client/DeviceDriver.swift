@@ -7,6 +7,8 @@ internal import MartletStore
 /// It lives on the device's queue (`Confined`) and decides nothing itself.
 final class DeviceDriver {
     let node: DeviceNode
+    /// How opening by versions ended; nil where the file was opened by a script.
+    let migration: MigrationOutcome?
     private let changes: DeviceChanges
     private let transport: (any Transport)?
     private let trace: StatementTrace?
@@ -21,14 +23,13 @@ final class DeviceDriver {
     private var isClosed = false
 
     init(
-        path: String, script: String?, transport: (any Transport)?, options: ClientOptions,
+        path: String, source: SchemaSource, transport: (any Transport)?, options: ClientOptions,
         hub: ChangeHub, generation: SchemaGeneration,
         publish: @escaping @Sendable (ClientEvent) -> Void
     ) throws {
-        let randomBits = options.randomBits
-        let store = try DeviceStore(
-            path: path, script: script, hooks: options.hooks, generation: generation,
-            randomBits: { randomBits() })
+        let (store, outcome) = try source.open(
+            path: path, options: options, generation: generation)
+        migration = outcome
         trace = options.trace
         trace?.attach(to: store.session)
         changes = DeviceChanges(store: store, hub: hub, generation: generation)
@@ -127,9 +128,22 @@ extension DeviceDriver {
 
 extension DeviceDriver {
     func start() {
-        guard transport != nil, !isClosed else { return }
+        guard transport != nil, !isClosed,
+            isWritable(orTold: { publish(.failed($0, retryIn: nil)) })
+        else { return }
         isRunning = true
         perform(handle(.wake(isUrgent: true)))
+    }
+
+    /// Whether the file can be written; if not, `told` gets the reason.
+    private func isWritable(orTold told: (SyncError) -> Void) -> Bool {
+        do {
+            try node.store.checkWritable()
+            return true
+        } catch {
+            told(SyncError(.storage, "\(error)"))
+            return false
+        }
     }
 
     func stop() {
@@ -155,6 +169,7 @@ extension DeviceDriver {
                     .rejected, "The client is closed, or was opened without a server."))
             return
         }
+        guard isWritable(orTold: { waiter.resume(throwing: $0) }) else { return }
         waiters.append(waiter)
         perform(handle(.wake(isUrgent: true)))
     }

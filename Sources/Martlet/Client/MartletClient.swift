@@ -16,12 +16,16 @@ public final class MartletClient: DatabaseAccess {
     private let listeners: EventListeners
     private let watch: ForeignWritesWatch
     public let _changes: ChangeHub
+    /// How opening by versions ended; nil where the file was opened by a schema script. Where it
+    /// says that the file can only be read, `write` and `sync` are refused.
+    public let migration: MigrationOutcome?
 
     private init(
-        path: String, device: Confined<DeviceDriver>, readers: ReaderPool,
-        listeners: EventListeners, hub: ChangeHub, generation: SchemaGeneration,
-        options: ClientOptions
+        path: String, device: Confined<DeviceDriver>, migration: MigrationOutcome?,
+        readers: ReaderPool, listeners: EventListeners, hub: ChangeHub,
+        generation: SchemaGeneration, options: ClientOptions
     ) {
+        self.migration = migration
         self.path = path
         self.device = device
         self.readers = readers
@@ -61,13 +65,55 @@ public final class MartletClient: DatabaseAccess {
             schema = try await transport.schema()
         }
         return try await open(
-            path: path, schema: schema, transport: transport, options: options)
+            path: path, source: .script(schema), transport: transport, options: options)
+    }
+
+    /// Opens or creates a device's file, and leads it through the versions it has not seen.
+    ///
+    /// - Parameters:
+    ///   - path: The SQLite file.
+    ///   - migrations: All versions of the app's tables.
+    ///   - fallback: What to do when a version cannot be run; see `migration`. With `fetchAnew` the
+    ///     tables are made anew, empty, and the exchanges that follow fill them; what was not sent
+    ///     is kept.
+    ///   - server: The server's address; nil to work without one. https, or http to this machine.
+    ///   - token: The bearer token.
+    ///   - progress: Told before and after each version, on the queue that opens the file.
+    /// - Throws: `StoreError`: `.newer` for the file of a newer app, what a version fails of, what
+    ///   the file fails of. `SyncError` for an address that cannot be used.
+    public static func open(
+        path: String, migrations: Migrations, fallback: MigrationFallback = .fail,
+        server: URL? = nil, token: String? = nil, options: ClientOptions = ClientOptions(),
+        progress: @escaping @Sendable (MigrationProgress) -> Void = { _ in }
+    ) async throws -> MartletClient {
+        let transport = try server.map { try URLSessionTransport(server: $0, token: token) }
+        return try await open(
+            path: path, source: .versions(migrations, fallback, progress: progress),
+            transport: transport, options: options)
+    }
+
+    /// Opens or creates a device's file by versions, to exchange over the given transport.
+    public static func open(
+        path: String, migrations: Migrations, fallback: MigrationFallback = .fail,
+        transport: (any Transport)?, options: ClientOptions = ClientOptions(),
+        progress: @escaping @Sendable (MigrationProgress) -> Void = { _ in }
+    ) async throws -> MartletClient {
+        try await open(
+            path: path, source: .versions(migrations, fallback, progress: progress),
+            transport: transport, options: options)
     }
 
     /// Opens or creates a device's file that exchanges over the given transport.
     public static func open(
         path: String, schema: String?, transport: (any Transport)?,
         options: ClientOptions = ClientOptions()
+    ) async throws -> MartletClient {
+        try await open(
+            path: path, source: .script(schema), transport: transport, options: options)
+    }
+
+    private static func open(
+        path: String, source: SchemaSource, transport: (any Transport)?, options: ClientOptions
     ) async throws -> MartletClient {
         let listeners = EventListeners()
         let hub = ChangeHub()
@@ -77,7 +123,7 @@ public final class MartletClient: DatabaseAccess {
         let device = try await opener.run { _ in
             do {
                 let driver = try DeviceDriver(
-                    path: path, script: schema, transport: transport, options: options, hub: hub,
+                    path: path, source: source, transport: transport, options: options, hub: hub,
                     generation: generation, publish: { listeners.publish($0) })
                 return Confined(label: "martlet.device", driver)
             } catch {
@@ -92,9 +138,10 @@ public final class MartletClient: DatabaseAccess {
                 try Self.reader(path: path, trace: options.trace, generation: generation)
             }
         }
+        let migration = try await device.run { $0.migration }
         return MartletClient(
-            path: path, device: device, readers: readers, listeners: listeners, hub: hub,
-            generation: generation, options: options)
+            path: path, device: device, migration: migration, readers: readers,
+            listeners: listeners, hub: hub, generation: generation, options: options)
     }
 
     private static func reader(

@@ -19,9 +19,14 @@ struct MigrationLedger {
         return Set(try rows.rows { (row) throws(SQLiteError) in Int(row.integer(0)) })
     }
 
+    private func clock() throws(SQLiteError) -> Int64 {
+        try connection.integer(
+            "SELECT CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)") ?? 0
+    }
+
     /// Records a version, in its own transaction.
-    /// - Parameter now: Milliseconds since 1970.
-    func record(_ migration: Migration, now: Int64) throws(SQLiteError) {
+    /// - Parameter now: Milliseconds since 1970; nil: by the clock of the file's VFS.
+    func record(_ migration: Migration, now: Int64?) throws(SQLiteError) {
         try connection.execute(
             """
             CREATE TABLE IF NOT EXISTS martlet_migrations(
@@ -30,7 +35,9 @@ struct MigrationLedger {
         let insert = try connection.prepare("INSERT INTO martlet_migrations VALUES (?, ?, ?)")
         insert.bind(1, integer: Int64(migration.version))
         insert.bind(2, text: migration.name)
-        insert.bind(3, integer: now)
+        let time: Int64
+        if let now { time = now } else { time = try clock() }
+        insert.bind(3, integer: time)
         try insert.run()
     }
 }

@@ -4,12 +4,12 @@ internal import SQLiteRecords
 /// Leads a file through the versions it has not seen, each in a transaction of its own.
 package struct Migrator {
     let migrations: Migrations
-    /// Milliseconds since 1970, for the record.
-    let now: Int64
+    /// Milliseconds since 1970, for the record; nil: by the clock of the file's VFS.
+    let now: Int64?
     let progress: @Sendable (MigrationProgress) -> Void
 
     package init(
-        _ migrations: Migrations, now: Int64,
+        _ migrations: Migrations, now: Int64? = nil,
         progress: @escaping @Sendable (MigrationProgress) -> Void = { _ in }
     ) {
         self.migrations = migrations
@@ -146,7 +146,8 @@ extension Migrator {
                 version: migration.version, name: migration.name, done: done, total: total))
     }
 
-    private func run(
+    /// Runs one version, in its transaction.
+    func run(
         _ migration: Migration, on connection: Connection, host: (any MigrationHost)?
     ) throws {
         connection.clearStatementCache()

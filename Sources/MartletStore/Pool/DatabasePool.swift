@@ -10,6 +10,9 @@ public final class DatabasePool: DatabaseAccess {
     /// The file's path.
     public let path: String
     public let _changes: ChangeHub
+    /// How opening by versions ended; nil where the file was opened without. Where it has a
+    /// failure, the file can only be read.
+    public let migration: MigrationOutcome?
     /// Nil once it was closed.
     private let writer: Confined<DatabaseWriter?>
     private let readers: ReaderPool
@@ -18,6 +21,7 @@ public final class DatabasePool: DatabaseAccess {
     private init(path: String, parts: Parts, options: DatabaseOptions) {
         self.path = path
         _changes = parts.hub
+        migration = parts.migration
         let writer = parts.writer
         self.writer = writer
         readers = parts.readers
@@ -38,6 +42,30 @@ public final class DatabasePool: DatabaseAccess {
     public static func open(
         path: String, options: DatabaseOptions = DatabaseOptions()
     ) async throws -> DatabasePool {
+        try await open(path: path, migrator: nil, fallback: .fail, options: options)
+    }
+
+    /// Opens or creates a file, and leads it through the versions it has not seen.
+    /// - Parameters:
+    ///   - migrations: All versions of the app's tables.
+    ///   - fallback: What to do when a version cannot be run; see `migration`. There is nothing to
+    ///     fetch anew here: `fetchAnew` is the same as `readOnly`.
+    ///   - progress: Told before and after each version, on the queue that opens the file.
+    /// - Throws: `StoreError`: `.newer` for the file of a newer app, what a version fails of, what
+    ///   the file fails of.
+    public static func open(
+        path: String, migrations: Migrations, fallback: MigrationFallback = .fail,
+        options: DatabaseOptions = DatabaseOptions(),
+        progress: @escaping @Sendable (MigrationProgress) -> Void = { _ in }
+    ) async throws -> DatabasePool {
+        try await open(
+            path: path, migrator: Migrator(migrations, progress: progress),
+            fallback: fallback == .fetchAnew ? .readOnly : fallback, options: options)
+    }
+
+    private static func open(
+        path: String, migrator: Migrator?, fallback: MigrationFallback, options: DatabaseOptions
+    ) async throws -> DatabasePool {
         guard !path.isEmpty, path != ":memory:", !path.utf8.contains(0) else {
             throw StoreError(
                 .file,
@@ -47,7 +75,8 @@ public final class DatabasePool: DatabaseAccess {
         // Opening blocks, and may recover a log: so it happens on a queue as well.
         let parts = try await Confined(label: "martlet.open", ()).run { _ in
             do {
-                return try Parts(path: path, options: options)
+                return try Parts(
+                    path: path, migrator: migrator, fallback: fallback, options: options)
             } catch {
                 throw StoreError.of(error)
             }
@@ -115,13 +144,19 @@ public final class DatabasePool: DatabaseAccess {
         let hub = ChangeHub()
         let writer: Confined<DatabaseWriter?>
         let readers: ReaderPool
+        let migration: MigrationOutcome?
 
-        init(path: String, options: DatabaseOptions) throws {
+        init(
+            path: String, migrator: Migrator?, fallback: MigrationFallback,
+            options: DatabaseOptions
+        ) throws {
             let milliseconds = Int32(
                 clamping: Int((options.busyTimeout / .milliseconds(1)).rounded()))
             let connection = try Connection(
                 path: path, vfs: options.vfs, busyTimeoutMilliseconds: milliseconds,
                 cachedStatements: options.cachedStatements, tracksTables: true)
+            // A newer app's file is not even switched to another journal.
+            _ = try migrator?.pending(on: connection)
             // The schema is trusted here because SQLite lets triggers keep a full-text index only
             // then; and a row that REPLACE deletes must fire its trigger.
             try connection.execute(
@@ -131,6 +166,8 @@ public final class DatabasePool: DatabaseAccess {
                 PRAGMA foreign_keys = ON; PRAGMA recursive_triggers = ON;
                 PRAGMA trusted_schema = ON;
                 """)
+            migration = try migrator?.run(on: connection, fallback: fallback, vfs: options.vfs)
+            if migration?.failure != nil { try connection.execute("PRAGMA query_only = ON") }
             let generation = SchemaGeneration()
             let session = Session(
                 connection: connection, hooks: options.hooks, generation: generation)

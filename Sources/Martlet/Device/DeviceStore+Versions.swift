@@ -1,0 +1,38 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import MartletStore
+internal import SQLiteKit
+
+extension DeviceStore {
+    /// Opens or creates a device's file by versions. Where one fails and the fallback is to fetch
+    /// anew, the file begins anew with the newest version's tables.
+    /// - Returns: The store, and how its opening ended. With `fetchingAnew` it can be written.
+    /// - Throws: `StoreError`.
+    static func open(
+        path: String, migrator: Migrator, fallback: MigrationFallback, vfs: String? = nil,
+        hooks: WriteHooks, generation: SchemaGeneration, now: Int64,
+        randomBits: @escaping () -> UInt64
+    ) throws -> (DeviceStore, MigrationOutcome) {
+        func opened(_ fallback: MigrationFallback) throws -> (DeviceStore, MigrationOutcome) {
+            let store = try DeviceStore(
+                path: path, migrator: migrator, fallback: fallback, vfs: vfs, hooks: hooks,
+                generation: generation, now: now, randomBits: randomBits)
+            return (store, store.migration ?? .upToDate)
+        }
+        let failure: StoreError
+        do {
+            // In a scope of its own: nothing else may have the file open when it begins anew.
+            let (store, outcome) = try opened(fallback)
+            guard case .fetchingAnew(let why) = outcome else { return (store, outcome) }
+            failure = why
+        }
+        do {
+            try beginAnew(path: path, vfs: vfs, now: now, randomBits: randomBits) { connection in
+                try migrator.makeTables(on: connection)
+            }
+        } catch {
+            throw StoreError.of(error)
+        }
+        return (try opened(.fail).0, .fetchingAnew(failure: failure))
+    }
+}
