@@ -2,8 +2,9 @@
 /// meets none of these.
 extension ColumnExpression where Value: TextColumnValue {
     /// Holds a text anywhere.
-    /// - Parameter ignoringCase: Whether the letters A to Z and a to z are the same; others never
-    ///   are.
+    /// - Parameters:
+    ///   - text: What is looked for.
+    ///   - ignoringCase: Whether the letters A to Z and a to z are the same; others never are.
     public func contains(_ text: String, ignoringCase: Bool = false) -> Condition {
         guard ignoringCase else {
             return Condition(
@@ -13,14 +14,18 @@ extension ColumnExpression where Value: TextColumnValue {
     }
 
     /// Begins with a text. An index on the column helps.
-    /// - Parameter ignoringCase: As in `contains`.
+    /// - Parameters:
+    ///   - text: What is looked for.
+    ///   - ignoringCase: As in `contains`.
     public func hasPrefix(_ text: String, ignoringCase: Bool = false) -> Condition {
         ignoringCase
             ? like(Self.escaped(text) + "%", escape: true) : glob(Self.globbed(text) + "*")
     }
 
     /// Ends with a text.
-    /// - Parameter ignoringCase: As in `contains`.
+    /// - Parameters:
+    ///   - text: What is looked for.
+    ///   - ignoringCase: As in `contains`.
     public func hasSuffix(_ text: String, ignoringCase: Bool = false) -> Condition {
         ignoringCase
             ? like("%" + Self.escaped(text), escape: true) : glob("*" + Self.globbed(text))

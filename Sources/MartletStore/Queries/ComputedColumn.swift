@@ -4,7 +4,10 @@ public struct ComputedColumn<Value: ColumnValue>: ColumnExpression {
     public let resultName: String?
 
     /// An expression of one's own, with `?` in place of each value. Names in it are not checked.
-    /// - Parameter name: The name it has in a query's rows, for records.
+    /// - Parameters:
+    ///   - sql: The expression.
+    ///   - arguments: One value for each `?`.
+    ///   - name: The name it has in a query's rows, for records.
     public init(sql: String, arguments: [SQLValue] = [], named name: String? = nil) {
         fragment = SQLFragment(sql: "(\(sql))", arguments: arguments)
         resultName = name

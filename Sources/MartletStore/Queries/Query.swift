@@ -50,7 +50,9 @@ extension Query {
     }
 
     /// At most so many rows, some left out first.
-    /// - Parameter offset: How many to leave out.
+    /// - Parameters:
+    ///   - limit: At most so many; nil for all.
+    ///   - offset: How many to leave out.
     public func limited(to limit: Int?, offset: Int = 0) -> Query {
         changed {
             $0.limit = limit

@@ -40,6 +40,7 @@ public struct SplitTable<Element: ReadableRecord>: Sendable {
     /// record; the others for those that have anything to put there.
     /// - Parameters:
     ///   - name: What the tables are called as one.
+    ///   - element: What a record is read as.
     ///   - key: The key column.
     ///   - parts: The tables, of which each asks the record for its own columns.
     public init(
@@ -52,6 +53,7 @@ public struct SplitTable<Element: ReadableRecord>: Sendable {
     /// Each part has the records of one kind. A record whose kind changes moves.
     /// - Parameters:
     ///   - name: What the tables are called as one.
+    ///   - element: What a record is read as.
     ///   - key: The key column; no two parts have the same key.
     ///   - column: The column that says of which kind a record is.
     ///   - parts: The kinds and their tables, which have the same columns in the same order.
@@ -69,6 +71,7 @@ public struct SplitTable<Element: ReadableRecord>: Sendable {
     /// can therefore not change once there are records.
     /// - Parameters:
     ///   - name: What the tables are called as one.
+    ///   - element: What a record is read as.
     ///   - key: The key column.
     ///   - parts: The tables, which have the same columns in the same order.
     public init(

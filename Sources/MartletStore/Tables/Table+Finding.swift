@@ -4,7 +4,9 @@ internal import SQLiteKit
 /// Finding rows by their key.
 extension Table {
     /// The record with a key; nil where there is none. A temporary id finds its record for ever.
-    /// - Parameter key: The value of the key column; of the rowid where there is no declared key.
+    /// - Parameters:
+    ///   - key: The value of the key column; of the rowid where there is no declared key.
+    ///   - context: Where to read.
     /// - Throws: `StoreError`.
     public func find(_ key: some ColumnValue, in context: ReadContext) throws -> Element? {
         try find(key, as: Element.self, in: context)

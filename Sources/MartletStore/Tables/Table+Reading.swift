@@ -8,6 +8,7 @@ extension Table {
     ///   - ordering: What they are ordered by; none leaves the order to SQLite.
     ///   - limit: At most so many.
     ///   - offset: Leave out so many first.
+    ///   - context: Where to read.
     public func all(
         where condition: Condition? = nil, orderBy ordering: [Ordering] = [], limit: Int? = nil,
         offset: Int = 0, in context: ReadContext

@@ -50,6 +50,7 @@ public struct PlainTable<Element: ReadableRecord>: Table {
 
     /// - Parameters:
     ///   - tableName: The table's name in the database.
+    ///   - element: What a row is read as.
     ///   - declaration: CREATE statements, for a table made on first use.
     ///   - columns: The columns whose properties a `#Predicate` may name.
     public init(
