@@ -5,7 +5,6 @@ public struct RosterCenter: DataCenter {
     public let database: any DatabaseAccess
     let players = Players()
     private let teams = Teams()
-    private let index = PlayerSearch()
 
     public init(database: any DatabaseAccess) {
         self.database = database
@@ -33,7 +32,7 @@ public struct RosterCenter: DataCenter {
     /// Players whose name or notes hold all of the words, best first.
     public func search(_ words: String) async throws -> [Player] {
         try await reading { context in
-            try players.find(keys: try index.find(words, in: context), in: context)
+            try players.search(words, in: context)
         }
     }
 

@@ -73,11 +73,10 @@ public struct ScreeningsCenter: DataCenter {
             guard let id = try teams.named(team, in: context)?.id else {
                 throw OrganisationError.noTeam(team)
             }
-            return try players.of(team: id, in: context).filter { player in
-                guard player.hasConsent, let id = player.id else { return false }
-                guard let newest = try screenings.newest(of: id, in: context) else { return true }
-                return newest.heldOn < day
-            }
+            let recent = screenings.where(screenings.heldOn >= day).select(screenings.player)
+            return try players.where(
+                players.team == id && players.hasConsent == true && !players.id.in(recent)
+            ).ordered(by: players.name.ascending).fetch(in: context)
         }
     }
 }

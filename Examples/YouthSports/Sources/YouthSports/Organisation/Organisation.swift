@@ -10,7 +10,10 @@ public struct Organisation: Sendable {
     public let roster: RosterCenter
     public let screenings: ScreeningsCenter
 
-    /// Opens or creates the file.
+    /// Opens or creates the file, and leads it to the newest version.
+    ///
+    /// A file whose version cannot be run is shown as it is, and can only be read
+    /// (`client.migration` says why).
     /// - Parameters:
     ///   - server: nil to work without one; what is written waits until there is one.
     ///   - token: The bearer token for the server.
@@ -23,8 +26,8 @@ public struct Organisation: Sendable {
         options.node.pollInterval = 1_000
         return Organisation(
             client: try await MartletClient.open(
-                path: path, schema: OrganisationSchema.script, server: server, token: token,
-                options: options))
+                path: path, migrations: try OrganisationSchema.versions(), fallback: .readOnly,
+                server: server, token: token, options: options))
     }
 
     init(client: MartletClient) {

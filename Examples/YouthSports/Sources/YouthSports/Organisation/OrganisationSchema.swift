@@ -1,17 +1,34 @@
 import MartletStore
 
-/// The database's tables.
+/// The database, version by version. A version that was shipped is never changed: what it got wrong
+/// the next one puts right.
 enum OrganisationSchema {
-    /// All tables, indexes and triggers.
-    static var script: String { roster + screenings + events + search }
+    /// All versions, oldest first.
+    /// - Parameter newest: Leaves out later ones; a test looks at files of old apps with it.
+    static func versions(upTo newest: Int = .max) throws -> Migrations {
+        try Migrations(all.filter { $0.version <= newest })
+    }
+
+    private static var all: [Migration] {
+        [
+            Migration(1, "teams, players, staff") { try $0.create(roster) },
+            Migration(2, "health checks") { context in
+                try context.addColumn("has_consent BOOLEAN NOT NULL DEFAULT 0", to: "players")
+                try context.create(screenings)
+            },
+            Migration(3, "events and notes") { context in
+                try context.addColumn("notes TEXT NOT NULL DEFAULT ''", to: "players")
+                try context.create(events)
+            },
+        ]
+    }
 
     private static let roster = """
         CREATE TABLE teams (
             id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, age_group TEXT NOT NULL);
         CREATE TABLE players (
             id INTEGER PRIMARY KEY, team_id INTEGER REFERENCES teams(id) ON DELETE SET NULL,
-            name TEXT NOT NULL, birthday TEXT NOT NULL, shirt INTEGER,
-            has_consent BOOLEAN NOT NULL DEFAULT 0, notes TEXT NOT NULL DEFAULT '');
+            name TEXT NOT NULL, birthday TEXT NOT NULL, shirt INTEGER);
         CREATE TABLE staff (id INTEGER PRIMARY KEY, name TEXT NOT NULL, phone TEXT);
         CREATE TABLE duties (
             id INTEGER PRIMARY KEY,
@@ -46,23 +63,5 @@ enum OrganisationSchema {
             player_id INTEGER NOT NULL REFERENCES players(id) ON DELETE CASCADE,
             was_there BOOLEAN NOT NULL DEFAULT 0, UNIQUE (event_id, player_id));
         CREATE INDEX events_by_team ON events(team_id, day);
-        """
-
-    /// An index of what is written about players and their screenings. It is this device's alone:
-    /// triggers keep it, whoever writes, and it is never sent.
-    private static let search = """
-        CREATE VIRTUAL TABLE player_search USING fts5(name, notes);
-        CREATE TRIGGER player_search_insert AFTER INSERT ON players BEGIN
-            INSERT OR REPLACE INTO player_search(rowid, name, notes)
-                VALUES (NEW.id, NEW.name, NEW.notes);
-        END;
-        CREATE TRIGGER player_search_update AFTER UPDATE ON players BEGIN
-            DELETE FROM player_search WHERE rowid = OLD.id;
-            INSERT OR REPLACE INTO player_search(rowid, name, notes)
-                VALUES (NEW.id, NEW.name, NEW.notes);
-        END;
-        CREATE TRIGGER player_search_delete AFTER DELETE ON players BEGIN
-            DELETE FROM player_search WHERE rowid = OLD.id;
-        END;
         """
 }
