@@ -11,6 +11,8 @@ public final class ChangeCollector {
         case insert
         case update
         case delete
+        /// Inserted and deleted again.
+        case passing
     }
 
     /// The rows of one table.
@@ -134,7 +136,7 @@ public final class ChangeCollector {
         guard let old = rows[index].operations.updateValue(new, forKey: rowID) else { return }
         switch (old, new) {
         case (.insert, .update): rows[index].operations[rowID] = .insert
-        case (.insert, .delete): rows[index].operations[rowID] = .delete
+        case (.insert, .delete): rows[index].operations[rowID] = .passing
         case (.delete, .insert): rows[index].operations[rowID] = .update
         default: break
         }

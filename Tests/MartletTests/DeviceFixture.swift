@@ -69,6 +69,10 @@ final class DeviceFixture {
 
     /// Another process on the file: foreign keys off, no recursive triggers.
     func shell(_ sql: String) throws {
+        try Self.shell(sql, path: path)
+    }
+
+    static func shell(_ sql: String, path: String) throws {
         let connection = try Connection(path: path, mode: .readWrite)
         try connection.execute(sql)
     }

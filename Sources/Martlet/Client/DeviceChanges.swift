@@ -70,6 +70,7 @@ final class DeviceChanges {
     /// Tells of what a save has committed.
     func saved() {
         versions.saved(store)
+        hub.drafts.commit()
         publish(causes: .local)
     }
 
@@ -108,6 +109,7 @@ final class DeviceChanges {
     func rolledBack() {
         collector.clear()
         savedKeys.removeAll()
+        hub.drafts.rollBack()
     }
 
     /// Looks whether another process has written.
@@ -119,7 +121,17 @@ final class DeviceChanges {
     private func publishForeignWrites() {
         guard versions.takeFound() else { return }
         generation.advance()
+        if !hub.drafts.isEmpty {
+            let context = context(on: store.local)
+            defer { context.end() }
+            hub.drafts.catchUp(context, causes: .elsewhere)
+        }
         hub.publish(DatabaseChange(causes: .elsewhere, tables: [:], isUnbounded: true))
+    }
+
+    /// What drafts look through: a session of its own, because others may have changed the schema.
+    private func context(on store: LocalStore) -> ReadContext {
+        ReadContext(session: Session(store: store, generation: generation))
     }
 
     private func publish(
@@ -148,6 +160,7 @@ final class DeviceChanges {
 
 extension DeviceChanges: TransactionObserver {
     func saveWillCommit(_ changes: [RecordChange], in context: WriteContext) {
+        hub.drafts.review(context, causes: .local)
         savedKeys.removeAll()
         guard hub.isWanted, changes.count <= ChangedRecords.capacity else { return }
         for change in changes {
@@ -160,11 +173,20 @@ extension DeviceChanges: TransactionObserver {
         mark = collector.mark()
     }
 
+    func applyingWillCommit(_ report: RebaseReport?) {
+        guard !hub.drafts.isEmpty else { return }
+        let context = context(on: store.applying)
+        defer { context.end() }
+        hub.drafts.review(context, causes: report.map(Self.causes(of:)) ?? .local)
+    }
+
     func applyingHasEnded(isCommitted: Bool) {
         if isCommitted {
+            hub.drafts.commit()
             collector.release()
             versions.applied(store)
         } else {
+            hub.drafts.rollBack()
             collector.rollBack(to: mark)
         }
     }

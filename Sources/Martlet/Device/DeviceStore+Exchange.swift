@@ -83,6 +83,7 @@ extension DeviceStore {
             try applying.setState("lastExchange", .integer(now))
             if let dataSet { try applying.setState("dataSet", .text(dataSet)) }
             try applying.setCapture(true)
+            observer?.applyingWillCommit(rebase.report)
             return rebase.report
         }
     }
@@ -162,6 +163,7 @@ extension DeviceStore {
             try parking.keep(
                 Receipt(identifier: identifier, outcome: .retried), sequence: sequence, now: now)
             try applying.setCapture(true)
+            observer?.applyingWillCommit(nil)
             return new
         }
     }

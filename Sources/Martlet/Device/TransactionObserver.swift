@@ -9,6 +9,10 @@ protocol TransactionObserver: AnyObject {
     /// The applying connection has begun a transaction.
     func applyingHasBegun()
 
+    /// The applying connection is about to commit what an answer, or a decision, has changed.
+    /// - Parameter report: What an answer has changed; nil for a decision.
+    func applyingWillCommit(_ report: RebaseReport?)
+
     /// The applying connection's transaction has ended.
     func applyingHasEnded(isCommitted: Bool)
 }

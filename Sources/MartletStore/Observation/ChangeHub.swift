@@ -23,6 +23,8 @@ public final class ChangeHub: Sendable {
     }
 
     private let state = Mutex(State())
+    /// The open drafts, which hear of changes before they are committed.
+    package let drafts = DraftBoard()
 
     package init() {}
 

@@ -31,7 +31,9 @@ public struct ChangedRecords: Sendable {
         deleted = gone
         var keyless = 0
         for (rowID, operation) in rows.operations {
+            // One that came and went counts as well: it may have taken the place of another.
             rowIDs.insert(rowID)
+            if operation == .passing { continue }
             guard let key = key(rowID) else {
                 keyless += 1
                 continue
@@ -40,6 +42,7 @@ public struct ChangedRecords: Sendable {
             case .insert: inserted.insert(key)
             case .update: updated.insert(key)
             case .delete: deleted.insert(key)
+            case .passing: break
             }
         }
         if keyless > gone.count { isComplete = false }

@@ -54,14 +54,17 @@ final class DatabaseWriter {
             try connection.begin()
             try session.begin()
             let result = try body(context)
+            hub.drafts.review(context, causes: .local)
             try commit()
             session.committed()
+            hub.drafts.commit()
             publish()
             return result
         } catch {
             connection.rollback()
             session.rolledBack()
             collector.clear()
+            hub.drafts.rollBack()
             throw StoreError.of(error)
         }
     }
@@ -113,6 +116,13 @@ final class DatabaseWriter {
         else { return }
         dataVersion = version
         generation.advance()
+        if !hub.drafts.isEmpty {
+            // A session of its own, because others may have changed the schema.
+            let context = ReadContext(
+                session: Session(connection: session.connection, generation: generation))
+            defer { context.end() }
+            hub.drafts.catchUp(context, causes: .elsewhere)
+        }
         hub.publish(DatabaseChange(causes: .elsewhere, tables: [:], isUnbounded: true))
     }
 }

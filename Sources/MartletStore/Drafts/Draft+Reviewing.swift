@@ -1,0 +1,101 @@
+internal import MartletProtocol
+internal import Synchronization
+
+extension Draft: ReviewedDraft {
+    func review(_ context: ReadContext, causes: DatabaseChange.Causes) {
+        let (state, staged) = held.withLock { ($0.state, $0.staged) }
+        guard state.phase == .open || state.phase == .deleted else {
+            if case .save = staged { reviewSave(context) }
+            return
+        }
+        if case .save = staged { return reviewSave(context) }
+        // A transaction is not for a draft to stop: what cannot be read now is seen when it is
+        // saved.
+        guard let found = try? look(state, context) else { return }
+        stage(found, state: state, causes: causes)
+    }
+
+    /// What a look at the record has found.
+    enum Found {
+        case unchanged(DraftRecord<Element>, DraftReferences)
+        case changed(DraftRecord<Element>, DraftReferences, [DraftNotice.Field])
+        case gone
+    }
+
+    func look(_ state: DraftState<Element>, _ context: ReadContext) throws -> Found {
+        guard let record = try table.read(state.base.key, in: context) else { return .gone }
+        let settled = DraftReferences(
+            base: try context.settledReferences(in: state.base.values, of: table.name),
+            edited: try context.settledReferences(
+                in: try table.values(of: state.value), of: table.name))
+        let fields = try state.changes(to: record, settled: settled, table)
+        return fields.isEmpty ? .unchanged(record, settled) : .changed(record, settled, fields)
+    }
+
+    /// Asks what to do about what was found, and keeps the answer for the commit.
+    func stage(_ found: Found, state: DraftState<Element>, causes: DatabaseChange.Causes) {
+        let staged: Staged?
+        switch found {
+        case .unchanged(let record, let settled):
+            // Nothing to take, unless ids became permanent or a deleted record is back.
+            let isSame = state.phase == .open && record.key == state.base.key && settled.isEmpty
+            staged = isSame ? nil : .merge(record, .take, settled)
+        case .changed(let record, let settled, let fields):
+            let answer = ask(
+                DraftNotice(
+                    table: table.name, key: RecordID(record.key), causes: causes, fields: fields,
+                    isDeletion: false))
+            staged = .merge(record, answer, settled)
+        case .gone where state.phase == .deleted:
+            staged = nil
+        case .gone:
+            let answer = ask(
+                DraftNotice(
+                    table: table.name, key: RecordID(state.base.key), causes: causes, fields: [],
+                    isDeletion: true))
+            staged = .deletion(answer)
+        }
+        held.withLock { $0.staged = staged }
+    }
+
+    private func ask(_ notice: DraftNotice) -> DraftAnswer {
+        let (handler, listeners) = held.withLock { ($0.handler, Array($0.listeners.values)) }
+        let answer = handler?(notice) ?? .take
+        for listener in listeners { listener.yield(notice) }
+        return answer
+    }
+
+    /// Reads what an own save has left in the store, triggers included.
+    private func reviewSave(_ context: ReadContext) {
+        let key = held.withLock { held -> SQLValue? in
+            guard case .save(_, let stored?)? = held.staged else { return nil }
+            return stored.key
+        }
+        guard let key, let stored = try? table.read(key, in: context) else { return }
+        held.withLock { held in
+            guard case .save(let saved, _)? = held.staged else { return }
+            held.staged = .save(saved: saved, stored: stored)
+        }
+    }
+
+    func commit() {
+        held.withLock { held in
+            guard let staged = held.staged, held.state.phase != .discarded else { return }
+            held.staged = nil
+            held.version += 1
+            // What the record has just expressed and taken once it expresses and takes again.
+            switch staged {
+            case .merge(let record, let answer, let settled):
+                try? held.state.merge(record, answer: answer, settled: settled, table)
+            case .deletion(let answer):
+                held.state.phase = answer == .saveAsNew ? .new : .deleted
+            case .save(let saved, let stored):
+                if let stored { try? held.state.didSave(stored, saved: saved, table) }
+            }
+        }
+    }
+
+    func rollBack() {
+        held.withLock { $0.staged = nil }
+    }
+}

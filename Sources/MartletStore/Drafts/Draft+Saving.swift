@@ -1,0 +1,69 @@
+public import MartletProtocol
+internal import Synchronization
+
+extension Draft {
+    /// Saves the edited fields, and only those, as one save. Where nothing was edited nothing is
+    /// written. What is edited meanwhile stays edited.
+    /// - Returns: The record's key.
+    /// - Throws: `DraftError` `.recordGone` when the record was deleted; `StoreError` when what was
+    ///   typed does not fit. The draft stays as it is then.
+    @discardableResult
+    public func save() async throws -> RecordID {
+        try await database.write { context in try self.save(in: context) }
+    }
+
+    /// Saves all fields as a new record, with a key of its own, and goes on as that record's draft.
+    /// - Returns: The new record's key.
+    @discardableResult
+    public func saveAsNew() async throws -> RecordID {
+        try await database.write { context in try self.save(in: context, asNew: true) }
+    }
+
+    private func save(in context: WriteContext, asNew: Bool = false) throws -> RecordID {
+        var state = held.withLock { $0.state }
+        if !asNew, state.phase == .open || state.phase == .deleted {
+            state = try caughtUp(state, context)
+        }
+        switch state.phase {
+        case .discarded: throw DraftError.discarded(table.name)
+        case .deleted where !asNew: throw DraftError.recordGone(table.name)
+        case .open where !asNew: return try update(state, context)
+        case .open, .deleted, .new: return try insert(state, context)
+        }
+    }
+
+    /// The state after what another process may have written unnoticed until now.
+    private func caughtUp(
+        _ state: DraftState<Element>, _ context: WriteContext
+    ) throws -> DraftState<Element> {
+        // Committed before this save began, so it stands whatever becomes of the save.
+        stage(try look(state, context), state: state, causes: .elsewhere)
+        commit()
+        return held.withLock { $0.state }
+    }
+
+    private func update(_ state: DraftState<Element>, _ context: WriteContext) throws -> RecordID {
+        var values = try state.edits(table)
+        let key = try RecordID(sqlValue: state.base.key)
+        guard !values.isEmpty else { return key }
+        values[table.keyColumn] = state.base.key
+        let saved = try table.values(of: state.value)
+        guard try table.update(values, context) else { throw DraftError.recordGone(table.name) }
+        stageSave(saved, try table.read(state.base.key, in: context))
+        return key
+    }
+
+    private func insert(_ state: DraftState<Element>, _ context: WriteContext) throws -> RecordID {
+        let saved = try table.values(of: state.value)
+        var values = saved
+        let settled = try context.settledReferences(in: saved, of: table.name)
+        for (name, value) in zip(settled.names, settled.values) { values[name] = value }
+        let key = try table.insert(values, context)
+        stageSave(saved, try table.read(key, in: context))
+        return try RecordID(sqlValue: key)
+    }
+
+    private func stageSave(_ saved: RecordValues, _ stored: DraftRecord<Element>?) {
+        held.withLock { $0.staged = .save(saved: saved, stored: stored) }
+    }
+}

@@ -1,0 +1,159 @@
+public import MartletProtocol
+internal import Synchronization
+
+/// Unsaved edits of one record, such as a form holds.
+///
+/// The draft goes on hearing of its record: when a change of it, by others or by another save on
+/// this device, is about to be committed, whoever set `onChange` is asked first. The store trumps
+/// unless the answer says otherwise. Nothing typed is lost silently: what gave way is in
+/// `superseded`, and a draft whose record was deleted keeps its values and can be saved as a new
+/// record.
+///
+/// ```swift
+/// let draft = try await client.draft(of: players, key)
+/// draft.update { $0.name = "Ada" }
+/// try await draft.save()
+/// ```
+public final class Draft<Element: ReadableRecord & Sendable>: Sendable {
+    /// Answers a notice. It is called on the database's queue, inside the transaction that changes
+    /// the record: be quick, and use only what the notice says.
+    public typealias Handler = @Sendable (DraftNotice) -> DraftAnswer
+
+    /// What was reviewed in a transaction that has not ended.
+    enum Staged: Sendable {
+        case merge(DraftRecord<Element>, DraftAnswer, DraftReferences)
+        case deletion(DraftAnswer)
+        /// An own save: the record as it was then, and as the store has it.
+        case save(saved: RecordValues, stored: DraftRecord<Element>?)
+    }
+
+    struct Held {
+        var state: DraftState<Element>
+        var staged: Staged?
+        var handler: Handler?
+        var listeners: [Int: AsyncStream<DraftNotice>.Continuation] = [:]
+        var lastListener = 0
+        /// Counts changes of the value.
+        var version = 0
+    }
+
+    let held: Mutex<Held>
+    let table: DraftTable<Element>
+    let database: any DatabaseAccess
+    /// Keeps looking for other processes' writes while the draft is open.
+    private let subscription: Subscription
+    private let place = Mutex<Int?>(nil)
+    private static var bufferedNotices: Int { 64 }
+
+    init(_ record: DraftRecord<Element>, table: DraftTable<Element>, database: any DatabaseAccess) {
+        held = Mutex(Held(state: DraftState(record)))
+        self.table = table
+        self.database = database
+        subscription = Subscription(database._changes)
+        // It waits for nothing itself.
+        _ = subscription.endReading(DatabaseRegion())
+        let number = database._changes.drafts.add(self)
+        place.withLock { $0 = number }
+    }
+
+    deinit {
+        leave()
+    }
+
+    /// The record as edited.
+    public var value: Element { held.withLock { $0.state.value } }
+
+    /// The record's key; nil where the draft is to be saved as a new record.
+    public var key: RecordID? {
+        held.withLock { held in
+            held.state.phase == .new ? nil : RecordID(held.state.base.key)
+        }
+    }
+
+    /// The names of the columns whose values differ from the store's. A record that cannot express
+    /// itself names none; `save()` throws why.
+    public var editedFields: Set<String> {
+        let state = held.withLock { $0.state }
+        return Set((try? state.edits(table))?.names ?? [])
+    }
+
+    /// What had been typed into fields that then took the store's value, by column name.
+    public var superseded: RecordValues { held.withLock { $0.state.superseded } }
+
+    /// Whether the record was deleted under the draft. Its values stay readable.
+    public var isDeleted: Bool { held.withLock { $0.state.phase == .deleted } }
+
+    /// Whether saving makes a new record.
+    public var isNew: Bool { held.withLock { $0.state.phase == .new } }
+
+    /// Edits the record. `body` may run again, when the record changes while it runs.
+    public func update(_ body: (inout Element) throws -> Void) rethrows {
+        while true {
+            let version: Int
+            var value: Element
+            (value, version) = held.withLock { ($0.state.value, $0.version) }
+            try body(&value)
+            let isDone = held.withLock { held in
+                guard held.version == version else { return false }
+                held.state.value = value
+                held.version += 1
+                return true
+            }
+            if isDone { return }
+        }
+    }
+
+    /// Puts back what had been typed into fields that then took the store's value.
+    /// - Throws: `StoreError` `.value` where the record does not take the values.
+    public func restoreSuperseded() throws {
+        try held.withLock { held in
+            try held.state.value.fill(from: held.state.superseded)
+            held.state.superseded = RecordValues()
+            held.version += 1
+        }
+    }
+
+    /// Drops the edits and ends the draft.
+    public func discard() {
+        held.withLock { held in
+            held.state.phase = .discarded
+            held.state.value = held.state.base.element
+            held.version += 1
+        }
+        leave()
+    }
+
+    /// Sets who is asked when the record is about to change; without anyone the store trumps.
+    public func onChange(_ handler: @escaping Handler) {
+        held.withLock { $0.handler = handler }
+    }
+
+    /// Notices from now on, for showing; they need no answer. Ends with the draft.
+    public var notices: AsyncStream<DraftNotice> {
+        let (stream, continuation) = AsyncStream<DraftNotice>.makeStream(
+            bufferingPolicy: .bufferingNewest(Self.bufferedNotices))
+        let number: Int? = held.withLock { held in
+            guard held.state.phase != .discarded else { return nil }
+            held.lastListener += 1
+            held.listeners[held.lastListener] = continuation
+            return held.lastListener
+        }
+        guard let number else {
+            continuation.finish()
+            return stream
+        }
+        continuation.onTermination = { [weak self] _ in
+            self?.held.withLock { _ = $0.listeners.removeValue(forKey: number) }
+        }
+        return stream
+    }
+
+    private func leave() {
+        if let number = place.withLock({ $0 }) { database._changes.drafts.remove(number) }
+        let listeners = held.withLock { held in
+            defer { held.listeners.removeAll() }
+            return Array(held.listeners.values)
+        }
+        for listener in listeners { listener.finish() }
+    }
+}

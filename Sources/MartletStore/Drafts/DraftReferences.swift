@@ -1,0 +1,16 @@
+/// References of a draft to records whose temporary ids have become permanent.
+struct DraftReferences: Sendable {
+    var base = RecordValues()
+    var edited = RecordValues()
+
+    var isEmpty: Bool { base.isEmpty && edited.isEmpty }
+
+    func applied(toBase values: RecordValues) -> RecordValues { Self.apply(base, to: values) }
+    func applied(toEdited values: RecordValues) -> RecordValues { Self.apply(edited, to: values) }
+
+    private static func apply(_ settled: RecordValues, to values: RecordValues) -> RecordValues {
+        var applied = values
+        for (name, value) in zip(settled.names, settled.values) { applied[name] = value }
+        return applied
+    }
+}

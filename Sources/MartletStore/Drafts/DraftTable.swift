@@ -1,0 +1,64 @@
+internal import MartletCore
+internal import MartletProtocol
+
+/// How a draft reaches its table.
+struct DraftTable<Element: ReadableRecord & Sendable>: Sendable {
+    let name: String
+    let keyColumn: String
+    let columns: TableColumns
+    /// The record with a key.
+    let find: @Sendable (SQLValue, ReadContext) throws -> Element?
+    let insert: @Sendable (RecordValues, WriteContext) throws -> SQLValue
+    let update: @Sendable (RecordValues, WriteContext) throws -> Bool
+
+    init(_ table: some Table<Element>, in context: ReadContext) throws {
+        let statements = try table.statements(context)
+        guard let key = statements.description.key.first, statements.description.key.count == 1
+        else {
+            throw StoreError(
+                .misuse,
+                "The key of “\(table.tableName)” has \(statements.description.key.count) columns;"
+                    + " a draft is of a record with one.")
+        }
+        name = table.tableName
+        keyColumn = key
+        columns = statements.columns
+        find = { try table.find($0, in: $1) }
+        insert = { SQLValue(try table.insert($0, in: $1)) }
+        update = { try table.update($0, in: $1) }
+    }
+
+    /// The record with a key, as a draft sees it.
+    func read(_ key: SQLValue, in context: ReadContext) throws -> DraftRecord<Element>? {
+        guard let element = try find(key, context) else { return nil }
+        let statements = context.session.tableStatements[name]
+        let current = try statements.map { try context.resolve(key, $0) }
+        return DraftRecord(key: current ?? key, element: element, values: try values(of: element))
+    }
+
+    /// What a record expresses for the table, the key left out.
+    func values(of element: Element) throws -> RecordValues {
+        var values = try element.dictionaryRepresentation(columns: columns, table: name)
+        values[keyColumn] = nil
+        return values
+    }
+}
+
+extension ReadContext {
+    /// The values that name records by temporary ids, with the permanent ones in their place.
+    /// - Returns: Only what changes.
+    func settledReferences(in values: RecordValues, of table: String) throws -> RecordValues {
+        var settled = RecordValues()
+        guard let store = session.store, let type = store.schema.index(of: table) else {
+            return settled
+        }
+        for reference in store.schema.types[type].references {
+            guard case .integer(let number)? = values[reference.attribute], number < 0,
+                let target = store.schema.index(of: reference.target)
+            else { continue }
+            let id = try store.resolve(.integer(number), type: target)
+            if id != .integer(number) { settled[reference.attribute] = SQLValue(id) }
+        }
+        return settled
+    }
+}

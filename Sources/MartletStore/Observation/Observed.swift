@@ -1,0 +1,56 @@
+#if canImport(SwiftUI)
+    public import SwiftUI
+
+    /// The newest value of an observation, as a property of a SwiftUI view: it observes for as long
+    /// as the view's state lives, and the view is drawn anew with each value.
+    ///
+    /// ```swift
+    /// struct RosterView: View {
+    ///     @Observed private var players: [Player]
+    ///
+    ///     init(roster: Roster) {
+    ///         _players = Observed(wrappedValue: [], roster.observePlayers())
+    ///     }
+    /// }
+    /// ```
+    @propertyWrapper
+    public struct Observed<Value: Sendable>: DynamicProperty {
+        @State private var holder = ObservedHolder<Value>()
+        private let initial: Value
+        private let observation: DatabaseObservation<Value>
+
+        /// - Parameters:
+        ///   - wrappedValue: What to show until the first fetch has ended.
+        ///   - observation: Where values come from.
+        public init(wrappedValue: Value, _ observation: DatabaseObservation<Value>) {
+            initial = wrappedValue
+            self.observation = observation
+        }
+
+        /// The newest value.
+        @MainActor public var wrappedValue: Value { holder.observed?.value ?? initial }
+
+        /// The value with what led to it and why the last fetch failed; nil before the view is
+        /// drawn for the first time.
+        @MainActor public var projectedValue: ObservedValue<Value>? { holder.observed }
+
+        /// Begins to observe; SwiftUI calls it, on the main thread, before the view is drawn.
+        public func update() {
+            let (holder, initial, observation) = (holder, initial, observation)
+            MainActor.assumeIsolated { holder.begin(initial, observation) }
+        }
+    }
+
+    /// What a view's state keeps of an observation.
+    @MainActor
+    private final class ObservedHolder<Value: Sendable> {
+        private(set) var observed: ObservedValue<Value>?
+
+        nonisolated init() {}
+
+        func begin(_ initial: Value, _ observation: DatabaseObservation<Value>) {
+            guard observed == nil else { return }
+            observed = ObservedValue(initial, of: observation)
+        }
+    }
+#endif
