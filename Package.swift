@@ -178,6 +178,12 @@ let package = Package(
         .testTarget(
             name: "ConcurrencyTests",
             dependencies: ["Martlet", "MartletProtocol", "MartletServer"], swiftSettings: safe),
+        .target(
+            name: "AllocationCounter", path: "Tests/AllocationCounter", swiftSettings: strict),
+        .executableTarget(
+            name: "StoreThresholds",
+            dependencies: ["AllocationCounter", "MartletStore", "SQLiteKit"],
+            path: "Tests/StoreThresholds", swiftSettings: safe),
         .executableTarget(
             name: "TestDevice",
             dependencies: ["Martlet", "MartletCore", "MartletProtocol", "MartletStore"],

@@ -13,10 +13,11 @@ let package = Package(
             linkerSettings: [
                 .linkedLibrary("sqlite3"), .linkedLibrary("event"), .linkedLibrary("z"),
             ]),
+        .target(name: "CStore", linkerSettings: [.linkedLibrary("sqlite3")]),
         .executableTarget(
             name: "Benchmarks",
             dependencies: [
-                "CYajl", "CLoad",
+                "CYajl", "CLoad", "CStore",
                 .product(name: "Martlet", package: "martlet"),
                 .product(name: "MartletServer", package: "martlet"),
             ],

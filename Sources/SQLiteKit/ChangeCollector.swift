@@ -24,6 +24,9 @@ public final class ChangeCollector {
         fileprivate var isEmpty: Bool { operations.isEmpty && isComplete }
     }
 
+    /// Whether the rows are listed. Without it, only the tables are known: for as long as nobody
+    /// wants to know, this costs next to nothing.
+    public var listsRows = true
     private let capacity: Int
     private let ignoredPrefix: String
     private var names: [String] = []
@@ -122,6 +125,12 @@ public final class ChangeCollector {
             lastIndex = name.hasPrefix(ignoredPrefix) ? nil : index(of: name)
         }
         guard let index = lastIndex else { return }
+        guard listsRows else {
+            guard rows[index].isComplete else { return }
+            remember(index, rowID: nil)
+            rows[index].isComplete = false
+            return
+        }
         let new: Operation =
             switch action {
             case SQLITE_INSERT: .insert

@@ -126,6 +126,18 @@ public final class Connection {
         }
     }
 
+    /// SQLite's count of virtual machine steps of all statements since the last call; those of
+    /// statements that are gone are missing.
+    public func takeVirtualMachineSteps() -> Int {
+        var steps = 0
+        var statement = sqlite3_next_stmt(handle.pointer, nil)
+        while let current = statement {
+            steps += Int(sqlite3_stmt_status(current, SQLITE_STMTSTATUS_VM_STEP, 1))
+            statement = sqlite3_next_stmt(handle.pointer, current)
+        }
+        return steps
+    }
+
     /// Finalizes the cached statements; do so before a schema change.
     public func clearStatementCache() {
         cache.removeAll()

@@ -8,6 +8,7 @@ public final class Statement {
     private let pointer: OpaquePointer
     public let sql: String
     public let columnCount: Int32
+    public let parameterCount: Int32
     /// Which tables it reads and writes; empty where the connection does not track them.
     public internal(set) var access = TableAccess()
     /// What the one who runs the statement keeps for as long as it lives.
@@ -28,6 +29,7 @@ public final class Statement {
         self.pointer = pointer
         self.sql = sql
         columnCount = sqlite3_column_count(pointer)
+        parameterCount = sqlite3_bind_parameter_count(pointer)
     }
 
     deinit {
@@ -60,7 +62,6 @@ public final class Statement {
 
     /// Whether the statement has been stepped and neither ended nor been reset.
     public var isBusy: Bool { sqlite3_stmt_busy(pointer) != 0 }
-    public var parameterCount: Int32 { sqlite3_bind_parameter_count(pointer) }
 
     /// Moves to the next row. Returns false at the end.
     public func step() throws(SQLiteError) -> Bool {
@@ -155,20 +156,28 @@ extension Statement {
     /// Binds a text unless it holds a NUL, which ends a text for many programs.
     /// - Returns: Whether it was bound.
     public func bindUnlessNUL(_ index: Int32, text: String) -> Bool {
+        // A native text's own bytes; any other is made one first.
+        if let isBound = text.utf8.withContiguousStorageIfAvailable({
+            bindUnlessNUL(index, bytes: $0)
+        }) {
+            return isBound
+        }
         var text = text
-        return text.withUTF8 { bytes in
-            guard let base = bytes.baseAddress else {
-                check(sqlite3_bind_text(pointer, index, "", 0, Self.copied))
-                return true
-            }
-            let start = UnsafeRawPointer(base)
-            guard memchr(start, 0, bytes.count) == nil else { return false }
-            check(
-                sqlite3_bind_text64(
-                    pointer, index, start.assumingMemoryBound(to: CChar.self),
-                    UInt64(bytes.count), Self.copied, UInt8(SQLITE_UTF8)))
+        return text.withUTF8 { bindUnlessNUL(index, bytes: $0) }
+    }
+
+    private func bindUnlessNUL(_ index: Int32, bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard let base = bytes.baseAddress else {
+            check(sqlite3_bind_text(pointer, index, "", 0, Self.copied))
             return true
         }
+        let start = UnsafeRawPointer(base)
+        guard memchr(start, 0, bytes.count) == nil else { return false }
+        check(
+            sqlite3_bind_text64(
+                pointer, index, start.assumingMemoryBound(to: CChar.self), UInt64(bytes.count),
+                Self.copied, UInt8(SQLITE_UTF8)))
+        return true
     }
 
     public func bind(_ index: Int32, blob: [UInt8]) {
@@ -248,6 +257,34 @@ extension Statement {
         let count = Int(sqlite3_column_bytes(pointer, column))
         return String(
             validating: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
+    }
+
+    /// The integer stored in the column; nil where there is another kind of value.
+    public func storedInteger(_ column: Int32) -> Int64? {
+        guard sqlite3_column_type(pointer, column) == SQLITE_INTEGER else { return nil }
+        return sqlite3_column_int64(pointer, column)
+    }
+
+    /// The real number stored in the column; nil where there is another kind of value.
+    public func storedReal(_ column: Int32) -> Double? {
+        guard sqlite3_column_type(pointer, column) == SQLITE_FLOAT else { return nil }
+        return sqlite3_column_double(pointer, column)
+    }
+
+    /// The text stored in the column; nil where there is another kind of value, or bytes that are
+    /// not UTF-8.
+    public func storedText(_ column: Int32) -> String? {
+        guard sqlite3_column_type(pointer, column) == SQLITE_TEXT,
+            let start = sqlite3_column_text(pointer, column)
+        else { return nil }
+        // SQLite ends every text with a NUL. The initializer for such texts is the only one that
+        // the standard library has compiled for bytes, and it validates once.
+        let end = Int(sqlite3_column_bytes(pointer, column))
+        let characters = UnsafeRawPointer(start).assumingMemoryBound(to: CChar.self)
+        if let text = String(validatingCString: characters), text.utf8.count == end {
+            return text
+        }
+        return validatedText(column)
     }
 
     /// The column's bytes.

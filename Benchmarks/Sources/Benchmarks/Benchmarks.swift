@@ -8,7 +8,7 @@ enum Benchmarks {
     /// The groups of cases, by name.
     static let groups: [(name: String, run: @Sendable () async throws -> Void)] = [
         ("coder", CoderCases.run), ("server", ServerCases.run), ("sync", SyncCases.run),
-        ("capture", CaptureCases.run),
+        ("capture", CaptureCases.run), ("store", StoreCases.run),
     ]
 
     static func main() async throws {

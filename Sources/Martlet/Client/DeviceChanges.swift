@@ -67,6 +67,11 @@ final class DeviceChanges {
         }
     }
 
+    /// Gets ready for a transaction: rows are listed only where someone listens.
+    func begin() {
+        collector.listsRows = hub.isWanted
+    }
+
     /// Tells of what a save has committed.
     func saved() {
         versions.saved(store)

@@ -55,6 +55,7 @@ extension DeviceDriver {
         _ sign: StopSign, _ body: (WriteContext) throws -> Result
     ) throws -> Result {
         try checkOpen()
+        changes.begin()
         let result: Result
         do {
             result = try node.store.session.stopping(by: sign) {
@@ -104,6 +105,7 @@ extension DeviceDriver {
     /// A decision about a refused set; what it queues goes out when the client keeps in step.
     func decide<Result>(_ body: (DeviceStore, Int64) throws -> Result) throws -> Result {
         try checkOpen()
+        changes.begin()
         do {
             let result = try body(node.store, now())
             changes.decided()
@@ -185,7 +187,8 @@ extension DeviceDriver {
     }
 
     private func handle(_ event: DeviceNode.Event) -> [DeviceNode.Action] {
-        node.handle(event, now: now())
+        changes.begin()
+        return node.handle(event, now: now())
     }
 
     private func perform(_ actions: [DeviceNode.Action]) {

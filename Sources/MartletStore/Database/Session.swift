@@ -16,6 +16,7 @@ package final class Session {
     /// Whether the current transaction has changed the schema.
     private var hasChangedSchema = false
     var tableStatements: [String: TableStatements] = [:]
+    var lastTableStatements: (name: String, statements: TableStatements)?
     private var descriptions: [String: TableDescription] = [:]
 
     /// - Parameter generation: Shared by all sessions on one file.
@@ -72,6 +73,7 @@ package final class Session {
     package func forgetTables() {
         descriptions.removeAll()
         tableStatements.removeAll()
+        lastTableStatements = nil
         connection.clearStatementCache()
     }
 
@@ -113,19 +115,25 @@ package final class Session {
     }
 
     func bind(_ value: SQLValue, at index: Int32, of statement: Statement) throws {
+        try Self.bind(value, at: index, of: statement)
+    }
+
+    static func bind(_ value: SQLValue, at index: Int32, of statement: Statement) throws {
         switch value {
         case .null: statement.bindNull(index)
         case .integer(let number): statement.bind(index, integer: number)
         case .real(let number): statement.bind(index, real: number)
         case .text(let text):
-            guard statement.bindUnlessNUL(index, text: text) else {
-                throw StoreError(
-                    .value,
-                    "A text holds a NUL character, at which other programs would end it; remove"
-                        + " it, or store the text as binary data.")
-            }
+            guard statement.bindUnlessNUL(index, text: text) else { throw nulInText }
         case .blob(let bytes): statement.bind(index, blob: bytes)
         }
+    }
+
+    static var nulInText: StoreError {
+        StoreError(
+            .value,
+            "A text holds a NUL character, at which other programs would end it; remove it, or"
+                + " store the text as binary data.")
     }
 
     /// The columns of a statement's rows.
@@ -159,13 +167,13 @@ package final class Session {
         if statement.access.changesSchema { noteSchemaChange() }
     }
 
-    private func noteSchemaChange() {
+    func noteSchemaChange() {
         hasChangedSchema = true
         forgetTables()
     }
 
     /// Notes the tables that an observed query reads.
-    private func note(_ tables: Set<String>, _ recorder: RegionRecorder) {
+    func note(_ tables: Set<String>, _ recorder: RegionRecorder) {
         for table in tables where recorder.isNew(table) {
             // What cannot be described, such as a function that gives rows, never changes.
             let description = try? self.description(of: table)
@@ -175,14 +183,24 @@ package final class Session {
 
     /// Tells the collector of tables whose rows SQLite's update hook is silent on.
     func noteUnclearWrites(_ statement: Statement) {
-        guard let collector = connection.changeCollector, !statement.access.writes.isEmpty else {
-            return
-        }
-        for table in statement.access.unclearWrites { collector.noteAll(table) }
+        guard connection.changeCollector != nil, !statement.access.writes.isEmpty else { return }
+        noteAll(unclearTables(of: statement))
+    }
+
+    /// The tables a statement writes whose rows SQLite's update hook is silent on.
+    func unclearTables(of statement: Statement) -> [String] {
+        var tables = statement.access.unclearWrites
         for table in statement.access.writes where !table.hasPrefix(ReservedWords.prefix) {
             let description = descriptions[table] ?? (try? self.description(of: table))
-            if description?.hasRowID == false { collector.noteAll(table) }
+            if description?.hasRowID == false { tables.insert(table) }
         }
+        return tables.sorted()
+    }
+
+    /// Tells the collector that any row of these tables may have changed.
+    func noteAll(_ tables: [String]) {
+        guard !tables.isEmpty, let collector = connection.changeCollector else { return }
+        for table in tables { collector.noteAll(table) }
     }
 }
 

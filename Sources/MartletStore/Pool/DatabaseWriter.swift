@@ -50,6 +50,7 @@ final class DatabaseWriter {
         let connection = session.connection
         let context = WriteContext(session: session, randomBits: randomBits)
         defer { context.end() }
+        collector.listsRows = hub.isWanted
         do {
             try connection.begin()
             try session.begin()
@@ -102,8 +103,8 @@ final class DatabaseWriter {
 
     private func publish() {
         guard !collector.isEmpty else { return }
+        guard hub.isWanted else { return collector.clear() }
         let taken = collector.take()
-        guard hub.isWanted else { return }
         hub.publish(
             DatabaseChange(
                 causes: .local, tables: ChangedRecords.byTable(taken, session: session)))

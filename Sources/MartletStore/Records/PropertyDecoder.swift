@@ -2,8 +2,8 @@ internal import Foundation
 
 /// Makes one property from one value.
 enum PropertyDecoder {
-    static func decode<Property: Decodable, Source: NamedValues>(
-        _ type: Property.Type, source: Source, at position: Int
+    static func decode<Property: Decodable>(
+        _ type: Property.Type, source: NamedValues, at position: Int
     ) throws -> Property {
         if let columnType = type as? any ColumnValue.Type {
             return try read(columnType, as: type, source: source, at: position)
@@ -19,8 +19,8 @@ enum PropertyDecoder {
         }
     }
 
-    private static func read<Value: ColumnValue, Property, Source: NamedValues>(
-        _ type: Value.Type, as property: Property.Type, source: Source, at position: Int
+    private static func read<Value: ColumnValue, Property>(
+        _ type: Value.Type, as property: Property.Type, source: NamedValues, at position: Int
     ) throws -> Property {
         guard let value = try source.read(type, at: position) as? Property else {
             throw StoreError(.value, "expected \(property)")

@@ -3,7 +3,8 @@ extension Record where Self: Encodable {
     public func dictionaryRepresentation(
         columns: TableColumns, table: String
     ) throws -> RecordValues {
-        columns.filter(try RecordEncoder.values(of: self))
+        if let binder = columns.binder, binder.bind(self) { return RecordValues() }
+        return columns.filter(try RecordEncoder.values(of: self))
     }
 }
 
@@ -19,6 +20,6 @@ extension Record where Self: Codable {
 
 extension ReadableRecord where Self: Decodable {
     public init(row: borrowing Row) throws {
-        self = try RowDecoder(statement: row.statement, layout: row.layout).decode(Self.self)
+        self = try row.layout.decoder(for: row.statement).decode(Self.self)
     }
 }

@@ -3,12 +3,43 @@ internal import Foundation
 /// Turns an `Encodable` into values by name: one for each property, nulls included.
 ///
 /// What is no value of a column itself (a list, a structure) is stored as its JSON text.
-final class RecordEncoder: Encoder {
-    var names: [String] = []
-    var values: [SQLValue] = []
+///
+/// What takes the values has no generic methods: the container that hands them over is generic over
+/// the keys of the app's type, so that what it calls could not be specialised here.
+class RecordEncoder: Encoder {
+    private(set) final var names: [String] = []
+    private(set) final var values: [SQLValue] = []
     /// Set when the value encodes as one value instead of by names.
-    private(set) var single: SQLValue?
-    private(set) var isList = false
+    private(set) final var single: SQLValue?
+    private(set) final var isList = false
+
+    /// The container made for the last type, where records are encoded one after the other. It
+    /// holds this object, so `forgetContainer` must end that.
+    private final var container: AnyObject?
+
+    /// Whether many records are encoded by this object.
+    var keepsContainer: Bool { false }
+
+    /// Lets go of the container.
+    final func forgetContainer() { container = nil }
+
+    func put(_ value: SQLValue, _ name: String) {
+        names.append(name)
+        values.append(value)
+    }
+
+    func putNull(_ name: String) { put(.null, name) }
+    func put(integer: Int64, _ name: String) { put(.integer(integer), name) }
+    func put(real: Double, _ name: String) { put(real.sqlValue, name) }
+    func put(text: String, _ name: String) { put(.text(text), name) }
+
+    final func put<Number: FixedWidthInteger & ColumnValue>(number: Number, _ name: String) {
+        if let integer = Int64(exactly: number) {
+            put(integer: integer, name)
+        } else {
+            put(number.sqlValue, name)
+        }
+    }
 
     var codingPath: [any CodingKey] { [] }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
@@ -40,8 +71,15 @@ final class RecordEncoder: Encoder {
         }
     }
 
-    func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
-        KeyedEncodingContainer(RecordEncodingContainer<Key>(encoder: self))
+    final func container<Key: CodingKey>(
+        keyedBy type: Key.Type
+    ) -> KeyedEncodingContainer<Key> {
+        if let kept = container as? KeptContainer<KeyedEncodingContainer<Key>> {
+            return kept.container
+        }
+        let made = KeyedEncodingContainer(RecordEncodingContainer<Key>(encoder: self))
+        if keepsContainer { container = KeptContainer(made) }
+        return made
     }
 
     func unkeyedContainer() -> any UnkeyedEncodingContainer {
@@ -60,49 +98,114 @@ private struct RecordEncodingContainer<Key: CodingKey>: KeyedEncodingContainerPr
 
     var codingPath: [any CodingKey] { [] }
 
-    private func put(_ value: SQLValue, _ key: Key) {
-        encoder.names.append(key.stringValue)
-        encoder.values.append(value)
-    }
-
-    func encodeNil(forKey key: Key) { put(.null, key) }
+    func encodeNil(forKey key: Key) { encoder.putNull(key.stringValue) }
 
     func encode<Property: Encodable>(_ value: Property, forKey key: Key) throws {
-        put(try RecordEncoder.value(value), key)
+        encoder.put(try RecordEncoder.value(value), key.stringValue)
     }
 
     func encodeIfPresent<Property: Encodable>(_ value: Property?, forKey key: Key) throws {
-        put(try value.map { try RecordEncoder.value($0) } ?? .null, key)
+        encoder.put(try value.map { try RecordEncoder.value($0) } ?? .null, key.stringValue)
     }
 
-    func encode(_ value: Bool, forKey key: Key) { put(value.sqlValue, key) }
-    func encodeIfPresent(_ value: Bool?, forKey key: Key) { put(value.sqlValue, key) }
-    func encode(_ value: String, forKey key: Key) { put(value.sqlValue, key) }
-    func encodeIfPresent(_ value: String?, forKey key: Key) { put(value.sqlValue, key) }
-    func encode(_ value: Double, forKey key: Key) { put(value.sqlValue, key) }
-    func encodeIfPresent(_ value: Double?, forKey key: Key) { put(value.sqlValue, key) }
-    func encode(_ value: Float, forKey key: Key) { put(value.sqlValue, key) }
-    func encodeIfPresent(_ value: Float?, forKey key: Key) { put(value.sqlValue, key) }
-    func encode(_ value: Int, forKey key: Key) { put(value.sqlValue, key) }
-    func encodeIfPresent(_ value: Int?, forKey key: Key) { put(value.sqlValue, key) }
-    func encode(_ value: Int8, forKey key: Key) { put(value.sqlValue, key) }
-    func encodeIfPresent(_ value: Int8?, forKey key: Key) { put(value.sqlValue, key) }
-    func encode(_ value: Int16, forKey key: Key) { put(value.sqlValue, key) }
-    func encodeIfPresent(_ value: Int16?, forKey key: Key) { put(value.sqlValue, key) }
-    func encode(_ value: Int32, forKey key: Key) { put(value.sqlValue, key) }
-    func encodeIfPresent(_ value: Int32?, forKey key: Key) { put(value.sqlValue, key) }
-    func encode(_ value: Int64, forKey key: Key) { put(value.sqlValue, key) }
-    func encodeIfPresent(_ value: Int64?, forKey key: Key) { put(value.sqlValue, key) }
-    func encode(_ value: UInt, forKey key: Key) { put(value.sqlValue, key) }
-    func encodeIfPresent(_ value: UInt?, forKey key: Key) { put(value.sqlValue, key) }
-    func encode(_ value: UInt8, forKey key: Key) { put(value.sqlValue, key) }
-    func encodeIfPresent(_ value: UInt8?, forKey key: Key) { put(value.sqlValue, key) }
-    func encode(_ value: UInt16, forKey key: Key) { put(value.sqlValue, key) }
-    func encodeIfPresent(_ value: UInt16?, forKey key: Key) { put(value.sqlValue, key) }
-    func encode(_ value: UInt32, forKey key: Key) { put(value.sqlValue, key) }
-    func encodeIfPresent(_ value: UInt32?, forKey key: Key) { put(value.sqlValue, key) }
-    func encode(_ value: UInt64, forKey key: Key) { put(value.sqlValue, key) }
-    func encodeIfPresent(_ value: UInt64?, forKey key: Key) { put(value.sqlValue, key) }
+    func encode(_ value: Bool, forKey key: Key) {
+        encoder.put(integer: value ? 1 : 0, key.stringValue)
+    }
+    func encodeIfPresent(_ value: Bool?, forKey key: Key) {
+        guard let value else { return encodeNil(forKey: key) }
+        encode(value, forKey: key)
+    }
+    func encode(_ value: String, forKey key: Key) {
+        encoder.put(text: value, key.stringValue)
+    }
+    func encodeIfPresent(_ value: String?, forKey key: Key) {
+        guard let value else { return encodeNil(forKey: key) }
+        encode(value, forKey: key)
+    }
+    func encode(_ value: Double, forKey key: Key) {
+        encoder.put(real: value, key.stringValue)
+    }
+    func encodeIfPresent(_ value: Double?, forKey key: Key) {
+        guard let value else { return encodeNil(forKey: key) }
+        encode(value, forKey: key)
+    }
+    func encode(_ value: Float, forKey key: Key) {
+        encoder.put(real: Double(value), key.stringValue)
+    }
+    func encodeIfPresent(_ value: Float?, forKey key: Key) {
+        guard let value else { return encodeNil(forKey: key) }
+        encode(value, forKey: key)
+    }
+    func encode(_ value: Int, forKey key: Key) {
+        encoder.put(number: value, key.stringValue)
+    }
+    func encodeIfPresent(_ value: Int?, forKey key: Key) {
+        guard let value else { return encodeNil(forKey: key) }
+        encode(value, forKey: key)
+    }
+    func encode(_ value: Int8, forKey key: Key) {
+        encoder.put(number: value, key.stringValue)
+    }
+    func encodeIfPresent(_ value: Int8?, forKey key: Key) {
+        guard let value else { return encodeNil(forKey: key) }
+        encode(value, forKey: key)
+    }
+    func encode(_ value: Int16, forKey key: Key) {
+        encoder.put(number: value, key.stringValue)
+    }
+    func encodeIfPresent(_ value: Int16?, forKey key: Key) {
+        guard let value else { return encodeNil(forKey: key) }
+        encode(value, forKey: key)
+    }
+    func encode(_ value: Int32, forKey key: Key) {
+        encoder.put(number: value, key.stringValue)
+    }
+    func encodeIfPresent(_ value: Int32?, forKey key: Key) {
+        guard let value else { return encodeNil(forKey: key) }
+        encode(value, forKey: key)
+    }
+    func encode(_ value: Int64, forKey key: Key) {
+        encoder.put(number: value, key.stringValue)
+    }
+    func encodeIfPresent(_ value: Int64?, forKey key: Key) {
+        guard let value else { return encodeNil(forKey: key) }
+        encode(value, forKey: key)
+    }
+    func encode(_ value: UInt, forKey key: Key) {
+        encoder.put(number: value, key.stringValue)
+    }
+    func encodeIfPresent(_ value: UInt?, forKey key: Key) {
+        guard let value else { return encodeNil(forKey: key) }
+        encode(value, forKey: key)
+    }
+    func encode(_ value: UInt8, forKey key: Key) {
+        encoder.put(number: value, key.stringValue)
+    }
+    func encodeIfPresent(_ value: UInt8?, forKey key: Key) {
+        guard let value else { return encodeNil(forKey: key) }
+        encode(value, forKey: key)
+    }
+    func encode(_ value: UInt16, forKey key: Key) {
+        encoder.put(number: value, key.stringValue)
+    }
+    func encodeIfPresent(_ value: UInt16?, forKey key: Key) {
+        guard let value else { return encodeNil(forKey: key) }
+        encode(value, forKey: key)
+    }
+    func encode(_ value: UInt32, forKey key: Key) {
+        encoder.put(number: value, key.stringValue)
+    }
+    func encodeIfPresent(_ value: UInt32?, forKey key: Key) {
+        guard let value else { return encodeNil(forKey: key) }
+        encode(value, forKey: key)
+    }
+    func encode(_ value: UInt64, forKey key: Key) {
+        encoder.put(number: value, key.stringValue)
+    }
+    func encodeIfPresent(_ value: UInt64?, forKey key: Key) {
+        guard let value else { return encodeNil(forKey: key) }
+        encode(value, forKey: key)
+    }
 
     func nestedContainer<Nested: CodingKey>(
         keyedBy type: Nested.Type, forKey key: Key

@@ -1,17 +1,25 @@
 /// The columns a table asks a record for.
-public struct TableColumns: Sendable {
+public struct TableColumns {
     private let wanted: [ColumnDescription]?
+    /// Where records of one type put their values instead of returning them; nil mostly.
+    let binder: RecordBinder?
 
-    private init(wanted: [ColumnDescription]?) {
+    private init(wanted: [ColumnDescription]?, binder: RecordBinder? = nil) {
         self.wanted = wanted
+        self.binder = binder
     }
 
     init(_ description: TableDescription) {
-        wanted = description.columns.filter { !$0.isGenerated }
+        self.init(wanted: description.columns.filter { !$0.isGenerated })
+    }
+
+    /// The same columns, for records that are bound at once.
+    func binding(to binder: RecordBinder) -> TableColumns {
+        TableColumns(wanted: wanted, binder: binder)
     }
 
     /// Everything the record has.
-    public static let all = TableColumns(wanted: nil)
+    public static var all: TableColumns { TableColumns(wanted: nil) }
 
     /// The columns as the database describes them; nil when everything is asked for.
     public var descriptions: [ColumnDescription]? { wanted }
@@ -40,3 +48,6 @@ public struct TableColumns: Sendable {
         return RecordValues(names: names, values: kept)
     }
 }
+
+@available(*, unavailable)
+extension TableColumns: Sendable {}

@@ -70,12 +70,12 @@ extension Table {
         }
         let session = context.session
         do {
-            let statement = try session.connection.statement(statements.findSQL)
-            defer { statement.reset() }
+            let (statement, layout) = try statements.finder(session)
+            defer { statement.rewind() }
             try session.bind(key, at: 1, of: statement)
             try context.note(key, statements)
             guard try statement.step() else { return nil }
-            return try body(Row(statement, layout: session.layout(of: statement)))
+            return try body(Row(statement, layout: layout))
         } catch {
             throw StoreError.of(error, table: tableName)
         }

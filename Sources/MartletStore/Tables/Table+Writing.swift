@@ -14,8 +14,7 @@ extension Table {
     /// - Throws: `StoreError` `.unknown`, `.value` or `.constraint`; what a hook throws.
     @discardableResult
     public func insert(_ record: some Record, in context: WriteContext) throws -> RecordID {
-        let statements = try statements(context)
-        return try insert(try values(of: record, statements), statements, context)
+        try insert(record, try statements(context), context)
     }
 
     /// Inserts records, in order.
@@ -25,9 +24,7 @@ extension Table {
         contentsOf records: some Sequence<Item>, in context: WriteContext
     ) throws -> [RecordID] {
         let statements = try statements(context)
-        return try records.map { record in
-            try insert(try values(of: record, statements), statements, context)
-        }
+        return try records.map { record in try insert(record, statements, context) }
     }
 
     /// Changes the record with the key that `record` carries, to the values it carries.
@@ -121,6 +118,15 @@ extension Table {
             guard others.isEmpty else { throw statements.hasNone(of: others) }
         }
         return values
+    }
+
+    private func insert(
+        _ record: some Record, _ statements: TableStatements, _ context: WriteContext
+    ) throws -> RecordID {
+        if let key = try statements.insertDirectly(record, tableName: tableName, context) {
+            return key
+        }
+        return try insert(try values(of: record, statements), statements, context)
     }
 
     func insert(
@@ -321,9 +327,13 @@ extension WriteContext {
                         + " made; give it one.")
             }
         }
-        let isInteger = statements.keyKind == .integer
-        let made = isInteger ? takeTemporaryID() : .text(newTextKey())
+        let made = newKey(statements)
         values[name] = SQLValue(made)
         return made
+    }
+
+    /// A key for a new record of a table whose keys SQLite does not make.
+    func newKey(_ statements: TableStatements) -> RecordID {
+        statements.keyKind == .integer ? takeTemporaryID() : .text(newTextKey())
     }
 }

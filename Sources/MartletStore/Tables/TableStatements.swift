@@ -1,5 +1,6 @@
 internal import MartletCore
 internal import MartletProtocol
+internal import SQLiteKit
 internal import SQLiteRecords
 
 /// The statements by which a table's rows are found and written by their key, and what the
@@ -23,6 +24,10 @@ final class TableStatements {
     /// “column = ?” for each column of the key.
     let keyCondition: String
     private let kinds: [String: AttributeKind]
+    /// The short ways of types met before; nil for types that have none.
+    var directs: [ObjectIdentifier: DirectInsert?] = [:]
+    var lastDirect: (type: ObjectIdentifier, insert: DirectInsert?)?
+    private var finder: (statement: Statement, layout: RowLayout)?
     private var lastNames: [String] = []
     private var lastInsert = ""
 
@@ -67,6 +72,18 @@ final class TableStatements {
         Array(repeating: "?", count: count).joined(separator: ", ")
     }
 
+    /// The kind of values a column declares; nil where there is no such column.
+    func kind(of column: String) -> AttributeKind? { kinds[column] }
+
+    /// The statement that finds a row by its key, kept at hand. The caller resets it.
+    func finder(_ session: Session) throws -> (statement: Statement, layout: RowLayout) {
+        if let finder, !finder.statement.isBusy { return finder }
+        let statement = try session.connection.statement(findSQL)
+        let made = (statement, session.layout(of: statement))
+        finder = made
+        return made
+    }
+
     /// - Throws: `StoreError` `.unknown` for a column that is not there or cannot be written,
     ///   `.value` for a value of another kind than the column declares.
     func check(_ values: RecordValues) throws {
@@ -98,7 +115,7 @@ final class TableStatements {
 
     /// SQLite lets any column hold anything; what other programs and the server would not take for
     /// a value of the declared type is refused here.
-    private static func suits(_ value: SQLValue, _ kind: AttributeKind) -> Bool {
+    static func suits(_ value: SQLValue, _ kind: AttributeKind) -> Bool {
         switch (kind, value) {
         case (_, .null), (.any, _): true
         case (.integer, .integer): true
@@ -128,7 +145,12 @@ final class TableStatements {
 extension Session {
     /// - Throws: `MissingTable` where the table is not there and a declaration can make it.
     func tableStatements(_ name: String, declaration: String?) throws -> TableStatements {
-        if let known = tableStatements[name] { return known }
+        // Mostly the same table is used many times in turn.
+        if let last = lastTableStatements, last.name == name { return last.statements }
+        if let known = tableStatements[name] {
+            lastTableStatements = (name, known)
+            return known
+        }
         let description: TableDescription
         do {
             description = try self.description(of: name)

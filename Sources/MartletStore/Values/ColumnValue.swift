@@ -16,12 +16,21 @@ public protocol ColumnValue: Sendable {
 
     /// Reads a column of the current row; the default goes through `init(sqlValue:)`.
     static func _read(_ row: borrowing Row, at index: Int) throws -> Self
+
+    /// Binds the value to a parameter, counted from 1; the default goes through `sqlValue`.
+    func _bind(_ statement: PreparedStatement, at index: Int) throws
 }
 
 extension ColumnValue {
     /// Reads a column of the current row.
     public static func _read(_ row: borrowing Row, at index: Int) throws -> Self {
         try Self(sqlValue: row.value(at: index))
+    }
+
+    /// Binds the value to a parameter, counted from 1.
+    @inlinable
+    public func _bind(_ statement: PreparedStatement, at index: Int) throws {
+        try statement._bind(sqlValue, at: index)
     }
 
     static func mismatch(_ found: SQLValue, _ expected: String) -> StoreError {
@@ -54,6 +63,16 @@ extension ColumnValue where Self: FixedWidthInteger {
         if let number = row.integer(at: index), let exact = Self(exactly: number) { return exact }
         return try Self(sqlValue: row.value(at: index))
     }
+
+    /// Binds the value to a parameter, counted from 1.
+    @inlinable
+    public func _bind(_ statement: PreparedStatement, at index: Int) throws {
+        if let integer = Int64(exactly: self) {
+            try statement._bind(integer: integer, at: index)
+        } else {
+            try statement._bind(sqlValue, at: index)
+        }
+    }
 }
 
 extension Int: ColumnValue {}
@@ -80,6 +99,13 @@ extension Double: ColumnValue {
             self = number
         case .null, .blob: throw Self.mismatch(sqlValue, "a number")
         }
+    }
+
+    /// Binds the value to a parameter, counted from 1.
+    @inlinable
+    public func _bind(_ statement: PreparedStatement, at index: Int) throws {
+        if isNaN { return try statement._bindNull(at: index) }
+        try statement._bind(real: self, at: index)
     }
 }
 
@@ -121,6 +147,12 @@ extension String: ColumnValue {
     public static func _read(_ row: borrowing Row, at index: Int) throws -> String {
         if let text = try row.text(at: index) { return text }
         return try String(sqlValue: row.value(at: index))
+    }
+
+    /// Binds the value to a parameter, counted from 1.
+    @inlinable
+    public func _bind(_ statement: PreparedStatement, at index: Int) throws {
+        try statement._bind(text: self, at: index)
     }
 }
 
@@ -172,6 +204,13 @@ extension Optional: ColumnValue where Wrapped: ColumnValue {
     /// Reads a column of the current row.
     public static func _read(_ row: borrowing Row, at index: Int) throws -> Wrapped? {
         row.isNull(at: index) ? nil : try Wrapped._read(row, at: index)
+    }
+
+    /// Binds the value to a parameter, counted from 1.
+    @inlinable
+    public func _bind(_ statement: PreparedStatement, at index: Int) throws {
+        guard let value = self else { return try statement._bindNull(at: index) }
+        try value._bind(statement, at: index)
     }
 }
 
