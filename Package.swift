@@ -179,7 +179,7 @@ let package = Package(
             name: "ConcurrencyTests",
             dependencies: ["Martlet", "MartletProtocol", "MartletServer"], swiftSettings: safe),
         .target(
-            name: "AllocationCounter", path: "Tests/AllocationCounter", swiftSettings: strict),
+            name: "AllocationCounter", path: "Tests/AllocationCounter", swiftSettings: safe),
         .executableTarget(
             name: "StoreThresholds",
             dependencies: ["AllocationCounter", "MartletStore", "SQLiteKit"],
