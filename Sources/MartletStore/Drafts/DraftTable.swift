@@ -5,7 +5,7 @@ internal import MartletProtocol
 struct DraftTable<Element: ReadableRecord & Sendable>: Sendable {
     let name: String
     let keyColumn: String
-    let columns: TableColumns
+    let description: TableDescription
     /// The record with a key.
     let find: @Sendable (SQLValue, ReadContext) throws -> Element?
     let insert: @Sendable (RecordValues, WriteContext) throws -> SQLValue
@@ -22,7 +22,7 @@ struct DraftTable<Element: ReadableRecord & Sendable>: Sendable {
         }
         name = table.tableName
         keyColumn = key
-        columns = statements.columns
+        description = statements.description
         find = { try table.find($0, in: $1) }
         insert = { SQLValue(try table.insert($0, in: $1)) }
         update = { try table.update($0, in: $1) }
@@ -38,7 +38,8 @@ struct DraftTable<Element: ReadableRecord & Sendable>: Sendable {
 
     /// What a record expresses for the table, the key left out.
     func values(of element: Element) throws -> RecordValues {
-        var values = try element.dictionaryRepresentation(columns: columns, table: name)
+        var values = try element.dictionaryRepresentation(
+            columns: TableColumns(description), table: name)
         values[keyColumn] = nil
         return values
     }
