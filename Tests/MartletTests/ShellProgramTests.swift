@@ -126,6 +126,26 @@ struct ShellProgramTests {
         #expect(set.types[0].update == [.integer(1)])
     }
 
+    @Test("with trusted_schema off a write to a table with a full-text index is refused whole")
+    func fullText() throws {
+        let device = try DeviceFixture(
+            script: """
+                CREATE TABLE notes(id TEXT PRIMARY KEY, body TEXT);
+                CREATE VIRTUAL TABLE notes_search USING fts5(body, content='notes');
+                CREATE TRIGGER notes_search_insert AFTER INSERT ON notes BEGIN
+                    INSERT INTO notes_search(rowid, body) VALUES (NEW.rowid, NEW.body);
+                END;
+                """)
+        let insert = "INSERT INTO notes(id, body) VALUES ('a', 'left knee')"
+        let refused = try shell("PRAGMA trusted_schema = OFF; \(insert)", on: device)
+        #expect(refused.status != 0)
+        #expect(refused.said.contains("unsafe use of virtual table"))
+        #expect(try device.gather().changeSets.isEmpty)
+        let run = try shell("PRAGMA trusted_schema = ON; \(insert)", on: device)
+        #expect(run.status == 0, "\(run.said)")
+        #expect(try device.gather().changeSets.first?.types[0].create == [.text("a")])
+    }
+
     @Test("recursive triggers are off in the shell: what a REPLACE pushes out is captured still")
     func replace() throws {
         let device = try device()

@@ -53,6 +53,7 @@ public final class MartletClient: DatabaseAccess {
     ///     a new file as the server has them.
     ///   - server: The server's address; nil to work without one. https, or http to this machine.
     ///   - token: The bearer token.
+    ///   - options: How it keeps in step.
     /// - Throws: `StoreError` for a schema or file that cannot be used, `SyncError` for an address
     ///   that cannot.
     public static func open(
@@ -78,6 +79,7 @@ public final class MartletClient: DatabaseAccess {
     ///     is kept.
     ///   - server: The server's address; nil to work without one. https, or http to this machine.
     ///   - token: The bearer token.
+    ///   - options: How it keeps in step.
     ///   - progress: Told before and after each version, on the queue that opens the file.
     /// - Throws: `StoreError`: `.newer` for the file of a newer app, what a version fails of, what
     ///   the file fails of. `SyncError` for an address that cannot be used.

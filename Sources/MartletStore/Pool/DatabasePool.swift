@@ -47,9 +47,11 @@ public final class DatabasePool: DatabaseAccess {
 
     /// Opens or creates a file, and leads it through the versions it has not seen.
     /// - Parameters:
+    ///   - path: The SQLite file.
     ///   - migrations: All versions of the app's tables.
     ///   - fallback: What to do when a version cannot be run; see `migration`. There is nothing to
     ///     fetch anew here: `fetchAnew` is the same as `readOnly`.
+    ///   - options: How it is opened.
     ///   - progress: Told before and after each version, on the queue that opens the file.
     /// - Throws: `StoreError`: `.newer` for the file of a newer app, what a version fails of, what
     ///   the file fails of.
