@@ -1,7 +1,9 @@
 extension DatabaseAccess {
     /// Opens a draft of a record: unsaved edits that hear of the record's changes before they are
     /// committed.
-    /// - Parameter key: The value of the key column. A temporary id finds its record for ever.
+    /// - Parameters:
+    ///   - table: The record's table.
+    ///   - key: The value of the key column. A temporary id finds its record for ever.
     /// - Throws: `StoreError` `.unknown` where there is no such record, `.misuse` for a table
     ///   whose key is not one column.
     public func draft<Element: ReadableRecord & Sendable>(

@@ -6,6 +6,25 @@ extension Command {
     /// Commands that stay and look on.
     static let watching: [Command] = [
         Command(
+            name: "edit", summary: "Edit a player in a form that hears of others' changes.",
+            operands: [Operand(name: "PLAYER")], notes: PlayerEditor.help
+        ) { session in
+            let id = try Values.id(session.arguments.operand(0), "PLAYER")
+            let draft = try await session.organisation.roster.draft(of: id)
+            let editor = PlayerEditor(draft)
+            Terminal.print(Line.player(draft.value))
+            if session.hasServer { session.organisation.client.start() }
+            for await line in Terminal.lines() {
+                do {
+                    guard try await editor.take(line) else { return try await session.finish() }
+                } catch let error as UsageError {
+                    Terminal.note("youth: \(error)")
+                }
+            }
+            draft.discard()
+            return .done
+        },
+        Command(
             name: "watch", summary: "Show a team's players, and again after every change.",
             operands: [Operand(name: "TEAM", isOptional: true)],
             options: [
@@ -24,7 +43,7 @@ extension Command {
             try await show(session.organisation.roster.watch(team: team), times: times)
             try await session.used(team)
             return .done
-        }
+        },
     ]
 
     private static func show(

@@ -47,6 +47,16 @@ public struct RosterCenter: DataCenter {
         }
     }
 
+    /// Unsaved edits of a player, which hear of others' changes before these land.
+    /// - Throws: `OrganisationError` where there is no such player.
+    public func draft(of id: RecordID) async throws -> Draft<Player> {
+        do {
+            return try await database.draft(of: players, id)
+        } catch let error as StoreError where error.kind == .unknown {
+            throw OrganisationError.noPlayer(id)
+        }
+    }
+
     /// Signs a player for a team.
     /// - Throws: `OrganisationError` where there is no such team, or the shirt is taken.
     @discardableResult
