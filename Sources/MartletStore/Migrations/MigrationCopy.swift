@@ -55,9 +55,8 @@ final class MigrationCopy {
     func remove() throws {
         guard path != ":memory:" else { return }
         do {
-            if try DatabaseFile.exists(path, vfs: vfs) {
-                try DatabaseFile.remove(path, vfs: vfs)
-            }
+            // Also what is left of it where a crash came between two removals.
+            try DatabaseFile.remove(path, vfs: vfs)
         } catch {
             throw StoreError(error)
         }

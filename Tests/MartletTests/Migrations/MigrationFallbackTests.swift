@@ -52,8 +52,10 @@ struct MigrationFallbackTests {
         file.disk.install([1, 2, 3], at: PlainFile.path + "-martlet-copy")
         #expect(try file.migrate(Versions.all, fallback: .restoreCopy) == .migrated(from: 1, to: 5))
         #expect(!file.disk.paths.contains { $0.contains("copy") })
-        file.disk.install([1, 2, 3], at: PlainFile.path + "-martlet-copy")
-        #expect(try file.migrate(Versions.all) == .upToDate)
+        for suffix in ["", "-wal", "-journal"] {
+            file.disk.install([1, 2, 3], at: PlainFile.path + "-martlet-copy\(suffix)")
+            #expect(try file.migrate(Versions.all) == .upToDate)
+        }
         #expect(!file.disk.paths.contains { $0.contains("copy") })
     }
 
