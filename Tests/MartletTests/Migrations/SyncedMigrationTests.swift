@@ -52,6 +52,19 @@ struct SyncedMigrationTests {
                 == ["{\"team_id\":6,\"name\":\"Eve\"}"])
     }
 
+    @Test("what other programs wrote and what the first version writes are two change sets")
+    func foreignNotesBesideOwn() throws {
+        try file.open([
+            SyncedVersions.first,
+            Migration(2, "notes") { try $0.execute("INSERT INTO notes VALUES ('v', 'y')") },
+        ])
+        #expect(
+            try changes(5) == [
+                "notes|s|1|{\"body\":\"x\"}", "players|11|2|{\"email\":\"shell\"}",
+            ])
+        #expect(try changes(6) == ["notes|v|1|{\"body\":\"y\"}"])
+    }
+
     @Test("an added column takes what waited aside, and its default elsewhere, without edits")
     func addedColumn() throws {
         try file.open(1)
