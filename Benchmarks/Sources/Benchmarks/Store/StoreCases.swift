@@ -60,6 +60,8 @@ enum StoreCases {
             ("insert \(rows), records", "1.6", .records),
         ]
         for (what, expected, work) in works {
+            // Where records are kept in step, a NULL key is refused: integer keys are Martlet's.
+            if work == .prepared, place == .client, players.keys == .integers { continue }
             try await StorePairs.run(
                 pairs: pairs, title(what, players, place),
                 expected: place == .pool ? expected : nil
