@@ -4,7 +4,7 @@ import SQLiteKit
 import Synchronization
 import Testing
 
-@Suite("Drafts")
+@Suite("Drafts", .timeLimit(.minutes(1)))
 struct DraftTests {
     private func opened(
         _ answer: DraftAnswer? = nil

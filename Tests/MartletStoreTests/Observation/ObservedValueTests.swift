@@ -8,7 +8,7 @@ private final class Screen {
     var title = ""
 }
 
-@MainActor @Suite("Observed values")
+@MainActor @Suite("Observed values", .timeLimit(.minutes(1)))
 struct ObservedValueTests {
     /// Waits until the value is another.
     private func change(_ body: @escaping @MainActor () -> Void) async {
