@@ -1,7 +1,6 @@
 import Martlet
 import MartletProtocol
 import MartletStore
-import SQLiteKit
 
 /// One device of the demo: its own file, its own name, and somebody who works on it.
 ///
@@ -50,7 +49,7 @@ struct DemoDevice: Sendable {
             }
         } catch is DemoEdit.NothingToDo {
             return false
-        } catch let error as SQLiteError where error.isConstraint {
+        } catch let error as StoreError where error.kind == .constraint {
             return false
         }
     }
