@@ -40,7 +40,7 @@ extension Rule {
         file.lines.enumerated().compactMap { index, line in
             for path in ownedPaths {
                 guard let range = line.firstRange(of: path) else { continue }
-                // “…/work/…” inside a longer relative path or an address is not absolute.
+                // The same words inside a longer relative path or an address are not absolute.
                 let before = line[..<range.lowerBound].utf8.last
                 let isRelative =
                     before.map {
