@@ -30,6 +30,15 @@ struct DeltaTests {
         #expect(try SyncCoder.decodeDeltaBatch(Array(Self.text.utf8)) == Self.batch)
     }
 
+    @Test("a difference says that it is one")
+    func difference() throws {
+        var batch = DeltaBatch(from: 2, deltas: [], nextVersion: 9)
+        batch.isDifference = true
+        let text = #"{"from":2,"difference":true,"deltas":[],"nextVersion":9}"#
+        #expect(String(decoding: SyncCoder.encode(batch), as: UTF8.self) == text)
+        #expect(try SyncCoder.decodeDeltaBatch(Array(text.utf8)) == batch)
+    }
+
     @Test("the bare form of the article is read: v, t, e, eid, op, p, and nextVersion")
     func bare() throws {
         let text = """

@@ -53,6 +53,21 @@ struct MessageBytesTests {
         return request
     }
 
+    @Test("a request for rows, and a difference, say so")
+    func differences() throws {
+        var request = SyncRequest(maxRevision: 3)
+        request.wantsRows = true
+        let asked = #"{"maxRevision":3,"rows":true,"changeSets":[]}"#
+        #expect(String(decoding: try SyncCoder.encode(request), as: UTF8.self) == asked)
+        #expect(try SyncCoder.decodeRequest(Array(asked.utf8)) == request)
+        var set = ChangeSet(types: [])
+        set.revision = 9
+        set.isDifference = true
+        let text = #"{"revision":9,"difference":true,"types":[]}"#
+        #expect(String(decoding: try SyncCoder.encode(set), as: UTF8.self) == text)
+        #expect(try SyncCoder.decodeChangeSet(Array(text.utf8)) == set)
+    }
+
     static let requestHead = #"""
         {"clientId":"0c9d","protocol":1,"maxRevision":1000,"acknowledged":41,"dataSet":"d",\#
         "lineage":"l","schema":"s","changeSets":[

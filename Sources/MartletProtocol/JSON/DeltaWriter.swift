@@ -1,5 +1,5 @@
 /// Writes deltas. Members stand in the order `v`, `t`, `e`, `eid`, `op`, `p`, `new`, `r`, `set`,
-/// `old`; of a batch in the order `from`, `dataSet`, `lineage`, `more`, `deltas`, `nextVersion`.
+/// `old`; of a batch in the order `from`, `dataSet`, `lineage`, `more`, `difference`, `deltas`, `nextVersion`.
 struct DeltaWriter {
     var json = JSONWriter()
 
@@ -55,6 +55,10 @@ struct DeltaWriter {
         }
         if batch.more {
             json.name("more")
+            json.boolean(true)
+        }
+        if batch.isDifference {
+            json.name("difference")
             json.boolean(true)
         }
         json.name("deltas")

@@ -2,10 +2,11 @@
 ///
 /// **Written form**: compact, members in a fixed order, optional members only when present.
 /// - Request: `clientId`, `protocol`, `maxRevision`, `acknowledged`, `dataSet`, `lineage`,
-///   `schema`, `changeSets`.
+///   `schema`, `rows` (only when true), `changeSets`.
 /// - Answer: `maxRevision`, `more` (only when true), `dataSet`, `lineage`, `schema`, `changeSets`.
 /// - Change set: `identifier`, `sequence`, `seen`, `dependencyIdentifier`, `timestamp`,
-///   `revision`, `conflict`, `reason`, `message`, `retryAfter`, `types`, then one member for each
+///   `revision`, `conflict`, `reason`, `message`, `retryAfter`, `difference` (only when
+///   true), `types`, then one member for each
 ///   type in the order of `types`, always with all of `create`, `update`, `delete`, `attributes`.
 /// - Attributes of a record: `__oldId__`, `revision`, then the attributes in their order.
 ///

@@ -88,6 +88,7 @@ extension SyncReader {
         case "reason": set.reason = RefusalReason(rawValue: try readName())
         case "message": set.message = try json.readText()
         case "retryAfter": set.retryAfter = try readCount()
+        case "difference": set.isDifference = try json.readBoolean()
         default: return false
         }
         return true

@@ -20,6 +20,7 @@ extension SyncReader {
             case "dataSet": batch.dataSet = try reader.readName()
             case "lineage": batch.lineage = try reader.readName()
             case "more": batch.more = try reader.json.readBoolean()
+            case "difference": batch.isDifference = try reader.json.readBoolean()
             case "nextVersion": batch.nextVersion = try reader.readCount()
             case "deltas":
                 batch.deltas = try reader.readDeltas()

@@ -30,6 +30,7 @@ struct SyncReader {
             case "dataSet": request.dataSet = try reader.readName()
             case "lineage": request.lineage = try reader.readName()
             case "schema": request.schema = try reader.readName()
+            case "rows": request.wantsRows = try reader.json.readBoolean()
             case "changeSets":
                 request.changeSets = try reader.readChangeSets()
                 hasChangeSets = true

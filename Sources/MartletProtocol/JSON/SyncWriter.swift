@@ -15,6 +15,7 @@ struct SyncWriter {
         json.member("dataSet", request.dataSet)
         json.member("lineage", request.lineage)
         json.member("schema", request.schema)
+        json.member("rows", request.wantsRows ? true : nil)
         json.name("changeSets")
         json.beginArray()
     }
@@ -49,6 +50,7 @@ struct SyncWriter {
         json.member("reason", set.reason?.rawValue)
         json.member("message", set.message)
         json.member("retryAfter", set.retryAfter)
+        json.member("difference", set.isDifference ? true : nil)
         json.name("types")
         json.beginArray()
         for type in set.types { json.text(type.name) }

@@ -30,6 +30,10 @@ public struct ChangeSet: Hashable, Sendable {
     /// Down only: seconds after which sending the set again may succeed; absent when the refusal
     /// is final.
     public var retryAfter: Int64?
+    /// Down only: whether this is no entry of the log but a difference: rows as they are at
+    /// `revision`, whole, under `update`, meaning insert or replace, each with the revision at
+    /// which it last changed; and records that are gone under `delete`.
+    public var isDifference = false
     /// The changes, in the order of `types`.
     public var types: [TypeChanges]
     /// What is wrong with the set's shape, found while reading; such a set has no usable changes.

@@ -16,6 +16,10 @@ public struct DeltaBatch: Hashable, Sendable {
     public var lineage: String?
     /// Whether there is more to be had at once.
     public var more: Bool
+    /// Whether the deltas are a difference: rows as they are now, whole, and records that are gone,
+    /// in the order in which they last changed. Only the last of consecutive ones (without `more`)
+    /// leads to a state the data set was in.
+    public var isDifference = false
 
     public init(
         from: Revision? = nil, deltas: [Delta], nextVersion: Revision, dataSet: String? = nil,

@@ -5,7 +5,7 @@ public enum ReservedWords {
         "types", "identifier", "sequence", "seen", "dependencyIdentifier", "timestamp",
         "revision", "conflict", "reason", "message", "retryAfter", "clientId", "protocol",
         "maxRevision", "acknowledged", "changeSets", "dataSet", "lineage", "schema", "more",
-        "part", "parts", "__proto__", "constructor", "prototype",
+        "part", "parts", "difference", "rows", "check", "__proto__", "constructor", "prototype",
     ]
     /// Members of a record's attributes that are not attributes.
     public static let attributes: Set<String> = [

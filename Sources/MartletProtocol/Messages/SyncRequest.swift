@@ -17,6 +17,9 @@ public struct SyncRequest: Hashable, Sendable {
     public var lineage: String?
     /// The fingerprint of the schema the device works with.
     public var schema: String?
+    /// Whether the device wants rows as they are now, a difference, instead of log entries: it
+    /// could not apply these.
+    public var wantsRows = false
     public var changeSets: [ChangeSet]
 
     public init(maxRevision: Revision, changeSets: [ChangeSet] = []) {
