@@ -178,6 +178,11 @@ let package = Package(
         .testTarget(
             name: "ConcurrencyTests",
             dependencies: ["Martlet", "MartletProtocol", "MartletServer"], swiftSettings: safe),
+        .testTarget(
+            name: "LiveTests",
+            dependencies: [
+                "Martlet", "MartletProtocol", "MartletCore", "MartletServer", "HTTPKit",
+            ], swiftSettings: safe),
         .target(
             name: "AllocationCounter", path: "Tests/AllocationCounter", swiftSettings: safe),
         .executableTarget(

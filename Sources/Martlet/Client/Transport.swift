@@ -1,3 +1,5 @@
+public import MartletProtocol
+
 /// Carries one exchange to the server and back.
 ///
 /// A contract: an answer of any status is an answer; a failure means that it is unknown whether
@@ -27,8 +29,19 @@ public struct TransportAnswer: Sendable {
 /// Why no whole answer came.
 public struct TransportFailure: Error, Hashable, Sendable {
     public let message: String
+    /// HTTP status, where the server answered and refused.
+    public let status: Int?
+    /// What the server said, where it said it in the form of the wire.
+    public let problem: Problem?
+    /// Seconds to wait, where the server asks for it.
+    public let retryAfter: Int64?
 
-    public init(message: String) {
+    public init(
+        message: String, status: Int? = nil, problem: Problem? = nil, retryAfter: Int64? = nil
+    ) {
         self.message = message
+        self.status = status
+        self.problem = problem
+        self.retryAfter = retryAfter
     }
 }
