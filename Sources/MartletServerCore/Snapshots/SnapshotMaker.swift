@@ -1,0 +1,198 @@
+import MartletCore
+public import MartletProtocol
+import SQLiteKit
+import SQLiteRecords
+
+/// Makes snapshot files of a data set, on a connection of its own, beside the one writer.
+///
+/// Confined to whoever holds it; blocks while it works. Memory does not grow with the data set.
+public final class SnapshotMaker {
+    /// One part, made.
+    public struct Part: Sendable {
+        public let name: String
+        /// The finished SQLite file. It is not yet brought to the disk.
+        public let path: String
+        /// How many records of each type it holds, those without any left out.
+        public let records: [(type: String, count: Int64)]
+    }
+
+    /// All parts of one moment.
+    public struct Cut: Sendable {
+        public let dataSet: String
+        public let revision: Revision
+        public let lineage: String
+        /// The schema's fingerprint.
+        public let schema: String
+        public let parts: [Part]
+    }
+
+    private let source: String
+    private let vfs: String?
+    private let plan: SeedingPlan
+    private let filter: VisibilityFilter
+
+    /// - Parameter store: The data set's storage, for its place only; it is not touched.
+    public convenience init(
+        store: EmbeddedStore, plan: SeedingPlan = .whole, filter: VisibilityFilter = .everything
+    ) {
+        self.init(path: store.path, vfs: store.vfs, plan: plan, filter: filter)
+    }
+
+    /// - Parameter path: The file of a data set that a server keeps or kept.
+    public init(
+        path: String, vfs: String? = nil, plan: SeedingPlan = .whole,
+        filter: VisibilityFilter = .everything
+    ) {
+        source = path
+        self.vfs = vfs
+        self.plan = plan
+        self.filter = filter
+    }
+
+    /// Makes the files of a snapshot, all of one revision, and checks each as a device would.
+    /// - Parameter place: Where the file of a part goes, by its name; a file there is replaced.
+    /// - Throws: `StorageFault`, `SchemaError`; what was begun is then removed where it can be.
+    public func make(
+        for permissions: PermissionClass, at place: (_ part: String) -> String
+    ) throws -> Cut {
+        var paths: [String] = []
+        do {
+            let connection = try open()
+            let schema = try SchemaReader.read(connection)
+            let names = plan.parts(of: schema)
+            paths = names.map(place)
+            for path in paths { try begin(path, like: connection) }
+            for (index, path) in paths.enumerated() { try attach(path, index, to: connection) }
+            let descriptions = try connection.reading {
+                try fill(names, schema, permissions, on: connection)
+            }
+            for index in paths.indices { try connection.execute("DETACH \(Self.name(index))") }
+            for path in paths { try SnapshotReader(path: path, vfs: vfs).verify() }
+            guard let first = descriptions.first else {
+                throw StorageFault(.failed, "a snapshot without parts")
+            }
+            return Cut(
+                dataSet: first.dataSet, revision: first.revision, lineage: first.lineage,
+                schema: first.schema,
+                parts: zip(descriptions, paths).map { description, path in
+                    Part(
+                        name: description.part, path: path,
+                        records: description.types.filter { $0.records > 0 }.map {
+                            ($0.name, $0.records)
+                        })
+                })
+        } catch {
+            for path in paths { try? DatabaseFile.remove(path, vfs: vfs) }
+            switch error {
+            case let error as SQLiteError: throw StorageFault(error)
+            case let error as SnapshotError: throw StorageFault(.failed, error.message)
+            default: throw error
+            }
+        }
+    }
+
+    private func open() throws(SQLiteError) -> Connection {
+        let connection = try Connection(path: source, mode: .readWrite, vfs: vfs)
+        // Nothing here looks at a page twice; the cache only has to hold a few of each file.
+        try connection.execute("PRAGMA foreign_keys = OFF; PRAGMA cache_size = -4096")
+        return connection
+    }
+
+    private static func name(_ part: Int) -> String { "part\(part)" }
+
+    /// Makes a file with the tables and without rows.
+    private func begin(_ path: String, like source: Connection) throws {
+        try DatabaseFile.remove(path, vfs: vfs)
+        let pageSize = try source.integer("PRAGMA main.page_size") ?? 4_096
+        let connection = try Connection(path: path, vfs: vfs)
+        try connection.execute(
+            """
+            PRAGMA page_size = \(pageSize); PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
+            """)
+        try connection.begin()
+        for table in try SchemaMigration.tables(of: source) { try connection.execute(table) }
+        try SnapshotFormat.createTables(on: connection, in: "main")
+        try connection.commit()
+    }
+
+    /// Opens a begun file for filling. Nobody needs it after a crash, so there is no journal.
+    private func attach(_ path: String, _ part: Int, to connection: Connection) throws {
+        let name = Self.name(part)
+        let attach = try connection.prepare("ATTACH ?1 AS \(name)")
+        attach.bind(1, text: path)
+        try attach.run()
+        try connection.execute(
+            """
+            PRAGMA \(name).journal_mode = OFF; PRAGMA \(name).synchronous = OFF;
+            PRAGMA \(name).locking_mode = EXCLUSIVE; PRAGMA \(name).cache_size = -4096;
+            PRAGMA ignore_check_constraints = ON;
+            """)
+    }
+
+    private func fill(
+        _ names: [String], _ schema: Schema, _ permissions: PermissionClass,
+        on connection: Connection
+    ) throws -> [SnapshotDescription] {
+        let state = try connection.prepare("SELECT identity, revision, hash FROM martlet_dataset")
+        guard try state.step() else { throw SQLiteError.mismatch("martlet_dataset is empty") }
+        let (identity, revision) = (state.text(0), state.integer(1))
+        let lineage = LineageHash(stored: state.blob(2)).text
+        state.reset()
+        let types = try numbered(schema, connection)
+        return try names.enumerated().map { index, name in
+            let part = SnapshotPart(connection: connection, database: Self.name(index))
+            var counts: [String: Int64] = [:]
+            // By number, so that each table is filled from its beginning to its end.
+            for (type, number) in types.sorted(by: { $0.number < $1.number }) {
+                let condition = self.condition(type.name, in: index, permissions)
+                counts[type.name] = try part.copy(type, number: number, where: condition)
+            }
+            let description = SnapshotDescription(
+                dataSet: identity, revision: revision, lineage: lineage,
+                schema: schema.fingerprint, part: name, parts: names,
+                types: schema.types.map { .init(name: $0.name, records: counts[$0.name] ?? 0) })
+            try SnapshotFormat.write(description, on: connection, in: Self.name(index))
+            return description
+        }
+    }
+
+    private func condition(
+        _ type: String, in part: Int, _ permissions: PermissionClass
+    ) -> String? {
+        guard let seeded = plan.condition(of: type, in: part) else { return nil }
+        guard let visible = filter.condition(of: type, for: permissions) else { return seeded }
+        return seeded.isEmpty ? visible : "\(seeded) AND (\(visible)) IS TRUE"
+    }
+
+    private func numbered(
+        _ schema: Schema, _ connection: Connection
+    ) throws -> [(type: EntityType, number: Int64)] {
+        let find = try connection.prepare("SELECT number FROM martlet_types WHERE name = ?1")
+        return try schema.types.map { type in
+            find.bind(1, text: type.name)
+            defer { find.reset() }
+            guard try find.step() else {
+                throw SQLiteError.mismatch("martlet_types lacks “\(type.name)”")
+            }
+            return (type, find.integer(0))
+        }
+    }
+}
+
+@available(*, unavailable)
+extension SnapshotMaker: Sendable {}
+
+extension Connection {
+    /// Runs `body` in a transaction that takes no lock on what it only reads.
+    fileprivate func reading<Result>(_ body: () throws -> Result) throws -> Result {
+        try execute("BEGIN")
+        do {
+            let result = try body()
+            try commit()
+            return result
+        } catch {
+            rollback()
+            throw error
+        }
+    }
+}

@@ -1,0 +1,62 @@
+import MartletCore
+import SQLiteKit
+import SQLiteRecords
+
+/// Fills one file of a snapshot, attached to a connection to the data set's file.
+struct SnapshotPart {
+    let connection: Connection
+    /// The name the file is attached under.
+    let database: String
+
+    /// Copies a type's records, their revisions, and the type's number.
+    /// - Parameter condition: Nil for none, "" for all, else an SQL expression.
+    /// - Returns: How many records there are.
+    func copy(
+        _ type: EntityType, number: Int64, where condition: String?
+    ) throws(SQLiteError) -> Int64 {
+        let list = try connection.prepare("INSERT INTO \(database).martlet_types VALUES (?1, ?2)")
+        list.bind(1, integer: number)
+        list.bind(2, text: type.name)
+        try list.run()
+        guard let condition else { return 0 }
+        let table = SQLName.quoted(type.name)
+        let key = SQLName.quoted(type.key)
+        if condition.isEmpty, !type.attributes.contains(where: \.isGenerated) {
+            // In this form SQLite moves whole cells, in key order, and compiles no row
+            // (https://sqlite.org/src/file/src/insert.c, xferOptimization).
+            try connection.execute("INSERT INTO \(database).\(table) SELECT * FROM main.\(table)")
+        } else {
+            let columns = SQLName.list(
+                [type.key] + type.attributes.filter { !$0.isGenerated }.map(\.name))
+            let which = condition.isEmpty ? "" : "WHERE \(condition) "
+            try connection.execute(
+                """
+                INSERT INTO \(database).\(table) (\(columns)) \
+                SELECT \(columns) FROM main.\(table) \(which)ORDER BY \(key)
+                """)
+        }
+        try connection.execute(
+            """
+            INSERT INTO \(database).martlet_records \
+            SELECT \(number), t.\(key), r.revision FROM \(database).\(table) AS t \
+            JOIN main.martlet_records AS r ON r.type = \(number) AND r.id = t.\(key) \
+            WHERE NOT r.deleted ORDER BY t.\(key)
+            """)
+        let records = try count("martlet_records WHERE type = \(number)")
+        if try count(table) != records {
+            // What another program wrote is no record before it is in the log.
+            try connection.execute(
+                """
+                DELETE FROM \(database).\(table) WHERE NOT EXISTS (
+                    SELECT 1 FROM \(database).martlet_records AS martlet_listed
+                    WHERE martlet_listed.type = \(number)
+                        AND martlet_listed.id = \(table).\(key))
+                """)
+        }
+        return records
+    }
+
+    private func count(_ rest: String) throws(SQLiteError) -> Int64 {
+        try connection.integer("SELECT count(*) FROM \(database).\(rest)") ?? 0
+    }
+}

@@ -1,0 +1,46 @@
+package import MartletProtocol
+
+/// What a snapshot file says of itself.
+package struct SnapshotDescription: Hashable, Sendable {
+    /// The data set's identity.
+    package var dataSet: String
+    /// The revision at which all rows were read.
+    package var revision: Revision
+    /// The chained hash of the log's entry of that revision, as on the wire.
+    package var lineage: String
+    /// The fingerprint of the schema.
+    package var schema: String
+    /// The part of the snapshot this file is.
+    package var part: String
+    /// All parts of the snapshot, the first to fetch first.
+    package var parts: [String]
+    /// All types, in the order of their tables, those without records in this part too.
+    package var types: [TypeAccount]
+
+    /// What the file holds of one type.
+    package struct TypeAccount: Hashable, Sendable {
+        package var name: String
+        package var records: Int64
+
+        package init(name: String, records: Int64) {
+            self.name = name
+            self.records = records
+        }
+    }
+
+    package init(
+        dataSet: String, revision: Revision, lineage: String, schema: String, part: String,
+        parts: [String], types: [TypeAccount]
+    ) {
+        self.dataSet = dataSet
+        self.revision = revision
+        self.lineage = lineage
+        self.schema = schema
+        self.part = part
+        self.parts = parts
+        self.types = types
+    }
+
+    /// Records of all types.
+    package var records: Int64 { types.reduce(0) { $0 + $1.records } }
+}

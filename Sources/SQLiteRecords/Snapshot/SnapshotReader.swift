@@ -1,0 +1,126 @@
+package import MartletCore
+package import MartletProtocol
+package import SQLiteKit
+
+/// Reads a snapshot file that nobody has vouched for.
+///
+/// Opening checks what the file is and that it has nothing in it but the tables a snapshot has;
+/// `verify` checks its content. Until both have returned, nothing of it may be used. The file is
+/// only read; it may stand in a folder that cannot be written.
+package final class SnapshotReader {
+    package let path: String
+    /// A connection that can only read.
+    package let connection: Connection
+    package let description: SnapshotDescription
+    package let schema: Schema
+    /// The number each type has in the file's `martlet_types` and `martlet_records`, in the order
+    /// of `schema.types`.
+    package let numbers: [Int64]
+
+    /// Opens a file.
+    /// - Throws: `SnapshotError` for what is no sound snapshot, `SQLiteError` where the disk fails.
+    package init(path: String, vfs: String? = nil) throws {
+        self.path = path
+        do {
+            connection = try Connection(
+                path: path, mode: .readOnly, vfs: vfs, tracksTables: true)
+            try connection.distrustSchema()
+            let form = SnapshotForm(connection: connection)
+            try form.check()
+            schema = try SchemaReader.read(connection)
+            description = try form.description(of: schema)
+            numbers = try form.numbers(of: schema)
+        } catch {
+            throw Self.judged(error)
+        }
+    }
+
+    /// Checks the whole content: the pages, and every type's records.
+    /// - Complexity: O(*n*) in the bytes of the file, in constant memory.
+    /// - Throws: As the initializer.
+    package func verify() throws {
+        do {
+            let found = try connection.text("PRAGMA quick_check(1)")
+            guard found == "ok" else { throw SnapshotError.damaged("pages contradict each other") }
+            for (index, type) in schema.types.enumerated() {
+                try verify(type, number: numbers[index])
+            }
+            let listed = try connection.integer("SELECT count(*) FROM martlet_records")
+            guard listed == description.records else {
+                throw SnapshotError.damaged("it lists records that it does not have")
+            }
+        } catch {
+            throw Self.judged(error)
+        }
+    }
+
+    /// Refuses a snapshot that is not the one asked for.
+    /// - Parameter dataSet: The data set it must be of; nil takes any.
+    /// - Throws: `SnapshotError` `.other`.
+    package func expect(dataSet: String?) throws(SnapshotError) {
+        guard dataSet == nil || dataSet == description.dataSet else {
+            throw SnapshotError(
+                .other,
+                "The snapshot is one of another data set; take one of the data set the device"
+                    + " belongs to.")
+        }
+    }
+
+    /// Hands every record of a type to `body`, by key, with the revision at which it last changed.
+    package func forEach(
+        of type: Int, _ body: (RecordID, Revision, Attributes) throws -> Void
+    ) throws {
+        let entity = schema.types[type]
+        let list = ColumnList(
+            names: entity.attributes.map(\.name), kinds: entity.attributes.map(\.kind))
+        let columns = list.names.map { ", t.\(SQLName.quoted($0))" }.joined()
+        let key = SQLName.quoted(entity.key)
+        let statement = try connection.statement(
+            """
+            SELECT t.\(key), r.revision\(columns) FROM \(SQLName.quoted(entity.name)) AS t \
+            JOIN martlet_records AS r ON r.type = \(numbers[type]) AND r.id = t.\(key) \
+            ORDER BY t.\(key)
+            """)
+        defer { statement.reset() }
+        while try statement.step() {
+            try body(
+                statement.recordID(0), statement.integer(1), list.attributes(of: statement, from: 2)
+            )
+        }
+    }
+
+    private func verify(_ type: EntityType, number: Int64) throws {
+        guard let account = description.types.first(where: { $0.name == type.name }) else {
+            throw SnapshotError.damaged("a type has no count")
+        }
+        let key = SQLName.quoted(type.key)
+        let table = SQLName.quoted(type.name)
+        let rows = try connection.integer("SELECT count(*) FROM \(table)")
+        // Ids that the server gave out are positive; temporary ones never leave a device.
+        let isKey = type.keyKind == .integer ? "t.\(key) > 0" : "typeof(t.\(key)) = 'text'"
+        let known = try connection.integer(
+            """
+            SELECT count(*) FROM \(table) AS t \
+            JOIN martlet_records AS r ON r.type = \(number) AND r.id = t.\(key) \
+            WHERE \(isKey) AND typeof(r.revision) = 'integer' \
+            AND r.revision BETWEEN 1 AND \(description.revision)
+            """)
+        guard rows == account.records, known == account.records else {
+            throw SnapshotError.damaged("records of a type are missing or too many")
+        }
+    }
+
+    private static func judged(_ error: any Error) -> any Error {
+        switch error {
+        case let error as SQLiteError where error.isCorrupt || error.isStatementError:
+            SnapshotError.damaged("it is no sound database")
+        case let error as SQLiteError where error.isMismatch:
+            SnapshotError.damaged("it holds values no server sends")
+        case is SchemaError: SnapshotError.damaged("it has tables that cannot be synchronised")
+        default: error
+        }
+    }
+}
+
+@available(*, unavailable)
+extension SnapshotReader: Sendable {}
