@@ -97,7 +97,7 @@ let package = Package(
             name: "MartletTesting",
             dependencies: [
                 "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "MartletServerCore",
-                "SQLiteKit", "SQLiteRecords", "SQLiteFaults", "CompressionKit",
+                "SQLiteKit", "SQLiteRecords", "SQLiteFaults", "CompressionKit", "HTTPKit",
             ], swiftSettings: safe),
         .target(
             name: "MartletTransfer",
@@ -158,7 +158,8 @@ let package = Package(
                 "SQLiteRecords", "SQLiteFaults", "CompressionKit",
             ], swiftSettings: strict),
         .testTarget(
-            name: "MartletTestingTests", dependencies: ["MartletTesting"], swiftSettings: strict),
+            name: "MartletTestingTests", dependencies: ["MartletTesting", "MartletProtocol"],
+            swiftSettings: strict),
         .testTarget(name: "HouseRulesTests", swiftSettings: strict),
         .testTarget(
             name: "OpenSSLKitTests", dependencies: ["OpenSSLKit"], swiftSettings: strict),

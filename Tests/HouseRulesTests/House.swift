@@ -35,7 +35,7 @@ enum House {
         "MartletServerCore": serverCore,
         "MartletServer": serverCore.union(["MartletServerCore", "DeflateKit", "HTTPKit"]),
         "MartletTesting": device.union(serverCore).union([
-            "Martlet", "MartletServerCore", "SQLiteFaults",
+            "Martlet", "MartletServerCore", "SQLiteFaults", "HTTPKit",
         ]),
         "MartletTransfer": device.union(["Martlet"]),
         "MartletDemo": device.union(["Martlet", "MartletServer", "MartletTransfer"]),

@@ -6,6 +6,8 @@ public struct HTTPResponse: Sendable {
     public var body: [[UInt8]]
     /// Whether the connection is closed after this answer.
     public var closesConnection: Bool
+    /// Whether the connection is closed without any answer, as a crash would do.
+    public var hangsUp = false
     /// Writes the body in place of `body`, as long as it likes: its pieces go out at once. It is
     /// cancelled when the client goes away or the server stops. A throw breaks the answer off.
     public var stream: (@Sendable (HTTPBodyWriter) async throws -> Void)?

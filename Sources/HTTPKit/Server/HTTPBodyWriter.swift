@@ -9,6 +9,12 @@ public struct HTTPBodyWriter: Sendable {
     public func write(_ bytes: [UInt8]) async throws {
         try await connection.writeStream(bytes)
     }
+
+    /// Returns when everything written has left for the client.
+    /// - Throws: `HTTPStreamClosed`, as `write`.
+    public func flush() async throws {
+        try await connection.flushStream()
+    }
 }
 
 /// The client of a streamed answer is gone.

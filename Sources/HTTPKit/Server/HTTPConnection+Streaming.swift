@@ -43,6 +43,12 @@ extension HTTPConnection {
             push(bytes)
         }
         guard unsentByteCount > core.options.streamBufferBytes else { return }
+        try await flushStream()
+    }
+
+    func flushStream() async throws {
+        guard case .streaming = phase else { throw HTTPStreamClosed() }
+        guard unsentByteCount > 0 else { return }
         await withCheckedContinuation { stream?.waiting = $0 }
         guard case .streaming = phase else { throw HTTPStreamClosed() }
     }

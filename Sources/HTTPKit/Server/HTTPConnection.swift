@@ -293,6 +293,7 @@ final class HTTPConnection {
     private func finish(_ response: HTTPResponse) {
         guard case .handling = phase, let head else { return }
         task = nil
+        if response.hangsUp { return close() }
         if response.closesConnection || !head.keepsAlive || core.isStopping { isLast = true }
         if let stream = response.stream, head.method != "HEAD", !core.isStopping {
             return beginStream(response, stream)

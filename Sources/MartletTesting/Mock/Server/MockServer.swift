@@ -1,0 +1,82 @@
+internal import Foundation
+internal import HTTPKit
+internal import Synchronization
+
+/// A server for tests of a client that plays a script: it answers exactly what the script says, in
+/// time, in order and in bytes, right or wrong, and remembers what it was asked.
+///
+/// Where the script says nothing it behaves: sets sent to it are accepted with consecutive
+/// revisions and permanent ids, and everyone hears of them. The script is described in
+/// `docs/mock.md`. It keeps everything in memory and listens on this machine only.
+public final class MockServer: Sendable {
+    private let book: MockBook
+    private let port: Int
+    private let http = Mutex<HTTPServer?>(nil)
+
+    /// - Parameters:
+    ///   - script: What it plays.
+    ///   - port: Where it listens; 0 takes a free port.
+    public init(_ script: MockScript, port: Int = 0) {
+        book = MockBook(script)
+        self.port = port
+    }
+
+    /// Starts listening.
+    /// - Returns: The port.
+    /// - Throws: A sentence, when the port cannot be had.
+    public func start() async throws -> Int {
+        var options = HTTPServerOptions()
+        options.port = port
+        let player = MockPlayer(book: book)
+        let server = HTTPServer(options: options) { await player.answer($0) }
+        let found = try await server.start()
+        http.withLock { $0 = server }
+        return found
+    }
+
+    /// Stops, whatever is under way.
+    public func stop() async {
+        let server = http.withLock { http in
+            defer { http = nil }
+            return http
+        }
+        await server?.stop(grace: .zero)
+    }
+
+    /// What it was asked so far, in the order in which it answered.
+    public var requests: [MockRequest] { book.requests }
+
+    /// What is not yet as the script expects it.
+    public var verdict: MockVerdict { book.verdict }
+
+    /// Plays a script until the process is asked to end (SIGTERM, SIGINT), the task is cancelled,
+    /// or standard input ends where that is asked for.
+    /// - Parameters:
+    ///   - endsWithInput: Whether it ends when standard input does: a program that started this one
+    ///     with a pipe, and crashes, leaves no server behind.
+    ///   - started: Called with the port once it listens.
+    /// - Returns: What was not as the script expects it.
+    public static func run(
+        _ script: MockScript, port: Int = 0, endsWithInput: Bool = false,
+        started: @Sendable (_ port: Int) -> Void = { _ in }
+    ) async throws -> MockVerdict {
+        // Before the start, so that a signal that comes early is not lost.
+        let signal = await TerminationSignal()
+        let server = MockServer(script, port: port)
+        do {
+            started(try await server.start())
+        } catch {
+            await signal.end()
+            throw error
+        }
+        if endsWithInput {
+            Thread.detachNewThread {
+                _ = try? FileHandle.standardInput.readToEnd()
+                Task { await signal.end() }
+            }
+        }
+        _ = await signal.wait()
+        await server.stop()
+        return server.verdict
+    }
+}
