@@ -293,6 +293,22 @@ extension Statement {
         guard count > 0, let start = sqlite3_column_blob(pointer, column) else { return [] }
         return [UInt8](UnsafeRawBufferPointer(start: start, count: count))
     }
+
+    /// How many bytes the column has as text or binary data; a number's are those of its text.
+    public func byteCount(_ column: Int32) -> Int {
+        // Asked for as text first: SQLite counts the bytes of the form it gave last.
+        if sqlite3_column_type(pointer, column) != SQLITE_BLOB {
+            _ = sqlite3_column_text(pointer, column)
+        }
+        return Int(sqlite3_column_bytes(pointer, column))
+    }
+
+    /// Appends the column's bytes as they are stored; a number's are those of its text.
+    public func append(_ column: Int32, to bytes: inout [UInt8]) {
+        let count = byteCount(column)
+        guard count > 0, let start = sqlite3_column_blob(pointer, column) else { return }
+        bytes.append(contentsOf: UnsafeRawBufferPointer(start: start, count: count))
+    }
 }
 
 @available(*, unavailable)

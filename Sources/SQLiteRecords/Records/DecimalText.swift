@@ -44,6 +44,30 @@ package enum DecimalText {
         return nil
     }
 
+    /// A decimal number without what does not count: zeros before and behind it, a point with
+    /// nothing behind it, the sign of zero. Any other text stays as it is.
+    static func canonical(_ text: String) -> String {
+        let bytes = Array(text.utf8)
+        let zero = UInt8(ascii: "0")
+        let isNegative = bytes.first == UInt8(ascii: "-")
+        let parts = bytes.dropFirst(isNegative ? 1 : 0)
+            .split(separator: UInt8(ascii: "."), maxSplits: 2, omittingEmptySubsequences: false)
+        guard (1...2).contains(parts.count),
+            parts.allSatisfy({ part in
+                !part.isEmpty && part.allSatisfy { (zero...UInt8(ascii: "9")).contains($0) }
+            })
+        else { return text }
+        var whole = parts[0].drop { $0 == zero }
+        if whole.isEmpty { whole = [zero] }
+        var fraction = parts.count > 1 ? parts[1] : []
+        while fraction.last == zero { fraction.removeLast() }
+        let isZero = fraction.isEmpty && whole.elementsEqual([zero])
+        let sign = isNegative && !isZero ? "-" : ""
+        let point = fraction.isEmpty ? "" : "."
+        return sign + String(decoding: whole, as: UTF8.self) + point
+            + String(decoding: fraction, as: UTF8.self)
+    }
+
     /// The shortest decimal text of a finite double, without an exponent.
     static func text(_ number: Double) -> String {
         var shortest = number.description

@@ -1,0 +1,137 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import SQLiteKit
+
+/// The bytes that stand for a record when it is hashed: one form for each state, whatever store
+/// it comes from.
+///
+/// Columns are taken as they are stored, without making values of the wire of them. What no wire
+/// carries (an infinity, text that is not UTF-8) has bytes too: damage is to be found, not to be
+/// an obstacle.
+struct CanonicalBytes {
+    private enum Tag {
+        static let integer: UInt8 = 1
+        static let real: UInt8 = 2
+        static let text: UInt8 = 3
+        static let blob: UInt8 = 4
+        static let boolean: UInt8 = 5
+    }
+
+    private(set) var bytes: [UInt8] = []
+
+    /// Begins again, with the byte that says what the bytes stand for.
+    mutating func begin(_ what: UInt8) {
+        bytes.removeAll(keepingCapacity: true)
+        bytes.append(what)
+    }
+
+    /// The place of the attribute whose value follows.
+    mutating func append(place: UInt16) {
+        bytes.append(UInt8(truncatingIfNeeded: place))
+        bytes.append(UInt8(truncatingIfNeeded: place >> 8))
+    }
+
+    mutating func append(_ id: RecordID) {
+        switch id {
+        case .integer(let number): append(integer: number)
+        case .text(let text): append(text: text)
+        }
+    }
+
+    mutating func append(integer: Int64) {
+        bytes.append(Tag.integer)
+        append(word: UInt64(bitPattern: integer))
+    }
+
+    /// A value as a column of its kind holds it.
+    /// - Precondition: It is not null.
+    mutating func append(_ value: Value, kind: AttributeKind) {
+        switch value {
+        case .null: preconditionFailure("a null is left out")
+        case .boolean(let flag): append(number: flag ? 1 : 0, kind: kind)
+        case .integer(let number): append(number: number, kind: kind)
+        case .real(let number): append(double: number, kind: kind)
+        case .text(let text):
+            switch kind {
+            case .blob:
+                let blob = Base64.decode(text) ?? Array(text.utf8)
+                begin(Tag.blob, count: blob.count)
+                bytes.append(contentsOf: blob)
+            case .numeric: append(text: DecimalText.canonical(text))
+            default: append(text: text)
+            }
+        }
+    }
+
+    /// A column that is not null.
+    mutating func append(_ row: Statement, _ column: Int32, kind: AttributeKind) {
+        let storage = row.storage(column)
+        switch storage {
+        case .null: preconditionFailure("a null is left out")
+        case .integer where kind != .blob: append(number: row.integer(column), kind: kind)
+        case .real where kind != .blob: append(double: row.real(column), kind: kind)
+        case .text where kind == .numeric: append(text: DecimalText.canonical(row.text(column)))
+        default:
+            let isBlob = kind == .blob || storage == .blob
+            begin(isBlob ? Tag.blob : Tag.text, count: row.byteCount(column))
+            row.append(column, to: &bytes)
+        }
+    }
+
+    // MARK: Numbers
+
+    private mutating func append(number: Int64, kind: AttributeKind) {
+        switch kind {
+        case .boolean where number == 0 || number == 1:
+            bytes.append(Tag.boolean)
+            bytes.append(number == 1 ? 1 : 0)
+        case .numeric, .text: append(text: String(number))
+        case .real: append(real: Double(number))
+        default: append(integer: number)
+        }
+    }
+
+    private mutating func append(double number: Double, kind: AttributeKind) {
+        switch kind {
+        case .numeric where number.isFinite: append(text: DecimalText.text(number))
+        case .text: append(text: number.description)
+        case .real: append(real: number)
+        default:
+            // Whether a whole number is kept as an integer is a matter of the store.
+            if let whole = Int64(exactly: number) {
+                append(number: whole, kind: kind)
+            } else {
+                append(real: number)
+            }
+        }
+    }
+
+    private mutating func append(real: Double) {
+        bytes.append(Tag.real)
+        // SQLite keeps no sign of zero.
+        append(word: real == 0 ? 0 : real.bitPattern)
+    }
+
+    // MARK: Bytes
+
+    private mutating func append(text: String) {
+        begin(Tag.text, count: text.utf8.count)
+        bytes.append(contentsOf: text.utf8)
+    }
+
+    private mutating func begin(_ tag: UInt8, count: Int) {
+        bytes.append(tag)
+        let count = UInt32(truncatingIfNeeded: count)
+        for shift: UInt32 in [0, 8, 16, 24] {
+            bytes.append(UInt8(truncatingIfNeeded: count &>> shift))
+        }
+    }
+
+    private mutating func append(word: UInt64) {
+        var rest = word
+        for _ in 0..<8 {
+            bytes.append(UInt8(truncatingIfNeeded: rest))
+            rest &>>= 8
+        }
+    }
+}

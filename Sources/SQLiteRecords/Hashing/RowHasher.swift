@@ -1,0 +1,102 @@
+package import MartletCore
+package import MartletProtocol
+package import SQLiteKit
+
+/// Hashes the records of one type over some of its attributes: equal on every store that holds
+/// the same.
+///
+/// A record contributes two hashes to its range: its row's, and its mark's, which is its revision.
+/// docs/wire.md says what exactly is hashed.
+package struct RowHasher {
+    private enum What {
+        static let row: UInt8 = 1
+        static let mark: UInt8 = 2
+    }
+
+    package let type: EntityType
+    /// The attributes hashed, in the order of their names' bytes.
+    package let attributes: [Attribute]
+    private let kinds: [AttributeKind]
+    private let seed: UInt64
+    private var canonical = CanonicalBytes()
+
+    /// - Parameter attributes: Attributes of the type, in any order.
+    package init(type: EntityType, attributes: [Attribute]) {
+        self.type = type
+        self.attributes = attributes.sorted {
+            $0.name.utf8.lexicographicallyPrecedes($1.name.utf8)
+        }
+        kinds = self.attributes.map(\.kind)
+        seed = XXH64.hash(Array(type.name.utf8))
+    }
+
+    /// Over all attributes that devices and servers store; those the database computes are left
+    /// out.
+    package init(type: EntityType) {
+        self.init(type: type, attributes: type.attributes.filter { !$0.isGenerated })
+    }
+
+    /// What a statement selects whose rows are hashed: the key, then the attributes.
+    package var columns: String {
+        SQLName.list([type.key] + attributes.map(\.name))
+    }
+
+    /// The hash of the current row.
+    /// - Parameter row: A statement that selects `columns`, and perhaps more behind them.
+    package mutating func hash(_ row: Statement) -> UInt64 {
+        canonical.begin(What.row)
+        canonical.append(row, 0, kind: .any)
+        var column: Int32 = 1
+        for kind in kinds {
+            if !row.isNull(column) {
+                canonical.append(place: UInt16(truncatingIfNeeded: column))
+                canonical.append(row, column, kind: kind)
+            }
+            column += 1
+        }
+        return XXH64.hash(canonical.bytes, seed: seed)
+    }
+
+    /// The hash of a row as the wire carries it. Attributes not given count as null.
+    package mutating func hash(_ id: RecordID, _ record: Attributes) -> UInt64 {
+        canonical.begin(What.row)
+        canonical.append(id)
+        for (index, attribute) in attributes.enumerated() {
+            guard let value = record[attribute.name], value != .null else { continue }
+            canonical.append(place: UInt16(truncatingIfNeeded: index + 1))
+            canonical.append(value, kind: attribute.kind)
+        }
+        return XXH64.hash(canonical.bytes, seed: seed)
+    }
+
+    /// The hash of a record's revision.
+    package mutating func mark(_ id: RecordID, _ revision: Revision) -> UInt64 {
+        canonical.begin(What.mark)
+        canonical.append(id)
+        canonical.append(integer: revision)
+        return XXH64.hash(canonical.bytes, seed: seed)
+    }
+
+    /// The hash of all records of the type in a file with `martlet_records`, as devices and
+    /// snapshots have it.
+    /// - Parameter number: The type's number in that file.
+    /// - Complexity: O(*n*), two scans in the order of the keys.
+    package mutating func whole(
+        on connection: Connection, number: Int64
+    ) throws(SQLiteError) -> RangeHash {
+        var hash = RangeHash()
+        let table = SQLName.quoted(type.name)
+        let rows = try connection.prepare(
+            "SELECT \(columns) FROM \(table) WHERE \(SQLName.quoted(type.key)) IS NOT NULL")
+        defer { rows.reset() }
+        while try rows.step() { hash.add(row: self.hash(rows)) }
+        let marks = try connection.prepare(
+            "SELECT id, revision FROM martlet_records WHERE type = ?1")
+        defer { marks.reset() }
+        marks.bind(1, integer: number)
+        while try marks.step() {
+            hash.add(mark: mark(try marks.recordID(0), marks.integer(1)))
+        }
+        return hash
+    }
+}
