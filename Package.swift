@@ -194,9 +194,18 @@ let package = Package(
             name: "TestDevice",
             dependencies: ["Martlet", "MartletCore", "MartletProtocol", "MartletStore"],
             path: "Tests/TestDevice", swiftSettings: safe),
+        .target(name: "TestPrograms", path: "Tests/TestPrograms", swiftSettings: safe),
         .testTarget(
             name: "ServerProcessTests",
-            dependencies: ["Martlet", "MartletCore", "MartletProtocol", "MartletStore"],
+            dependencies: [
+                "Martlet", "MartletCore", "MartletProtocol", "MartletStore", "TestPrograms",
+            ],
+            swiftSettings: safe),
+        .testTarget(
+            name: "SyncIntegrationTests",
+            dependencies: [
+                "Martlet", "MartletCore", "MartletProtocol", "MartletStore", "TestPrograms",
+            ],
             swiftSettings: safe),
     ]
 )

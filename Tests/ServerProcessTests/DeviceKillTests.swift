@@ -1,6 +1,7 @@
 import Foundation
 import Martlet
 import MartletProtocol
+import TestPrograms
 import Testing
 
 /// Real device programs, killed with SIGKILL while they write and exchange.

@@ -1,6 +1,7 @@
 import Foundation
 import Martlet
 import MartletCore
+import TestPrograms
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking

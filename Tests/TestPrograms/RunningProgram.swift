@@ -1,23 +1,23 @@
-import Foundation
-import Synchronization
+public import Foundation
+internal import Synchronization
 
 #if canImport(Glibc)
-    import Glibc
+    internal import Glibc
 #else
-    import Darwin
+    internal import Darwin
 #endif
 
 /// A program of this package, running; ended at the latest when this is released.
-final class RunningProgram: Sendable {
+public final class RunningProgram: Sendable {
     /// The lines of its standard output; the stream ends when the program has.
-    let lines: AsyncStream<String>
+    public let lines: AsyncStream<String>
     private let input = Pipe()
     // Foundation's Process may be used from any thread, one at a time.
     private let process: Mutex<Process>
     private let ended: AsyncStream<Int32>
 
     /// A program built beside the tests, or the one an environment variable names.
-    static func path(_ name: String, override: String) -> URL {
+    public static func path(_ name: String, override: String) -> URL {
         if let given = ProcessInfo.processInfo.environment[override] {
             return URL(fileURLWithPath: given)
         }
@@ -26,7 +26,7 @@ final class RunningProgram: Sendable {
     }
 
     /// - Parameter log: Takes what the program writes to standard error, after what is there.
-    init(_ program: URL, _ arguments: [String], log: URL) throws {
+    public init(_ program: URL, _ arguments: [String], log: URL) throws {
         let process = Process()
         let output = Pipe()
         process.executableURL = program
@@ -72,7 +72,7 @@ final class RunningProgram: Sendable {
     }
 
     /// SIGKILL: no handler runs, nothing is finished.
-    func kill() {
+    public func kill() {
         process.withLock { process in
             guard process.isRunning else { return }
             #if canImport(Glibc)
@@ -84,18 +84,18 @@ final class RunningProgram: Sendable {
     }
 
     /// SIGTERM: asks it to end in good order.
-    func terminate() {
+    public func terminate() {
         process.withLock { if $0.isRunning { $0.terminate() } }
     }
 
     /// Ends its standard input.
-    func closeInput() {
+    public func closeInput() {
         try? input.fileHandleForWriting.close()
     }
 
     /// Waits for its end.
     /// - Returns: The exit status, or the signal that ended it.
-    func end() async -> Int32 {
+    public func end() async -> Int32 {
         for await status in ended { return status }
         return -1
     }

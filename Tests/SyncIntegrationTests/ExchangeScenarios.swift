@@ -1,0 +1,175 @@
+import Foundation
+import Martlet
+import Testing
+
+extension SyncIntegration {
+    /// What a server can do wrong in an answer to `POST /sync`.
+    @Suite("exchanges", .timeLimit(.minutes(2)))
+    struct ExchangeScenarios {
+        private static let good = [
+            set(1, create: [1: "Ants", 2: "Bees"]), set(2, update: [1: "Crows"]),
+        ]
+
+        @Test("duplicate batches: an answer that repeats what the device has changes nothing")
+        func repeated() async throws {
+            try await Scenario.play(
+                [
+                    sync("first", since: 0, then: answer(2, Self.good[0], Self.good[1])),
+                    sync("the same again", since: 2, then: answer(2, Self.good[0], Self.good[1])),
+                    sync(
+                        "older ones before a new one", since: 2,
+                        then: answer(3, Self.good[0], set(3, update: [2: "Doves"]))),
+                ].joined(separator: ",")
+            ) { (scenario) async throws in
+                try await scenario.client.sync()
+                try await scenario.client.sync()
+                #expect(try await scenario.teams == ["1 Crows", "2 Bees"])
+                #expect(try await scenario.client.sync() == 3)
+                #expect(try await scenario.teams == ["1 Crows", "2 Doves"])
+            }
+        }
+
+        @Test(
+            "a version from the future: a server that is behind stops the device, and its work stays",
+            arguments: ["revisionAhead", "lineage", "wrongDataSet"])
+        func behind(kind: String) async throws {
+            try await Scenario.play(
+                [
+                    sync("first", since: 0, then: answer(2, Self.good[0], Self.good[1])),
+                    sync(
+                        "restored", since: 2, expect: #""body.changeSets.count": 1"#,
+                        then: #"{"status": 409, "problem": {"kind": "\#(kind)"}}"#),
+                ].joined(separator: ",")
+            ) { (scenario) async throws in
+                try await scenario.client.sync()
+                try await scenario.client.write { try $0.insert("teams", ["name": "Finches"]) }
+                let error = await #expect(throws: SyncError.self) {
+                    try await scenario.client.sync()
+                }
+                #expect(error?.kind == .wrongDataSet)
+                #expect(try await scenario.client.status().outbox == 1)
+                #expect(try await scenario.teams.count == 3)
+            }
+        }
+
+        @Test("truncated answers: cut in the connection or in the body, whatever the byte")
+        func truncated() async throws {
+            let whole = answer(2, Self.good[0], Self.good[1]).dropLast()
+            let bytes = [0, 1, 15, 40, 100, 180, 260, 330]
+            let steps = bytes.flatMap { byte in
+                [
+                    sync("cut at \(byte)", since: 0, then: whole + ", \"cut\": \(byte)}"),
+                    sync(
+                        "truncated at \(byte)", since: 0, then: whole + ", \"truncate\": \(byte)}"),
+                ]
+            }
+            try await Scenario.play(
+                (steps + [sync("whole", since: 0, then: whole + "}")]).joined(separator: ",")
+            ) { (scenario) async throws in
+                for _ in steps {
+                    let error = await #expect(throws: SyncError.self) {
+                        try await scenario.client.sync()
+                    }
+                    #expect([.offline, .violation].contains(error?.kind))
+                    #expect(try await scenario.revision == 0)
+                    #expect(try await scenario.teams == [])
+                }
+                #expect(try await scenario.client.sync() == 2)
+                #expect(try await scenario.teams == ["1 Crows", "2 Bees"])
+            }
+        }
+
+        @Test("a cut after acceptance: the same set is sent again and is there once")
+        func resent() async throws {
+            try await Scenario.play(
+                [
+                    sync(
+                        "accepted, but the answer is cut", expect: #""body.changeSets.count": 1"#,
+                        then: #"{"log": true, "cut": 30}"#),
+                    sync(
+                        "the same again", expect: #""body.changeSets.0.sequence": 1"#,
+                        then: #"{"log": true, "hangUp": true}"#),
+                    sync("and again", expect: #""body.changeSets.0.sequence": 1"#),
+                ].joined(separator: ",")
+            ) { (scenario) async throws in
+                try await scenario.client.write { try $0.insert("teams", ["name": "Geese"]) }
+                for _ in 1...2 {
+                    await #expect(throws: SyncError.self) { try await scenario.client.sync() }
+                }
+                #expect(try await scenario.client.sync() == 1)
+                #expect(try await scenario.teams == ["1 Geese"])
+                #expect(try await scenario.client.status().outbox == 0)
+            }
+        }
+
+        @Test(
+            "malformed answers: what is no answer is not applied, and is asked for again",
+            arguments: [
+                #"{"text": "{\"maxRevision\": 1, \"changeSets\": [}"}"#, #"{"text": "<html>"}"#,
+                #"{"text": ""}"#, #"{"answer": {"maxRevision": -4, "changeSets": []}}"#,
+                #"{"answer": {"changeSets": []}}"#,
+                #"{"answer": {"maxRevision": 1, "changeSets": [{"revision": 1, "types": [7]}]}}"#,
+                #"{"answer": {"maxRevision": 1, "changeSets": []}, "headers": {"Content-Encoding": "gzip"}}"#,
+            ])
+        func malformed(then: String) async throws {
+            try await Scenario.play(
+                [
+                    sync("malformed", since: 0, then: then),
+                    sync("good", since: 0, times: "\"any\"", then: answer(1, Self.good[0])),
+                ].joined(separator: ",")
+            ) { (scenario) async throws in
+                // Whether the first try fails or goes on by itself, nothing wrong is applied.
+                _ = try? await scenario.client.sync()
+                #expect(try await scenario.client.sync() == 1)
+                #expect(try await scenario.teams == ["1 Ants", "2 Bees"])
+            }
+        }
+
+        @Test(
+            "a server that is busy is asked again by itself, and not before it says",
+            arguments: [(429, 1), (503, 1)])
+        func busy(status: Int, seconds: Int) async throws {
+            try await Scenario.play(
+                [
+                    sync(
+                        "busy", since: 0,
+                        then: """
+                            {"status": \(status), "problem": {"kind": "busy", "retryAfter": \(seconds)}}
+                            """),
+                    sync("good", since: 0, times: "\"any\"", then: answer(1, Self.good[0])),
+                ].joined(separator: ",")
+            ) { (scenario) async throws in
+                let clock = ContinuousClock()
+                let start = clock.now
+                scenario.client.start()
+                let error = try await scenario.failure()
+                #expect(error.kind == .busy && error.remedy == .wait)
+                try await scenario.until(revision: 1)
+                #expect(clock.now - start >= .seconds(seconds))
+            }
+        }
+
+        @Test(
+            "refused for now: a set is sent again after the seconds the server names; then parked")
+        func refused() async throws {
+            try await Scenario.play(
+                [
+                    sync(
+                        "not yet", expect: #""body.changeSets.0.sequence": 1"#,
+                        then: #"{"refuse": {"reason": "dependency", "retryAfter": 1}}"#),
+                    sync(
+                        "never", expect: #""body.changeSets.0.sequence": 1"#,
+                        then: #"{"refuse": {"reason": "permission", "message": "Not you."}}"#),
+                    sync("nothing left", expect: #""body.changeSets.count": 0"#, times: "\"any\""),
+                ].joined(separator: ",")
+            ) { (scenario) async throws in
+                try await scenario.client.write { try $0.insert("teams", ["name": "Herons"]) }
+                scenario.client.start()
+                try await scenario.until { try await scenario.client.status().parked == 1 }
+                #expect(try await scenario.teams == [])
+                #expect(try await scenario.client.parked().first?.reason == .permission)
+                try await scenario.client.sync()
+            }
+        }
+    }
+}
