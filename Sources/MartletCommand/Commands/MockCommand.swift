@@ -31,7 +31,9 @@ extension CommandDescription {
         }
         let script: MockScript
         do {
-            script = try MockScript(json: [UInt8](bytes))
+            script = try MockScript(
+                json: [UInt8](bytes),
+                folder: URL(fileURLWithPath: path).deletingLastPathComponent().path)
         } catch {
             throw CommandError("\(path), \(error)")
         }

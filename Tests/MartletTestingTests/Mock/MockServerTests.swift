@@ -209,6 +209,31 @@ struct MockServerTests {
         return String(decoding: body, as: UTF8.self)
     }
 
+    @Test("a file is served whole or in ranges, as long as the tag is the same")
+    func file() async throws {
+        let file = FileManager.default.temporaryDirectory
+            .appendingPathComponent("martlet-mock-\(UUID().uuidString)")
+        try Data("0123456789".utf8).write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        let steps = """
+            {"on": "snapshot", "times": "any",
+             "then": {"file": "\(file.path)", "headers": {"ETag": "\\"a\\""}}}
+            """
+        try await playing(script(steps)) { _, port in
+            func get(_ headers: String...) async -> String {
+                await MockConnection.exchange(port, "GET /snapshot/x", headers: headers)
+            }
+            #expect(await get().httpBody == "0123456789")
+            let range = await get("Range: bytes=4-6", "If-Range: \"a\"")
+            #expect(range.hasPrefix("HTTP/1.1 206"))
+            #expect(range.contains("Content-Range: bytes 4-6/10\r\n"))
+            #expect(range.httpBody == "456")
+            #expect(await get("Range: bytes=7-").httpBody == "789")
+            #expect(await get("Range: bytes=4-", "If-Range: \"b\"").httpBody == "0123456789")
+            #expect(await get("Range: bytes=10-").hasPrefix("HTTP/1.1 416"))
+        }
+    }
+
     @Test("a script with a token answers nobody without it")
     func token() async throws {
         try await playing(#"{"token": "t"}"#) { server, port in

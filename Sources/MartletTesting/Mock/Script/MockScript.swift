@@ -29,8 +29,9 @@ public struct MockScript: Sendable {
     let steps: [MockStep]
 
     /// Reads a script.
+    /// - Parameter folder: Where the files it names are; nil: where the process runs.
     /// - Throws: `MockScriptError` with the line, the member, and what to write.
-    public init(json: [UInt8]) throws(MockScriptError) {
+    public init(json: [UInt8], folder: String? = nil) throws(MockScriptError) {
         let root = try ScriptNode.read(json)
         let object = try ScriptObject(
             root, names: ["schema", "dataSet", "token", "log", "default", "steps"])
@@ -41,7 +42,8 @@ public struct MockScript: Sendable {
         fallback = try Self.fallback(object)
         var steps: [MockStep] = []
         for (index, node) in try object.list("steps").enumerated() {
-            steps.append(try StepReading(schema: schema).step(node, number: index + 1))
+            steps.append(
+                try StepReading(schema: schema, folder: folder).step(node, number: index + 1))
         }
         self.steps = steps
     }

@@ -105,6 +105,8 @@ struct MockPart: Sendable {
         case batch([UInt8], id: Int64?)
         case generated(MockGenerator)
         case problem(Problem)
+        /// A file's bytes, or the range of them that is asked for.
+        case file([UInt8])
         /// A stream stays open and says nothing until the client leaves.
         case hold
         /// A stream ends in good order.

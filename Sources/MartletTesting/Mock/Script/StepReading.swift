@@ -1,9 +1,12 @@
+internal import Foundation
 internal import MartletCore
 internal import MartletProtocol
 
 /// Reads the steps of a script.
 struct StepReading {
     let schema: Schema
+    /// Where files are that steps name; nil: where the process runs.
+    let folder: String?
 
     func step(_ node: ScriptNode, number: Int) throws(MockScriptError) -> MockStep {
         let object = try ScriptObject(
@@ -81,7 +84,8 @@ struct StepReading {
     // MARK: - Answers
 
     private static let contents = [
-        "log", "refuse", "answer", "text", "batch", "generate", "problem", "hold", "end",
+        "log", "refuse", "answer", "text", "batch", "generate", "problem", "file", "hold",
+        "end",
     ]
     private static let partNames = contents + ["delay", "repeat", "cut", "truncate"]
 
@@ -189,6 +193,7 @@ struct StepReading {
             return .batch(node.batch, id: node["nextVersion"]?.integer)
         case "generate": return .generated(try MockGenerator(node, schema: schema))
         case "problem": return .problem(try problem(node, object))
+        case "file": return .file(try file(node))
         case "hold":
             guard isStream else { throw node.fault("only a stream can be held open.") }
             return .hold
@@ -196,6 +201,16 @@ struct StepReading {
             guard isStream else { throw node.fault("only a stream is ended.") }
             return .end
         }
+    }
+
+    private func file(_ node: ScriptNode) throws(MockScriptError) -> [UInt8] {
+        guard let name = node.text else { throw node.fault("write a path in quotes.") }
+        let base = URL(fileURLWithPath: folder ?? ".", isDirectory: true)
+        let path = URL(fileURLWithPath: name, relativeTo: base).path
+        guard let bytes = FileManager.default.contents(atPath: path) else {
+            throw node.fault("there is no file to read at \(path).")
+        }
+        return [UInt8](bytes)
     }
 
     private func refusal(_ node: ScriptNode) throws(MockScriptError) -> MockPart.Content {

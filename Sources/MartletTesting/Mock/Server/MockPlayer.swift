@@ -61,9 +61,11 @@ struct MockPlayer: Sendable {
             return response
         }
         var whole: [UInt8]?
+        var answer = answer
         if let only = answer.onlyPart {
             if case .log = only, let other = await unknown(request) { return other }
             whole = await bytes(of: only, for: request)
+            if case .file(let file) = only { whole = answer.takeRange(of: file, for: request) }
             if case .problem(let problem) = only, answer.isWhole {
                 var response = Self.refusal(problem)
                 response.headers += answer.fields
@@ -75,11 +77,11 @@ struct MockPlayer: Sendable {
             response.body = [answer.isCompressed ? Gzip.compress(bytes) : bytes]
             return response
         }
-        let first = whole
+        let (first, played) = (whole, answer)
         response.stream = { writer in
-            var sink = MockSink(writer: writer, drip: answer.drip)
+            var sink = MockSink(writer: writer, drip: played.drip)
             do {
-                try await perform(answer, first: first, request, into: &sink)
+                try await perform(played, first: first, request, into: &sink)
             } catch is MockSink.Truncated {
                 // The body ends here, in good order.
             }
@@ -173,6 +175,7 @@ struct MockPlayer: Sendable {
             return await logAnswer(request) { sent in
                 Self.refused(sent, reason, message, retryAfter)
             }
+        case .file(let bytes): return bytes
         case .generated, .hold, .end: return nil
         }
     }
