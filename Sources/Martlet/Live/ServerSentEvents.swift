@@ -1,0 +1,126 @@
+/// Reads a stream of server-sent events, in whatever pieces it comes.
+///
+/// Follows the rules of the HTML standard (9.2.6): lines end with CR, LF or both, a leading byte
+/// order mark is passed over, a line that begins with a colon is a comment, an event ends with an
+/// empty line, and what the stream's end leaves unfinished is no event. Bytes are not decoded here;
+/// whoever reads the data checks them.
+struct ServerSentEvents: Sendable {
+    struct Event: Hashable, Sendable {
+        /// `message` where the stream names none.
+        var name: String
+        /// The event's lines, with line feeds between them.
+        var data: [UInt8]
+        /// The last identifier the stream has named, in this event or before; empty without any.
+        var identifier: String
+    }
+
+    /// An event would take more bytes than there may be. Nothing can be read after it.
+    struct TooLarge: Error, Hashable, Sendable {
+        let limit: Int
+    }
+
+    /// Milliseconds to wait before connecting again, as the stream asks.
+    private(set) var retry: Int64?
+    /// The identifier a connection that comes back names in `Last-Event-ID`.
+    private(set) var lastIdentifier = ""
+
+    private let limit: Int
+    private var line: [UInt8] = []
+    private var data: [UInt8] = []
+    private var hasData = false
+    private var name = ""
+    /// Named since the last event ended.
+    private var identifier: String?
+    /// A line feed that comes next belongs to the line before it.
+    private var endedWithReturn = false
+    private var isFirstLine = true
+
+    /// - Parameter limit: Bytes of one event and of one line.
+    init(limit: Int) {
+        self.limit = limit
+    }
+
+    /// Takes the next bytes of the stream.
+    /// - Returns: The events that they complete.
+    mutating func read(_ bytes: some Sequence<UInt8>) throws(TooLarge) -> [Event] {
+        try read([UInt8](bytes))
+    }
+
+    /// Takes the next bytes of the stream.
+    /// - Returns: The events that they complete.
+    mutating func read(_ bytes: [UInt8]) throws(TooLarge) -> [Event] {
+        var events: [Event] = []
+        var start = 0
+        while start < bytes.count {
+            if endedWithReturn {
+                endedWithReturn = false
+                if bytes[start] == Self.lineFeed {
+                    start += 1
+                    continue
+                }
+            }
+            let end =
+                bytes[start...].firstIndex { $0 == Self.lineFeed || $0 == Self.carriageReturn }
+                ?? bytes.count
+            guard line.count + data.count + end - start <= limit else {
+                throw TooLarge(limit: limit)
+            }
+            line += bytes[start..<end]
+            guard end < bytes.count else { break }
+            endedWithReturn = bytes[end] == Self.carriageReturn
+            if let event = endLine() { events.append(event) }
+            start = end + 1
+        }
+        return events
+    }
+
+    private static let lineFeed: UInt8 = 10
+    private static let carriageReturn: UInt8 = 13
+    private static let colon = UInt8(ascii: ":")
+
+    /// Takes the line that has ended; gives the event that an empty one ends.
+    private mutating func endLine() -> Event? {
+        defer { line.removeAll(keepingCapacity: true) }
+        if isFirstLine {
+            isFirstLine = false
+            if line.starts(with: [0xEF, 0xBB, 0xBF]) { line.removeFirst(3) }
+        }
+        if line.isEmpty { return endEvent() }
+        guard let colon = line.firstIndex(of: Self.colon) else {
+            take(field: line[...], value: [])
+            return nil
+        }
+        var value = line[(colon + 1)...]
+        if value.first == UInt8(ascii: " ") { value.removeFirst() }
+        take(field: line[..<colon], value: value)
+        return nil
+    }
+
+    private mutating func take(field: ArraySlice<UInt8>, value: ArraySlice<UInt8>) {
+        switch String(decoding: field, as: UTF8.self) {
+        case "data":
+            if hasData { data.append(Self.lineFeed) }
+            hasData = true
+            data += value
+        case "event": name = String(decoding: value, as: UTF8.self)
+        case "id" where !value.contains(0):
+            identifier = String(decoding: value, as: UTF8.self)
+        case "retry" where value.allSatisfy({ (0x30...0x39).contains($0) }):
+            retry = Int64(String(decoding: value, as: UTF8.self)) ?? retry
+        default: break
+        }
+    }
+
+    private mutating func endEvent() -> Event? {
+        defer {
+            data = []
+            hasData = false
+            name = ""
+        }
+        if let identifier { lastIdentifier = identifier }
+        identifier = nil
+        guard hasData else { return nil }
+        return Event(
+            name: name.isEmpty ? "message" : name, data: data, identifier: lastIdentifier)
+    }
+}
