@@ -7,10 +7,11 @@ internal import MartletProtocol
 #endif
 
 /// Exchanges over HTTP with Foundation's URLSession; bodies are compressed both ways.
-public struct URLSessionTransport: Transport {
+public struct URLSessionTransport: LiveTransport {
     private let endpoint: URL
     private let token: String?
     private let session: URLSession
+    private let live: DeltaEvents
 
     /// Bodies shorter than this are sent as they are; gzip would not pay.
     private static let compressedFrom = 1_024
@@ -37,6 +38,15 @@ public struct URLSessionTransport: Transport {
         configuration.httpMaximumConnectionsPerHost = 2
         // One session for the transport's life: URLSession keeps the connection alive.
         session = URLSession(configuration: configuration)
+        live = DeltaEvents(
+            server: server, token: token, session: StreamingSession(configuration: configuration))
+    }
+
+    /// Listens to `/deltas` as server-sent events.
+    public func deltas(
+        _ cursor: DeltaCursor, receive: @Sendable (LiveEvent) async -> Void
+    ) async throws(TransportFailure) {
+        try await live.listen(cursor, receive: receive)
     }
 
     /// The DDL of the server's tables, from `GET /schema`.

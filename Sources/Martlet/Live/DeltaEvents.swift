@@ -1,0 +1,80 @@
+internal import Foundation
+internal import MartletProtocol
+
+/// The stream of deltas as server-sent events.
+struct DeltaEvents: Sendable {
+    /// The server's address; the endpoint is `deltas` below it.
+    let server: URL
+    let token: String?
+    let session: StreamingSession
+
+    /// Bytes of one event: a change set of the greatest size, whose texts are escaped twice.
+    private static let eventBytes = Limits.inflatedBytes
+    /// Bytes of a refusal.
+    private static let refusalBytes = 64 << 10
+
+    /// Listens until the server ends the stream; see `LiveTransport`.
+    func listen(
+        _ cursor: DeltaCursor, receive: @Sendable (LiveEvent) async -> Void
+    ) async throws(TransportFailure) {
+        var request = StreamingRequest(url: Self.address(server, cursor))
+        request.headers["Accept"] = "text/event-stream"
+        if let token { request.headers["Authorization"] = "Bearer \(token)" }
+        let answer = try await session.start(request)
+        guard answer.status == 200 else { throw try await Self.refusal(answer) }
+        guard answer.headers["content-type"]?.hasPrefix("text/event-stream") == true else {
+            throw TransportFailure(
+                message: "The server answered with something else than a stream of events. Check"
+                    + " the address, and what is between.", status: 200)
+        }
+        var events = ServerSentEvents(limit: Self.eventBytes)
+        var isOpen = false
+        for try await chunk in answer.chunks {
+            if !isOpen {
+                isOpen = true
+                await receive(.opened)
+            }
+            let complete: [ServerSentEvents.Event]
+            do {
+                complete = try events.read(chunk)
+            } catch {
+                throw TransportFailure(
+                    message: "The server sent an event of more than \(error.limit) bytes.")
+            }
+            for event in complete where event.name == "message" {
+                await receive(.batch(event.data))
+            }
+        }
+    }
+
+    private static func refusal(_ answer: StreamingAnswer) async throws(TransportFailure)
+        -> TransportFailure
+    {
+        var body: [UInt8] = []
+        for try await chunk in answer.chunks {
+            body += chunk
+            if body.count > refusalBytes { break }
+        }
+        let problem = SyncCoder.decodeProblem(body, status: answer.status)
+        return TransportFailure(
+            message: problem.detail, status: answer.status, problem: problem,
+            retryAfter: answer.headers["retry-after"].flatMap { Int64($0) } ?? problem.retryAfter)
+    }
+
+    /// The address a cursor is asked at.
+    static func address(_ server: URL, _ cursor: DeltaCursor) -> URL {
+        var query = "since=\(cursor.since)"
+        let names = [
+            ("client", cursor.clientID), ("dataSet", cursor.dataSet), ("lineage", cursor.lineage),
+        ]
+        for case (let name, let value?) in names {
+            // Stricter than a query must be: no reader takes a plus for a space.
+            let escaped = value.addingPercentEncoding(withAllowedCharacters: .alphanumerics)
+            query += "&\(name)=\(escaped ?? "")"
+        }
+        let endpoint = server.appendingPathComponent("deltas")
+        var parts = URLComponents(url: endpoint, resolvingAgainstBaseURL: false)
+        parts?.percentEncodedQuery = query
+        return parts?.url ?? endpoint
+    }
+}

@@ -1,0 +1,77 @@
+import Foundation
+import Martlet
+import MartletServer
+
+/// A server in this process over a folder of its own, that can be stopped and started on its port.
+actor LiveServer {
+    static let schema = """
+        CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT NOT NULL, city TEXT);
+        CREATE TABLE players (
+            id INTEGER PRIMARY KEY, team INTEGER NOT NULL REFERENCES teams(id) ON DELETE CASCADE,
+            name TEXT NOT NULL
+        );
+        """
+    static let token = "league-token"
+
+    private let folder: URL
+    private var server: MartletServer?
+    private(set) var port = 0
+
+    init() throws {
+        folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("martlet-live-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    /// Listens; after the first time on the same port.
+    func start() async throws {
+        var configuration = ServerConfiguration(
+            dataDirectory: folder.appendingPathComponent("data").path, schema: Self.schema)
+        configuration.tokens = [try FixedToken(dataSet: "league", token: Self.token)]
+        configuration.log = .silent
+        configuration.port = port
+        let server = MartletServer(configuration)
+        port = try await server.start()
+        self.server = server
+    }
+
+    func stop() async {
+        await server?.stop()
+        server = nil
+    }
+
+    var url: URL {
+        get throws {
+            guard let url = URL(string: "http://127.0.0.1:\(port)") else {
+                throw URLError(.badURL)
+            }
+            return url
+        }
+    }
+
+    /// A transport of its own.
+    func transport(token: String = LiveServer.token) throws -> URLSessionTransport {
+        try URLSessionTransport(server: try url, token: token)
+    }
+
+    /// A path for a device's file.
+    nonisolated func file(_ name: String) -> String {
+        folder.appendingPathComponent(name + ".sqlite").path
+    }
+
+    /// A device over a transport of its own, or the one given.
+    func device(
+        _ name: String, transport: (any Transport)? = nil,
+        _ configure: (inout ClientOptions) -> Void = { _ in }
+    ) async throws -> MartletClient {
+        var options = ClientOptions()
+        configure(&options)
+        return try await MartletClient.open(
+            path: file(name), schema: Self.schema, transport: try transport ?? self.transport(),
+            options: options)
+    }
+}
