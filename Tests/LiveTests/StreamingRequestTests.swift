@@ -115,28 +115,45 @@ struct StreamingRequestTests {
         await server.stop()
     }
 
-    @Test("end when the connection is silent, and not while the reader takes its time")
+    @Test("end when nothing has come for four quarters of the silence allowed, and not before")
     func silence() async throws {
+        let (quarters, quarter) = AsyncStream.makeStream(of: Void.self)
+        let passed = Mutex<[Duration]>([])
+        let (asked, ask) = AsyncStream.makeStream(of: UInt8.self)
         let server = StreamServer { _, writer in
-            try await writer.write([1])
-            while true { try await writer.write(try await forever()) }
+            for await byte in asked { try await writer.write([byte]) }
         }
         let url = try await server.start()
-        let session = Self.session()
-        let answer = try await session.start(
-            StreamingRequest(url: url, silence: .milliseconds(200)))
+        let session = StreamingSession(configuration: .ephemeral) { duration in
+            for await _ in quarters { break }
+            passed.withLock { $0.append(duration) }
+        }
+        ask.yield(1)
+        let answer = try await session.start(StreamingRequest(url: url, silence: .seconds(40)))
         var chunks = answer.chunks.makeAsyncIterator()
         #expect(try await chunks.next() == [1])
+        // The first sees what came; three without anything are not enough.
+        for count in 1...4 {
+            quarter.yield()
+            #expect(await holds { passed.withLock { $0.count } == count })
+        }
+        ask.yield(2)
+        #expect(try await chunks.next() == [2])
+        for _ in 1...5 { quarter.yield() }
         let failure = await #expect(throws: TransportFailure.self) { _ = try await chunks.next() }
         #expect(failure?.message.contains("silent") == true)
+        #expect(passed.withLock { $0 } == [Duration](repeating: .seconds(10), count: 9))
         #expect(await holds { server.open == 0 })
+        quarter.finish()
         await server.stop()
     }
 
     @Test("fail where the answer is cut off, and where nobody listens")
     func cut() async throws {
+        let (gate, cut) = AsyncStream.makeStream(of: Void.self)
         let server = StreamServer { _, writer in
             try await writer.write([1])
+            for await _ in gate {}
             throw HTTPStreamClosed()
         }
         let url = try await server.start()
@@ -144,6 +161,7 @@ struct StreamingRequestTests {
         let answer = try await session.start(StreamingRequest(url: url))
         var chunks = answer.chunks.makeAsyncIterator()
         #expect(try await chunks.next() == [1])
+        cut.finish()
         await #expect(throws: TransportFailure.self) { _ = try await chunks.next() }
         await server.stop()
         await #expect(throws: TransportFailure.self) {
