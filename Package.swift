@@ -29,6 +29,7 @@ let package = Package(
         .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CZlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(name: "CDeflate", providers: [.apt(["libdeflate-dev"])]),
+        .systemLibrary(name: "CZstd", providers: [.apt(["libzstd-dev"])]),
         .systemLibrary(name: "CLibevent", providers: [.apt(["libevent-dev", "libssl-dev"])]),
         .systemLibrary(name: "COpenSSL", providers: [.apt(["libssl-dev"])]),
 
@@ -38,6 +39,7 @@ let package = Package(
         .target(name: "CompressionKit", dependencies: ["CZlib"], swiftSettings: strict),
         .target(
             name: "DeflateKit", dependencies: ["CDeflate", "CompressionKit"], swiftSettings: strict),
+        .target(name: "ZstdKit", dependencies: ["CZstd"], swiftSettings: strict),
         .target(name: "OpenSSLKit", dependencies: ["COpenSSL"], swiftSettings: strict),
         .target(name: "HTTPKit", dependencies: ["CLibevent"], swiftSettings: strict),
         .target(name: "SystemKit", swiftSettings: strict),
@@ -75,7 +77,8 @@ let package = Package(
             name: "MartletServer",
             dependencies: [
                 "MartletProtocol", "MartletCore", "MartletServerCore", "SQLiteKit",
-                "SQLiteRecords", "CompressionKit", "DeflateKit", "OpenSSLKit", "HTTPKit",
+                "SQLiteRecords", "CompressionKit", "DeflateKit", "ZstdKit", "OpenSSLKit", "HTTPKit",
+                "SystemKit",
             ], swiftSettings: safe),
 
         // The device.
@@ -89,7 +92,7 @@ let package = Package(
             name: "Martlet",
             dependencies: [
                 "MartletProtocol", "MartletCore", "MartletStore", "SQLiteKit", "SQLiteRecords",
-                "CompressionKit",
+                "CompressionKit", "SystemKit",
             ], swiftSettings: safe),
 
         // Tools.
@@ -163,6 +166,7 @@ let package = Package(
         .testTarget(name: "HouseRulesTests", swiftSettings: strict),
         .testTarget(
             name: "OpenSSLKitTests", dependencies: ["OpenSSLKit"], swiftSettings: strict),
+        .testTarget(name: "ZstdKitTests", dependencies: ["ZstdKit"], swiftSettings: strict),
         .testTarget(name: "HTTPKitTests", dependencies: ["HTTPKit"], swiftSettings: strict),
         .testTarget(name: "SystemKitTests", dependencies: ["SystemKit"], swiftSettings: strict),
 
@@ -174,7 +178,7 @@ let package = Package(
             name: "MartletServerTests",
             dependencies: [
                 "MartletServer", "MartletProtocol", "MartletCore", "MartletServerCore", "SQLiteKit",
-                "HTTPKit", "DeflateKit",
+                "SQLiteRecords", "HTTPKit", "DeflateKit", "CompressionKit", "ZstdKit",
             ], swiftSettings: strict),
         .testTarget(
             name: "ConcurrencyTests",

@@ -1,7 +1,9 @@
+internal import Dispatch
 internal import Foundation
 internal import HTTPKit
 internal import MartletCore
 internal import MartletProtocol
+internal import MartletServerCore
 internal import SQLiteKit
 internal import SQLiteRecords
 internal import Synchronization
@@ -32,14 +34,14 @@ public final class MartletServer: Sendable {
             throw ServerFailure("This server is running already; make another one.")
         }
         let options = try configuration.httpOptions()
-        let (schema, rules) = try await checked()
+        let (schema, rules, plan) = try await checked()
         let directory = configuration.dataDirectory
         let lock = try await Confined(label: "martlet.lock") {
             try TokenStore.makeDirectory(directory)
             return try DirectoryLock(directory: directory)
         }
         let metrics = Metrics()
-        let dataSets = makeDirectory(rules, metrics)
+        let dataSets = makeDirectory(rules, plan, metrics)
         do {
             let fixed = configuration.tokens
             let tokens = try await Confined(label: "martlet.tokens") {
@@ -112,21 +114,31 @@ public final class MartletServer: Sendable {
 
     // MARK: - Starting
 
-    /// The schema and the rules, read before anything is made on disk.
-    private func checked() async throws -> (Schema, Rules) {
+    /// The schema, the rules and the seeding classes, read before anything is made on disk.
+    private func checked() async throws -> (Schema, Rules, SeedingPlan) {
         let script = configuration.schema
+        let plan = try configuration.seeding.map { bytes throws(ServerFailure) in
+            try SeedingFile.parse(bytes)
+        }
         let reading = try await Confined(label: "martlet.schema") {
-            try SchemaMigration.apply(script: script, to: Connection(path: ":memory:"))
+            let connection = try Connection(path: ":memory:")
+            let schema = try SchemaMigration.apply(script: script, to: connection)
+            try plan?.check(on: connection)
+            return schema
         }
         let schema = try await reading.run { $0 }
         let rules = try configuration.rules.map { bytes throws(ServerFailure) in
             try RulesFile.parse(bytes, schema: schema)
         }
-        return (schema, rules ?? .everything)
+        return (schema, rules ?? .everything, plan ?? .whole)
     }
 
-    private func makeDirectory(_ rules: Rules, _ metrics: Metrics) -> DataSetDirectory {
+    private func makeDirectory(
+        _ rules: Rules, _ plan: SeedingPlan, _ metrics: Metrics
+    ) -> DataSetDirectory {
         let configuration = configuration
+        // Below the requests in rank; one at a time.
+        let queue = DispatchQueue(label: "martlet.snapshots", qos: .utility)
         return DataSetDirectory { name in
             try await DataSetService(
                 name: name,
@@ -135,7 +147,10 @@ public final class MartletServer: Sendable {
                     schema: configuration.schema, rules: rules,
                     dependencyWaitSeconds: configuration.dependencyWaitSeconds,
                     now: configuration.now,
-                    metrics: metrics, log: configuration.log))
+                    metrics: metrics, log: configuration.log,
+                    snapshots: .init(
+                        folder: "\(configuration.dataDirectory)/snapshots/\(name)",
+                        plan: plan, every: configuration.snapshotEvery, queue: queue)))
         }
     }
 

@@ -14,6 +14,10 @@ public struct ServerConfiguration: Sendable {
     public var tokens: [FixedToken] = []
     /// The bytes of a rules file (`RulesFile`); nil lets everyone do everything.
     public var rules: [UInt8]?
+    /// The bytes of a seeding file (`SeedingFile`); nil makes snapshots of one part.
+    public var seeding: [UInt8]?
+    /// A snapshot of a data set is made after so many revisions; at least 1.
+    public var snapshotEvery: Int64 = 10_000
     /// PEM files; both or neither.
     public var tlsCertificatePath: String?
     public var tlsKeyPath: String?

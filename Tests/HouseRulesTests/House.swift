@@ -8,6 +8,7 @@ enum House {
         "SQLiteFaults": ["CSQLite"],
         "CompressionKit": ["CZlib"],
         "DeflateKit": ["CDeflate"],
+        "ZstdKit": ["CZstd"],
         "OpenSSLKit": ["COpenSSL"],
         "HTTPKit": ["CLibevent"],
         "SystemKit": ["Security"],
@@ -22,6 +23,7 @@ enum House {
         "SQLiteFaults": [],
         "CompressionKit": [],
         "DeflateKit": ["CompressionKit"],
+        "ZstdKit": [],
         "OpenSSLKit": [],
         "HTTPKit": [],
         "SystemKit": [],
@@ -31,9 +33,11 @@ enum House {
         "MartletStore": [
             "MartletProtocol", "MartletCore", "SQLiteKit", "SQLiteRecords", "SystemKit",
         ],
-        "Martlet": device,
+        "Martlet": device.union(["SystemKit"]),
         "MartletServerCore": serverCore,
-        "MartletServer": serverCore.union(["MartletServerCore", "DeflateKit", "HTTPKit"]),
+        "MartletServer": serverCore.union([
+            "MartletServerCore", "DeflateKit", "ZstdKit", "HTTPKit", "SystemKit",
+        ]),
         "MartletTesting": device.union(serverCore).union([
             "Martlet", "MartletServerCore", "SQLiteFaults", "HTTPKit",
         ]),

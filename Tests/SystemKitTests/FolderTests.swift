@@ -176,4 +176,24 @@ struct FolderTests {
         #expect(try folder.facts(of: "a")?.size == 3 << 20)
         #expect(try temporary.listing() == ["a", "big"])
     }
+
+    @Test("a file grows by what is appended, can be cut, read anywhere and renamed over another")
+    func growing() throws {
+        let folder = try Folder(path: temporary.path)
+        for part in [[1, 2, 3], [4, 5]] as [[UInt8]] {
+            let file = try folder.appending(to: "part")
+            try file.append(part)
+            try file.synchronize()
+        }
+        #expect(try folder.file("part")?.rest() == [1, 2, 3, 4, 5])
+        #expect(try folder.file("part")?.bytes(at: 3, count: 10) == [4, 5])
+        #expect(try folder.file("part")?.bytes(at: 9, count: 10) == [])
+        try folder.appending(to: "part", keeping: 2).append([9])
+        try folder.write([0], as: "old")
+        try folder.rename("part", to: "old")
+        #expect(try folder.file("old")?.rest() == [1, 2, 9])
+        #expect(try temporary.listing() == ["old"])
+        #expect(try folder.facts(of: "old")?.permissions == 0o600)
+        #expect(error { try folder.rename("part", to: "old") }?.isMissing == true)
+    }
 }

@@ -11,6 +11,9 @@ public struct HTTPResponse: Sendable {
     /// Writes the body in place of `body`, as long as it likes: its pieces go out at once. It is
     /// cancelled when the client goes away or the server stops. A throw breaks the answer off.
     public var stream: (@Sendable (HTTPBodyWriter) async throws -> Void)?
+    /// How many bytes `stream` will write, where that is known: the client is told, and an answer
+    /// that turns out shorter is broken off.
+    public var streamByteCount: Int64?
 
     public init(
         status: Int, headers: [HTTPField] = [], body: [[UInt8]] = [],

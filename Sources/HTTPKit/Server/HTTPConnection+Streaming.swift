@@ -8,9 +8,10 @@ extension HTTPConnection {
     ) {
         // It may last for hours: it is no longer one of the requests that wait for an answer.
         releaseRequest()
-        let isChunked = head?.isVersion1_1 ?? false
-        if !isChunked { isLast = true }
-        stream = StreamState(isChunked: isChunked)
+        let isChunked = response.streamByteCount == nil && head?.isVersion1_1 ?? false
+        // Without either, the end of the connection is the end of the answer.
+        if !isChunked, response.streamByteCount == nil { isLast = true }
+        stream = StreamState(isChunked: isChunked, missing: response.streamByteCount)
         phase = .streaming
         core.counters.openStreams += 1
         let bytes = ResponseHead.streamBytes(
@@ -40,6 +41,11 @@ extension HTTPConnection {
             push(bytes)
             push([13, 10])
         } else {
+            if let missing = stream?.missing {
+                // More than was announced would be read as the next answer.
+                guard Int64(bytes.count) <= missing else { throw HTTPStreamClosed() }
+                stream?.missing = missing - Int64(bytes.count)
+            }
             push(bytes)
         }
         guard unsentByteCount > core.options.streamBufferBytes else { return }
@@ -89,7 +95,7 @@ extension HTTPConnection {
         guard case .streaming = phase else { return }
         task = nil
         // A body broken off must not look complete.
-        guard isWhole else { return close() }
+        guard isWhole, (stream?.missing ?? 0) == 0 else { return close() }
         if stream?.isChunked == true { push([48, 13, 10, 13, 10]) }
         stream?.isEnded = true
         if core.isStopping { isLast = true }
@@ -107,11 +113,14 @@ extension HTTPConnection {
 /// A streamed answer under way.
 struct StreamState {
     let isChunked: Bool
+    /// Bytes announced and not yet written; nil where none were announced.
+    var missing: Int64?
     var waiting: CheckedContinuation<Void, Never>?
     var isEnded = false
 
-    init(isChunked: Bool) {
+    init(isChunked: Bool, missing: Int64?) {
         self.isChunked = isChunked
+        self.missing = missing
     }
 
     mutating func resume() {

@@ -9,19 +9,24 @@ enum ResponseHead {
         var head = start(of: response, dateLine: dateLine)
         if hasBody(response.status) {
             append("Content-Length: ", to: &head)
-            append(String(response.bodyByteCount), to: &head)
+            append(
+                String(response.streamByteCount ?? Int64(response.bodyByteCount)), to: &head)
             append("\r\n", to: &head)
         }
         append(keepsAlive ? "\r\n" : "Connection: close\r\n\r\n", to: &head)
         return head
     }
 
-    /// The head of an answer whose length nobody knows yet.
+    /// The head of an answer that is written while it comes into being.
     static func streamBytes(
         of response: HTTPResponse, dateLine: [UInt8], keepsAlive: Bool, isChunked: Bool
     ) -> [UInt8] {
         var head = start(of: response, dateLine: dateLine)
-        if isChunked { append("Transfer-Encoding: chunked\r\n", to: &head) }
+        if let count = response.streamByteCount {
+            append("Content-Length: \(count)\r\n", to: &head)
+        } else if isChunked {
+            append("Transfer-Encoding: chunked\r\n", to: &head)
+        }
         append(keepsAlive ? "\r\n" : "Connection: close\r\n\r\n", to: &head)
         return head
     }
@@ -65,16 +70,19 @@ enum ResponseHead {
         case 200: "OK"
         case 201: "Created"
         case 204: "No Content"
+        case 206: "Partial Content"
         case 304: "Not Modified"
         case 400: "Bad Request"
         case 401: "Unauthorized"
         case 403: "Forbidden"
         case 404: "Not Found"
         case 405: "Method Not Allowed"
+        case 406: "Not Acceptable"
         case 408: "Request Timeout"
         case 409: "Conflict"
         case 413: "Content Too Large"
         case 415: "Unsupported Media Type"
+        case 416: "Range Not Satisfiable"
         case 417: "Expectation Failed"
         case 422: "Unprocessable Content"
         case 429: "Too Many Requests"

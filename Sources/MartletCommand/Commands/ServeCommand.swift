@@ -23,6 +23,12 @@ extension CommandDescription {
                 help: "a token for trials; may be repeated. Others on this machine may see it",
                 repeats: true),
             Option(name: "rules", value: "FILE", help: "who may create, update and delete what"),
+            Option(
+                name: "seeding", value: "FILE",
+                help: "in which classes new devices fetch the data; docs/seeding.md"),
+            Option(
+                name: "snapshot-every", value: "N",
+                help: "make a snapshot after N revisions; default 10000"),
             Option(name: "tls-cert", value: "FILE", help: "certificate chain, PEM"),
             Option(name: "tls-key", value: "FILE", help: "its private key, PEM"),
             Option(
@@ -57,16 +63,21 @@ extension CommandDescription {
         configuration.port = try arguments.integer("port", in: 0...65_535, default: 8_080)
         configuration.host = arguments.value("host") ?? "127.0.0.1"
         configuration.tokens = try (arguments.values["token"] ?? []).map { try FixedToken($0) }
-        if let rules = arguments.value("rules") {
-            guard let bytes = FileManager.default.contents(atPath: rules) else {
-                throw CommandError("The rules file \(rules) cannot be read.")
-            }
-            configuration.rules = [UInt8](bytes)
-        }
+        configuration.rules = try arguments.value("rules").map { try contents($0, "rules") }
+        configuration.seeding = try arguments.value("seeding").map { try contents($0, "seeding") }
+        configuration.snapshotEvery = Int64(
+            try arguments.integer("snapshot-every", in: 1...1_000_000_000, default: 10_000))
         configuration.tlsCertificatePath = arguments.value("tls-cert")
         configuration.tlsKeyPath = arguments.value("tls-key")
         configuration.log = .standardError(minimum: try level(arguments))
         return configuration
+    }
+
+    private static func contents(_ path: String, _ what: String) throws -> [UInt8] {
+        guard let bytes = FileManager.default.contents(atPath: path) else {
+            throw CommandError("The \(what) file \(path) cannot be read.")
+        }
+        return [UInt8](bytes)
     }
 
     private static func level(_ arguments: ParsedArguments) throws -> ServerLog.Level {

@@ -26,4 +26,6 @@ public enum Limits {
     public static let nameBytes = 128
     /// UTF-8 bytes of one text value.
     public static let textBytes = 16 << 20
+    /// Bytes of a snapshot's manifest.
+    public static let manifestBytes = 1 << 20
 }

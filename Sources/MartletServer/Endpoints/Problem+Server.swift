@@ -6,7 +6,7 @@ extension Problem {
     static let notFound = Problem(
         status: 404, kind: "notFound",
         detail:
-            "There is nothing here; this server answers /sync, /deltas, /schema, /healthz, /metrics."
+            "There is nothing here; this server answers /sync, /deltas, /schema, /snapshot, /healthz, /metrics."
     )
 
     static func methodNotAllowed(_ allowed: String) -> Problem {

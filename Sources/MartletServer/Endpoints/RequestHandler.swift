@@ -25,6 +25,11 @@ struct RequestHandler: Sendable {
         case "/sync": outcome = await only(["POST"], request, sync)
         case "/deltas": outcome = await only(["GET"], request, deltas)
         case "/schema": outcome = await only(["GET", "HEAD"], request, schema)
+        case "/snapshot": outcome = await only(["GET", "HEAD"], request, snapshot)
+        case let path where path.hasPrefix(Self.snapshotPrefix):
+            outcome = await only(["GET", "HEAD"], request, snapshotFile)
+            outcome.endpoint = "/snapshot/"
+            return outcome
         case "/healthz": outcome = await only(["GET", "HEAD"], request, health)
         case "/metrics": outcome = await only(["GET", "HEAD"], request, metricsText)
         default: return Outcome(Problem.notFound)

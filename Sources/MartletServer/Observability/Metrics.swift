@@ -19,6 +19,9 @@ final class Metrics: Sendable {
         var answerBytes = 0
         var cacheHits = 0
         var cacheMisses = 0
+        var snapshotsMade = 0
+        var snapshotsFailed = 0
+        var snapshotBytes = 0
     }
 
     private static let batchBounds = [1, 2, 4, 8, 16, 32, 64, 128]
@@ -54,6 +57,18 @@ final class Metrics: Sendable {
         counts.withLock { counts in
             if isHit { counts.cacheHits += 1 } else { counts.cacheMisses += 1 }
         }
+    }
+
+    /// - Parameter isMade: Whether it was made; else making it failed.
+    func countSnapshot(isMade: Bool) {
+        counts.withLock { counts in
+            if isMade { counts.snapshotsMade += 1 } else { counts.snapshotsFailed += 1 }
+        }
+    }
+
+    /// Counts bytes of snapshots' files as they are sent.
+    func countSnapshotBytes(_ count: Int) {
+        counts.withLock { $0.snapshotBytes += count }
     }
 
     /// The text form Prometheus reads (exposition format 0.0.4).
@@ -95,8 +110,20 @@ final class Metrics: Sendable {
         text.single(
             "martlet_pulls_from_storage_total", "counter", "Pulls that had to read the log.",
             counts.cacheMisses)
+        appendSnapshots(counts, to: &text)
         append(server, usage, to: &text)
         return text.text
+    }
+
+    private func appendSnapshots(_ counts: Counts, to text: inout PrometheusText) {
+        text.single(
+            "martlet_snapshots_made_total", "counter", "Snapshots made.", counts.snapshotsMade)
+        text.single(
+            "martlet_snapshots_failed_total", "counter", "Snapshots that could not be made.",
+            counts.snapshotsFailed)
+        text.single(
+            "martlet_snapshot_bytes_total", "counter", "Bytes of snapshots' files sent.",
+            counts.snapshotBytes)
     }
 
     private func appendBatches(_ counts: Counts, to text: inout PrometheusText) {

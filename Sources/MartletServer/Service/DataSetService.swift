@@ -25,12 +25,26 @@ final class DataSetService: Sendable {
         var now: @Sendable () -> Int64
         var metrics: Metrics
         var log: ServerLog
+        var snapshots: Snapshots
+    }
+
+    /// How snapshots are made.
+    struct Snapshots: Sendable {
+        /// The folder for those of this data set.
+        var folder: String
+        var plan: SeedingPlan
+        /// One is made after so many revisions.
+        var every: Int64
+        /// Where all the server's snapshots are made.
+        var queue: DispatchQueue
     }
 
     /// The answer to `GET /schema`.
     let schemaDocument: [UInt8]
     /// Tells of every new revision.
     let signal: RevisionSignal
+    /// What a new device begins with.
+    let snapshots: SnapshotService
     private let feed: DataSetFeed
     private let metrics: Metrics
     private let writer: Confined<DataSetNode>
@@ -59,32 +73,55 @@ final class DataSetService: Sendable {
         let signal = RevisionSignal(opened.feed.head.revision)
         self.signal = signal
         schemaDocument = opened.schemaDocument
-        reader = try await Confined(label: "martlet.reader.\(name)") { opened.reader.value }
+        let reader = try await Confined(label: "martlet.reader.\(name)") { opened.reader.value }
+        self.reader = reader
+        let snapshots = SnapshotService(opened.snapshots(name, setup))
+        self.snapshots = snapshots
         var limits = WriterQueue<AdmittedRequest, PreparedAnswer>.Limits()
         limits.dependencyWait = .seconds(setup.dependencyWaitSeconds)
         queue = WriterQueue(
             queue: writer.queue, limits: limits,
-            work: Self.work(name, writer, opened.feed, signal, setup))
+            work: Self.work(name, writer, opened.feed, signal, snapshots, setup))
+        let history = Mutex(Handover(LogHistory(path: setup.path)))
+        snapshots.start(at: opened.feed.head.revision) { revision, lineage in
+            history.withLock { $0.value.has(revision, lineage: lineage) }
+        }
     }
+
+    /// Whether nothing was ever written.
+    var isEmpty: Bool { feed.head.revision == 0 }
 
     /// What the writer's thread leaves behind of the opening.
     private struct Opening: Sendable {
         let feed: DataSetFeed
         let schemaDocument: [UInt8]
         let reader: Handover<LogReader>
+        let identity: String
+        let schema: Schema
 
         init(_ node: DataSetNode, _ store: EmbeddedStore, path: String) throws {
             feed = node.feed
             reader = Handover(LogReader(feed: node.feed, store: store))
+            identity = node.identity
+            schema = node.schema
             let connection = try Connection(path: path, mode: .readWrite)
             schemaDocument = SchemaDocument.bytes(
                 node.schema, ddl: try SchemaMigration.ddl(of: connection, triggers: false))
+        }
+
+        func snapshots(_ name: String, _ setup: Setup) -> SnapshotService.Setup {
+            let plan = setup.snapshots.plan
+            return .init(
+                source: setup.path, folder: setup.snapshots.folder, identity: identity,
+                schema: schema.fingerprint, parts: plan.parts(of: schema), plan: plan,
+                every: setup.snapshots.every, queue: setup.snapshots.queue, metrics: setup.metrics,
+                log: setup.log, name: name)
         }
     }
 
     private static func work(
         _ name: String, _ writer: Confined<DataSetNode>, _ feed: DataSetFeed,
-        _ signal: RevisionSignal, _ setup: Setup
+        _ signal: RevisionSignal, _ snapshots: SnapshotService, _ setup: Setup
     ) -> WriterQueue<AdmittedRequest, PreparedAnswer>.Work {
         .init(
             setCount: { $0.request.changeSets.count },
@@ -99,6 +136,7 @@ final class DataSetService: Sendable {
                 do {
                     let results = try writer.here { $0.process(requests, now: setup.now()) }
                     signal.advance(to: feed.head.revision)
+                    snapshots.reached(feed.head.revision)
                     if let fault = try writer.here({ $0.takeFault() }) {
                         setup.log.log(
                             .error, "storage",
@@ -174,6 +212,7 @@ final class DataSetService: Sendable {
 
     /// Finishes what was accepted and closes the file; SQLite then writes its log back.
     func stop() async {
+        await snapshots.stop()
         await queue.stop()
         await reader.end()
         await writer.end()

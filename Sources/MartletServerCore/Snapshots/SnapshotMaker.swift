@@ -50,14 +50,19 @@ public final class SnapshotMaker {
     }
 
     /// Makes the files of a snapshot, all of one revision, and checks each as a device would.
-    /// - Parameter place: Where the file of a part goes, by its name; a file there is replaced.
+    /// - Parameters:
+    ///   - isWanted: Asked again and again while statements run; once it says no, this ends with an
+    ///     error.
+    ///   - place: Where the file of a part goes, by its name; a file there is replaced.
     /// - Throws: `StorageFault`, `SchemaError`; what was begun is then removed where it can be.
     public func make(
-        for permissions: PermissionClass, at place: (_ part: String) -> String
+        for permissions: PermissionClass, while isWanted: @escaping () -> Bool = { true },
+        at place: (_ part: String) -> String
     ) throws -> Cut {
         var paths: [String] = []
         do {
             let connection = try open()
+            connection.stopStatements { !isWanted() }
             let schema = try SchemaReader.read(connection)
             let names = plan.parts(of: schema)
             paths = names.map(place)
@@ -67,7 +72,11 @@ public final class SnapshotMaker {
                 try fill(names, schema, permissions, on: connection)
             }
             for index in paths.indices { try connection.execute("DETACH \(Self.name(index))") }
-            for path in paths { try SnapshotReader(path: path, vfs: vfs).verify() }
+            for path in paths {
+                let reader = try SnapshotReader(path: path, vfs: vfs)
+                reader.connection.stopStatements { !isWanted() }
+                try reader.verify()
+            }
             guard let first = descriptions.first else {
                 throw StorageFault(.failed, "a snapshot without parts")
             }

@@ -111,6 +111,32 @@ public struct Folder: ~Copyable {
         throw .last(.open)
     }
 
+    /// Opens a file for writing behind what it has, making it, open to its owner alone, where it is
+    /// missing.
+    /// - Parameter keeping: How many bytes of it stay; nil for all, 0 to write it anew.
+    public func appending(to name: String, keeping: Int64? = nil) throws(SystemError) -> OpenFile {
+        try faults?.check(.create)
+        let flags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC
+        let opened = Repeating.call { openat(descriptor, name, flags, 0o600) }
+        guard opened >= 0 else { throw .last(.create) }
+        let file = OpenFile(descriptor: opened, faults: faults)
+        if let keeping {
+            try faults?.check(.write)
+            guard Repeating.call({ ftruncate(opened, off_t(keeping)) }) == 0 else {
+                throw .last(.write)
+            }
+        }
+        return file
+    }
+
+    /// Gives a file another name, in the place of what has it; for good once this returns. That the
+    /// content is on the disk before is the caller's part.
+    public func rename(_ name: String, to other: String) throws(SystemError) {
+        try faults?.check(.rename)
+        guard renameat(descriptor, name, descriptor, other) == 0 else { throw .last(.rename) }
+        try synchronize()
+    }
+
     /// Removes a file, for good once this returns.
     /// - Returns: False where nothing has that name.
     @discardableResult

@@ -7,7 +7,7 @@
 #endif
 
 /// An open file; closed when it goes. Every call blocks.
-public struct OpenFile: ~Copyable {
+public struct OpenFile: ~Copyable, Sendable {
     let descriptor: Int32
     let faults: FileFaults?
 
@@ -50,6 +50,29 @@ public struct OpenFile: ~Copyable {
             }
             if got < 0 { failure = .last(.read) }
             count = max(0, got)
+        }
+        if let failure { throw failure }
+        return bytes
+    }
+
+    /// Reads anywhere in the file; where reading goes on from is as before.
+    /// - Returns: `count` bytes, fewer at the end of the file.
+    public func bytes(at offset: Int64, count: Int) throws(SystemError) -> [UInt8] {
+        try faults?.check(.read)
+        var failure: SystemError?
+        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            while filled < count {
+                let rest = UnsafeMutableRawBufferPointer(
+                    rebasing: UnsafeMutableRawBufferPointer(buffer)[filled...])
+                let got = Repeating.call {
+                    pread(descriptor, rest.baseAddress, rest.count, off_t(offset) + off_t(filled))
+                }
+                guard got > 0 else {
+                    if got < 0 { failure = .last(.read) }
+                    break
+                }
+                filled += got
+            }
         }
         if let failure { throw failure }
         return bytes

@@ -1,0 +1,129 @@
+internal import DeflateKit
+internal import HTTPKit
+internal import MartletProtocol
+
+extension RequestHandler {
+    /// `GET /snapshot`: what files the newest snapshot consists of.
+    func snapshot(_ request: HTTPRequest) async -> Outcome {
+        await snapshots(request) { token, service in
+            guard let manifest = service.snapshots.manifest(for: token.principal) else {
+                return Outcome(Self.noSnapshot(isEmpty: service.isEmpty))
+            }
+            let document = SyncCoder.encode(manifest)
+            let acceptsGzip = ContentCoding.acceptsGzip(request.headers["accept-encoding"])
+            return Outcome.json(
+                document,
+                gzip: acceptsGzip && document.count > 512 ? WholeGzip.compress(document) : nil)
+        }
+    }
+
+    /// `GET /snapshot/HASH`: one file, or a range of it.
+    func snapshotFile(_ request: HTTPRequest) async -> Outcome {
+        await snapshots(request) { token, service in
+            guard let coding = Self.coding(request.headers.values("accept")) else {
+                return Outcome(Self.notAcceptable)
+            }
+            let hash = String(request.path.dropFirst(Self.snapshotPrefix.count))
+            // The hash chooses among the files that the manifests name; it is never a path.
+            guard let found = service.snapshots.file(hash, coding, for: token.principal),
+                let file = try await FileToSend.open(found.path), file.count == found.bytes
+            else { return Outcome(Self.noFile) }
+            return answer(request, file, coding, etag: "\"\(hash)-\(coding.rawValue)\"")
+        }
+    }
+
+    static let snapshotPrefix = "/snapshot/"
+
+    private func snapshots(
+        _ request: HTTPRequest,
+        _ body: (TokenRecord, DataSetService) async throws -> Outcome
+    ) async -> Outcome {
+        do {
+            guard let token = try await admitted(request) else { return Self.unauthorized() }
+            let service = try await dataSets.service(token.dataSet)
+            var outcome = try await body(token, service)
+            outcome.token = token.identifier
+            outcome.dataSet = token.dataSet
+            return outcome
+        } catch {
+            return failed(error)
+        }
+    }
+
+    private func answer(
+        _ request: HTTPRequest, _ file: FileToSend, _ coding: SnapshotCoding, etag: String
+    ) -> Outcome {
+        var headers = [
+            HTTPField("Content-Type", coding.mediaType), HTTPField("ETag", etag),
+            HTTPField("Accept-Ranges", "bytes"), HTTPField("Vary", "Accept"),
+            // Whoever has the address may keep the file; its content never changes.
+            HTTPField("Cache-Control", "private, immutable"),
+        ]
+        // A range of another file than the client has begun with would be of no use to it.
+        let isSame = request.headers["if-range"].map { $0 == etag } ?? true
+        let range = isSame ? request.headers["range"] : nil
+        var status = 200
+        var bytes = 0..<file.count
+        switch ByteRange.answer(to: range, count: file.count) {
+        case .whole: break
+        case .part(let part):
+            status = 206
+            bytes = part
+            headers.append(
+                HTTPField(
+                    "Content-Range",
+                    "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(file.count)"))
+        case .unsatisfiable:
+            var outcome = Outcome(Self.unsatisfiable(file.count))
+            outcome.response.headers.append(
+                HTTPField("Content-Range", "bytes */\(file.count)"))
+            return outcome
+        }
+        var response = HTTPResponse(status: status, headers: headers)
+        response.streamByteCount = Int64(bytes.count)
+        response.stream = { [bytes, metrics] writer in
+            try await FileStream.write(bytes, of: file, to: writer) {
+                metrics.countSnapshotBytes($0)
+            }
+        }
+        return Outcome(response)
+    }
+
+    /// The form of a file that an `Accept` header asks for; gzip where it takes anything.
+    static func coding(_ accepted: [String]) -> SnapshotCoding? {
+        guard !accepted.isEmpty else { return .gzip }
+        let types = accepted.flatMap { $0.split(separator: ",") }.map { item in
+            item.prefix { $0 != ";" }.filter { $0 != " " && $0 != "\t" }.lowercased()
+        }
+        if types.contains(SnapshotCoding.zstd.mediaType) { return .zstd }
+        let gzip = [SnapshotCoding.gzip.mediaType, "application/*", "*/*"]
+        return types.contains(where: gzip.contains) ? .gzip : nil
+    }
+
+    // MARK: - Problems
+
+    static func noSnapshot(isEmpty: Bool) -> Problem {
+        isEmpty
+            ? Problem(
+                status: 404, kind: "noSnapshot",
+                detail: "The data set is empty; there is nothing to make a snapshot of.")
+            : Problem(
+                status: 404, kind: "noSnapshot",
+                detail: "There is no snapshot yet; try again later, or begin with POST /sync.",
+                retryAfter: 10)
+    }
+
+    private static let noFile = Problem(
+        status: 404, kind: "noSnapshotFile",
+        detail: "There is no such file any more; ask GET /snapshot which there are.")
+
+    private static let notAcceptable = Problem(
+        status: 406, kind: "notAcceptable",
+        detail: "A snapshot's files are application/gzip or application/zstd.")
+
+    private static func unsatisfiable(_ count: Int64) -> Problem {
+        Problem(
+            status: 416, kind: "rangeNotSatisfiable",
+            detail: "The range begins behind the end of the file, which has \(count) bytes.")
+    }
+}

@@ -1,0 +1,56 @@
+internal import Foundation
+public import MartletServerCore
+internal import SQLiteRecords
+
+/// Reads a seeding file: in which classes a device fetches a data set, the first first.
+///
+/// `{"classes": [{"name": "first", "types": {"teams": "*", "events": "year >= 2025"}}]}`: "*" takes
+/// all records of a type, any other text is an SQL expression over its columns. What no class names
+/// is in a last class of its own, “rest”.
+public enum SeedingFile {
+    /// - Throws: `ServerFailure` for anything else, with the place in words. Types and expressions
+    ///   are not checked yet (`SeedingPlan.check`).
+    public static func parse(_ bytes: [UInt8]) throws(ServerFailure) -> SeedingPlan {
+        let file: File
+        do {
+            file = try JSONDecoder().decode(File.self, from: Data(bytes))
+        } catch {
+            throw ServerFailure(
+                """
+                The seeding file is not understood; expected {"classes": [{"name": "first", \
+                "types": {"TYPE": "*" or an SQL expression}}]}.
+                """)
+        }
+        let names = file.classes.map(\.name)
+        guard (1...SeedingPlan.mostClasses).contains(names.count) else {
+            throw ServerFailure(
+                "The seeding file has \(names.count) classes; give it 1 to"
+                    + " \(SeedingPlan.mostClasses).")
+        }
+        let isSound =
+            names.allSatisfy(SnapshotFormat.isPartName) && Set(names).count == names.count
+            && !names.contains(SeedingPlan.restName)
+        guard isSound else {
+            throw ServerFailure(
+                """
+                A seeding class has a name of 1 to \(SnapshotFormat.longestPartName) of a-z, 0-9, \
+                “_” and “-”, its own, and not “\(SeedingPlan.restName)”.
+                """)
+        }
+        return SeedingPlan(
+            classes: file.classes.map { part in
+                .init(
+                    name: part.name,
+                    types: part.types.mapValues { $0 == "*" ? .all : .matching($0) })
+            })
+    }
+
+    private struct File: Decodable {
+        struct Class: Decodable {
+            var name: String
+            var types: [String: String]
+        }
+
+        var classes: [Class]
+    }
+}

@@ -1,0 +1,67 @@
+internal import Dispatch
+internal import HTTPKit
+internal import SystemKit
+
+/// Sends a part of a file, piece by piece, as fast as the client takes it.
+enum FileStream {
+    /// Bytes read at once, and held for a client that reads slowly.
+    private static let pieceBytes: Int64 = 128 << 10
+
+    /// Writes the bytes of a range. The file may be removed meanwhile.
+    /// - Throws: `SystemError` where the file cannot be read; the answer is then broken off.
+    static func write(
+        _ range: Range<Int64>, of file: FileToSend, to writer: HTTPBodyWriter,
+        sent: @Sendable (Int) -> Void
+    ) async throws {
+        var offset = range.lowerBound
+        while offset < range.upperBound {
+            let piece = try await file.bytes(
+                at: offset, count: Int(min(pieceBytes, range.upperBound - offset)))
+            // A file shorter than its manifest says was altered.
+            guard !piece.isEmpty else { throw HTTPStreamClosed() }
+            try await writer.write(piece)
+            sent(piece.count)
+            offset += Int64(piece.count)
+        }
+    }
+}
+
+/// An open file whose blocking reads happen on a queue that all share.
+final class FileToSend: Sendable {
+    private static let queue = DispatchQueue(
+        label: "martlet.files", attributes: .concurrent)
+
+    private let file: OpenFile
+    /// Its length.
+    let count: Int64
+
+    /// Opens a file; nil where there is none.
+    static func open(_ path: String) async throws -> FileToSend? {
+        try await withCheckedThrowingContinuation { continuation in
+            queue.async {
+                continuation.resume(
+                    with: Result {
+                        do throws(SystemError) {
+                            return try FileToSend(path)
+                        } catch  where error.isMissing {
+                            return nil
+                        }
+                    })
+            }
+        }
+    }
+
+    private init(_ path: String) throws(SystemError) {
+        file = try OpenFile(readingFrom: path)
+        count = try file.facts().size
+    }
+
+    func bytes(at offset: Int64, count: Int) async throws -> [UInt8] {
+        try await withCheckedThrowingContinuation { continuation in
+            Self.queue.async {
+                continuation.resume(
+                    with: Result { try self.file.bytes(at: offset, count: count) })
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+internal import CompressionKit
+internal import MartletProtocol
+internal import MartletServerCore
+internal import OpenSSLKit
+internal import SQLiteRecords
+internal import SystemKit
+internal import ZstdKit
+
+/// The snapshots of one data set and permission class on disk: compressed files under the hash of
+/// their content, and a manifest for each generation.
+///
+/// Calls block. A file is whole and on the disk before a manifest names it, so whatever no manifest
+/// names is left over from a process that was killed, or from a generation nobody needs any more.
+struct SnapshotFolder {
+    /// How many generations stay: the newest, and the one whose download may be under way.
+    static let generations = 2
+
+    let path: String
+
+    init(path: String) throws {
+        self.path = path
+        try Folder.make(path: path)
+    }
+
+    /// The manifests kept, the newest first. One that cannot be read, or whose files are not all
+    /// there, does not count.
+    func manifests() throws -> [SnapshotManifest] {
+        let folder = try Folder(path: path)
+        let names = Set(try folder.names())
+        var found: [SnapshotManifest] = []
+        for name in names where Self.isManifest(name) {
+            guard let bytes = try folder.file(name)?.rest(),
+                let manifest = try? SyncCoder.decodeSnapshotManifest(bytes),
+                Self.files(of: manifest).allSatisfy(names.contains)
+            else { continue }
+            found.append(manifest)
+        }
+        return found.sorted { $0.revision > $1.revision }
+    }
+
+    /// Removes everything but the newest of the given manifests, and their files.
+    /// - Returns: The manifests kept.
+    func keep(_ manifests: [SnapshotManifest]) throws -> [SnapshotManifest] {
+        let kept = Array(manifests.prefix(Self.generations))
+        var needed: Set<String> = []
+        for manifest in kept {
+            needed.insert(Self.name(of: manifest))
+            needed.formUnion(Self.files(of: manifest))
+        }
+        let folder = try Folder(path: path)
+        try folder.removeAbandonedDrafts()
+        // A file that is being sent stays until its last reader has closed it.
+        for name in try folder.names() where !needed.contains(name) { try folder.remove(name) }
+        return kept
+    }
+
+    /// Where the file of a part goes while it is made.
+    func making(_ part: String) -> String { "\(path)/\(part).making" }
+
+    /// Compresses the files of a cut, and brings all and a manifest to the disk.
+    /// - Parameter isWanted: Asked again and again; once it says no, this ends with an error.
+    func publish(
+        _ cut: SnapshotMaker.Cut, while isWanted: () -> Bool
+    ) throws -> SnapshotManifest {
+        let folder = try Folder(path: path)
+        var manifest = SnapshotManifest(
+            format: SnapshotFormat.number, dataSet: cut.dataSet, revision: cut.revision,
+            lineage: cut.lineage, schema: cut.schema, parts: [])
+        for part in cut.parts {
+            manifest.parts.append(try publish(part, in: folder, while: isWanted))
+            try folder.remove("\(part.name).making")
+        }
+        try folder.write(SyncCoder.encode(manifest), as: Self.name(of: manifest))
+        return manifest
+    }
+
+    private func publish(
+        _ part: SnapshotMaker.Part, in folder: borrowing Folder, while isWanted: () -> Bool
+    ) throws -> SnapshotManifest.Part {
+        let source = try OpenFile(readingFrom: part.path)
+        let zstd = try Packing(.zstd, of: part.name, in: folder)
+        let gzip = try Packing(.gzip, of: part.name, in: folder)
+        var hash = SHA256()
+        var plain = SnapshotManifest.Sum(bytes: 0, crc32: 0)
+        var checksum = CRC32()
+        while true {
+            guard isWanted() else { throw ConfinedValueIsGone() }
+            let piece = try source.next(atMost: 256 << 10)
+            try zstd.write(piece)
+            try gzip.write(piece)
+            if piece.isEmpty { break }
+            hash.update(piece)
+            checksum.update(piece)
+            plain.bytes += Int64(piece.count)
+        }
+        plain.crc32 = checksum.value
+        let name = Hexadecimal.text(hash.finish())
+        for packing in [zstd, gzip] {
+            try folder.rename(packing.name, to: Self.file(name, packing.coding))
+        }
+        return SnapshotManifest.Part(
+            name: part.name, hash: name, plain: plain,
+            types: part.records.map { .init(name: $0.type, records: $0.count) },
+            codings: [zstd, gzip].map { .init(name: $0.coding.rawValue, sum: $0.sum) })
+    }
+
+    // MARK: - Names
+
+    static func file(_ hash: String, _ coding: SnapshotCoding) -> String {
+        "\(hash).sqlite.\(coding.ending)"
+    }
+
+    private static func files(of manifest: SnapshotManifest) -> [String] {
+        manifest.parts.flatMap { part in
+            SnapshotCoding.allCases.map { file(part.hash, $0) }
+        }
+    }
+
+    private static func name(of manifest: SnapshotManifest) -> String {
+        "manifest-\(manifest.revision).json"
+    }
+
+    private static func isManifest(_ name: String) -> Bool {
+        name.hasPrefix("manifest-") && name.hasSuffix(".json")
+    }
+}
+
+/// A form a snapshot's files are kept in.
+enum SnapshotCoding: String, Sendable, CaseIterable {
+    case gzip
+    case zstd
+
+    /// What its files' names end with.
+    var ending: String { self == .gzip ? "gz" : "zst" }
+    /// Its media type (RFC 6713, RFC 8878).
+    var mediaType: String { self == .gzip ? "application/gzip" : "application/zstd" }
+}
+
+/// One compressed file, being written.
+private final class Packing {
+    let coding: SnapshotCoding
+    let name: String
+    private(set) var sum = SnapshotManifest.Sum(bytes: 0, crc32: 0)
+    private let file: OpenFile
+    private let compress: ([UInt8], Bool) -> [UInt8]
+
+    init(_ coding: SnapshotCoding, of part: String, in folder: borrowing Folder) throws {
+        self.coding = coding
+        name = "\(part).\(coding.ending).making"
+        file = try folder.appending(to: name, keeping: 0)
+        switch coding {
+        case .gzip:
+            let writer = GzipWriter(level: 6)
+            compress = { writer.write($0, isLast: $1) }
+        case .zstd:
+            let writer = ZstdWriter(level: 1)
+            compress = { writer.write($0, isLast: $1) }
+        }
+    }
+
+    /// Adds bytes of the file; none at its end, which brings all to the disk.
+    func write(_ plain: [UInt8]) throws {
+        let packed = compress(plain, plain.isEmpty)
+        var checksum = CRC32(sum.crc32)
+        checksum.update(packed)
+        sum = .init(bytes: sum.bytes + Int64(packed.count), crc32: checksum.value)
+        if !packed.isEmpty { try file.append(packed) }
+        if plain.isEmpty { try file.synchronize() }
+    }
+}

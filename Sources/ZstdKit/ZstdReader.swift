@@ -1,0 +1,63 @@
+internal import CZstd
+
+/// Decompresses one Zstandard frame (RFC 8878) that comes in pieces.
+public final class ZstdReader {
+    private let context: OpaquePointer
+    private var buffer: [UInt8]
+    /// Whether the frame has ended.
+    public private(set) var isAtEnd = false
+
+    public init() {
+        guard let context = ZSTD_createDCtx() else {
+            preconditionFailure("zstd: no memory for a decompressor")
+        }
+        self.context = context
+        buffer = [UInt8](repeating: 0, count: ZSTD_DStreamOutSize())
+    }
+
+    deinit {
+        ZSTD_freeDCtx(context)
+    }
+
+    /// The data that the next piece holds.
+    /// - Throws: `ZstdError` for what is no frame, is damaged, or goes on after its end.
+    public func read(_ piece: [UInt8]) throws(ZstdError) -> [UInt8] {
+        var output: [UInt8] = []
+        var failure: ZstdError?
+        piece.withUnsafeBytes { source in
+            var input = ZSTD_inBuffer(src: source.baseAddress, size: source.count, pos: 0)
+            var isFull = false
+            while input.pos < input.size || isFull {
+                if isAtEnd {
+                    failure = ZstdError(message: "bytes follow the end of the frame")
+                    return
+                }
+                let (hint, written) = buffer.withUnsafeMutableBytes { target in
+                    var place = ZSTD_outBuffer(
+                        dst: target.baseAddress, size: target.count, pos: 0)
+                    let hint = ZSTD_decompressStream(context, &place, &input)
+                    return (hint, place.pos)
+                }
+                guard ZSTD_isError(hint) == 0 else {
+                    failure = ZstdError(message: String(cString: ZSTD_getErrorName(hint)))
+                    return
+                }
+                output += buffer[..<written]
+                isFull = written == buffer.count
+                isAtEnd = hint == 0
+                if isAtEnd { isFull = false }
+            }
+        }
+        if let failure { throw failure }
+        return output
+    }
+}
+
+@available(*, unavailable)
+extension ZstdReader: Sendable {}
+
+/// Bytes that are no sound Zstandard frame.
+public struct ZstdError: Error, Hashable, Sendable {
+    /// What is wrong with them.
+    public let message: String
+}
