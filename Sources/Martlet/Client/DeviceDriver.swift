@@ -19,6 +19,7 @@ final class DeviceDriver {
     private var waiters: [CheckedContinuation<Revision, any Error>] = []
     private var sends: [Int: Task<Void, Never>] = [:]
     private var timers: [Int: Task<Void, Never>] = [:]
+    private var streamTimer: Task<Void, Never>?
     private var isRunning = false
     private var isClosed = false
 
@@ -152,6 +153,7 @@ extension DeviceDriver {
         isRunning = false
         for task in timers.values { task.cancel() }
         timers.removeAll()
+        streamTimer?.cancel()
     }
 
     func close() {
@@ -180,7 +182,9 @@ extension DeviceDriver {
         switch event {
         case .timer(let number): timers[number] = nil
         case .answered(let exchange, _, _, _), .failed(let exchange, _): sends[exchange] = nil
-        case .wake, .applyNext: break
+        case .wake, .applyNext, .streamOpened, .streamed, .streamEnded, .snapshotFetched,
+            .snapshotFailed:
+            break
         }
         guard !isClosed else { return }
         perform(handle(event))
@@ -204,6 +208,16 @@ extension DeviceDriver {
             case .applyNext(let exchange):
                 isBusy = true
                 inbox?(.applyNext(exchange: exchange))
+            case .setStreamTimer(let number, let milliseconds):
+                setStreamTimer(number, milliseconds: milliseconds)
+            case .openStream(let number, _):
+                inbox?(
+                    .streamEnded(
+                        number, status: 501, message: "The transport has no stream.",
+                        retryAfter: nil))
+            case .closeStream: break
+            case .fetchSnapshot(let number):
+                inbox?(.snapshotFailed(number, message: "The transport has no snapshots."))
             case .notify(let notice):
                 if let revision = announce(notice) { ended = revision }
             }
@@ -240,10 +254,19 @@ extension DeviceDriver {
         }
     }
 
+    private func setStreamTimer(_ number: Int, milliseconds: Int64) {
+        guard let inbox else { return }
+        streamTimer?.cancel()
+        streamTimer = Task {
+            guard (try? await Task.sleep(for: .milliseconds(milliseconds))) != nil else { return }
+            inbox(.timer(number))
+        }
+    }
+
     /// Tells the listeners; returns the revision when an exchange ended well.
     private func announce(_ notice: DeviceNode.Notice) -> Revision? {
         switch notice {
-        case .applied(let report, _):
+        case .applied(let report, _), .streamed(let report, _):
             changes.applied(report)
             if !report.changedTypes.isEmpty {
                 publish(
@@ -251,13 +274,16 @@ extension DeviceDriver {
             }
             if report.assignedIDs > 0 { publish(.idsAssigned(report.assignedIDs)) }
             for receipt in report.receipts { publish(.receipt(receipt)) }
+            if case .streamed(_, let revision) = notice { publish(.reached(revision)) }
             return nil
+        case .live: return nil
         case .exchanged(let revision, _):
             publish(.reached(revision))
             return revision
         case .failed(let error, let retryIn):
             publish(.failed(error, retryIn: retryIn))
-            resumeWaiters(throwing: error)
+            // What is tried again at once has not failed yet.
+            if retryIn != 0 { resumeWaiters(throwing: error) }
             return nil
         }
     }

@@ -22,6 +22,17 @@ public final class DeviceNode {
         case failed(exchange: Int, message: String)
         /// Go on with a big answer.
         case applyNext(exchange: Int)
+        /// The stream is there.
+        case streamOpened(Int)
+        /// A batch has come over the stream, as JSON.
+        case streamed(Int, [UInt8])
+        /// The stream is over, or never came about.
+        /// - Parameter status: What the server answered; nil where it did not.
+        case streamEnded(Int, status: Int?, message: String, retryAfter: Int64?)
+        /// A snapshot lies beside the device's file, checked.
+        case snapshotFetched(Int)
+        /// There is no snapshot to be had, or not now.
+        case snapshotFailed(Int, message: String)
     }
 
     /// What the shell is to do.
@@ -29,8 +40,15 @@ public final class DeviceNode {
         case send(exchange: Int, body: [UInt8])
         /// Bring back `timer` with this number after so many milliseconds.
         case setTimer(Int, milliseconds: Int64)
+        /// As `setTimer`, for the stream: each of the two replaces only its like.
+        case setStreamTimer(Int, milliseconds: Int64)
         /// Bring back `applyNext` soon; the user's writes may go first.
         case applyNext(exchange: Int)
+        /// Open the stream of deltas there, and bring back what comes.
+        case openStream(Int, DeltaCursor)
+        case closeStream(Int)
+        /// Fetch the newest snapshot to `DeviceStore.snapshotPath`.
+        case fetchSnapshot(Int)
         case notify(Notice)
     }
 
@@ -38,6 +56,10 @@ public final class DeviceNode {
     package enum Notice: Sendable {
         /// Part of an answer was applied.
         case applied(RebaseReport, revision: Revision)
+        /// A batch of the stream was applied.
+        case streamed(RebaseReport, revision: Revision)
+        /// The stream came about, or is over.
+        case live(Bool)
         /// An exchange has ended well.
         case exchanged(revision: Revision, isComplete: Bool)
         /// An exchange has failed; the next try is in so many milliseconds, or never by itself.
@@ -50,6 +72,13 @@ public final class DeviceNode {
         public var exchangeTimeout: Int64 = 120_000
         /// Milliseconds between exchanges when nothing happens; nil: only when woken.
         public var pollInterval: Int64?
+        /// Whether to keep a stream of deltas open, over which changes come at once. While it is
+        /// open nothing is polled.
+        public var isLive = false
+        /// Milliseconds after which a stream is tried again that the server does not have.
+        public var streamRetry: Int64 = 600_000
+        /// Whether a device without any data begins with a snapshot, where the server has one.
+        public var usesSnapshots = false
         public var backoff = Backoff()
         /// Records of one transaction while a big answer is applied.
         public var sliceRecords = 2_000
@@ -63,34 +92,55 @@ public final class DeviceNode {
         public init() {}
     }
 
-    private enum State {
+    enum State {
         case idle
         case exchanging(exchange: Int, timer: Int)
         case applying(exchange: Int, answer: PendingAnswer)
-        case pausing(timer: Int)
+        case fetchingSnapshot(Int)
+        case pausing(timer: Int, isPoll: Bool)
         /// Not tried again by itself.
         case halted
     }
 
-    private struct PendingAnswer {
+    /// What has become of the stream.
+    enum Stream {
+        case none
+        case opening(Int)
+        case open(Int)
+        /// To be opened again when the timer runs out.
+        case pausing(timer: Int)
+    }
+
+    struct PendingAnswer {
         let answer: SyncAnswer
         var position: Int
+        /// Whether it must be applied at once, with what is staged.
+        let isWhole: Bool
     }
 
     package let store: DeviceStore
-    private let options: Options
-    private let owner: String
-    private var state = State.idle
+    package internal(set) var options: Options
+    let owner: String
+    var state = State.idle
+    var stream = Stream.none
     private var lastNumber = 0
-    private var failures = 0
-    private var uploadBytes: Int
+    var failures = 0
+    /// Streams that did not come about or ended soon, one after another.
+    var streamFailures = 0
+    /// Times that what came could not be applied, one after another.
+    var applyFailures = 0
+    var uploadBytes: Int
     /// Woken while busy: exchange again once done.
-    private var isWoken = false
+    var isWoken = false
     /// The last answer said there is more: fetch that before sending again.
-    private var isCatchingUp = false
+    var isCatchingUp = false
     private var waitSeconds: Int64?
-    /// Change sets in the request under way, and how many of them have met their fate.
-    private var unanswered = 0
+    /// Change sets in the request under way whose fate is not known yet.
+    var unanswered: Set<String> = []
+    /// Whether the request under way could not carry change sets.
+    private var isPull = false
+    /// Whether a snapshot was asked for in this node's life.
+    private var hasAskedForSnapshot = false
 
     package init(store: DeviceStore, options: Options = Options()) {
         self.store = store
@@ -116,10 +166,17 @@ public final class DeviceNode {
         case .failed(let exchange, let message):
             isCurrent(exchange) ? pause(SyncError(.offline, message)) : []
         case .applyNext(let exchange): applyNext(exchange, now: now)
+        case .streamOpened(let number): streamOpened(number)
+        case .streamed(let number, let bytes): streamed(number, bytes, now: now)
+        case .streamEnded(let number, let status, let message, let retryAfter):
+            streamEnded(
+                number, status: status, message: message, retryAfter: retryAfter, now: now)
+        case .snapshotFetched(let number): snapshotFetched(number, now: now)
+        case .snapshotFailed(let number, _): snapshotFailed(number, now: now)
         }
     }
 
-    private func number() -> Int {
+    func number() -> Int {
         lastNumber += 1
         return lastNumber
     }
@@ -133,10 +190,10 @@ public final class DeviceNode {
 // MARK: - Starting
 
 extension DeviceNode {
-    private func wake(isUrgent: Bool, now: Int64) -> [Action] {
+    func wake(isUrgent: Bool, now: Int64) -> [Action] {
         switch state {
-        case .idle: return start(now: now)
-        case .exchanging, .applying:
+        case .idle, .pausing(_, isPoll: true): return start(now: now)
+        case .exchanging, .applying, .fetchingSnapshot:
             isWoken = true
             return []
         case .pausing, .halted: return isUrgent ? start(now: now) : []
@@ -144,27 +201,33 @@ extension DeviceNode {
     }
 
     private func timer(_ number: Int, now: Int64) -> [Action] {
+        if case .pausing(number) = stream { return openStream() }
         switch state {
         case .exchanging(_, number):
             return pause(SyncError(.offline, "The server did not answer in time."))
-        case .pausing(number): return start(now: now)
+        case .pausing(number, let isPoll):
+            guard isPoll, isStreaming else { return start(now: now) }
+            state = .idle
+            return []
         default: return []
         }
     }
 
-    private func start(now: Int64) -> [Action] {
+    func start(now: Int64) -> [Action] {
         do {
+            if try mustFetchSnapshot { return fetchSnapshot() }
+            isPull = isCatchingUp
             let gathered = try store.gather(
                 owner: owner, isGone: options.isOwnerGone, lease: options.exchangeTimeout * 2,
                 byteLimit: uploadBytes,
-                includesChanges: !isCatchingUp, now: now)
+                includesChanges: !isCatchingUp, wantsRows: applyFailures >= 2, now: now)
             switch gathered {
             case .leased(let until):
                 let timer = number()
-                state = .pausing(timer: timer)
+                state = .pausing(timer: timer, isPoll: false)
                 return [.setTimer(timer, milliseconds: max(50, min(until - now, 5_000)))]
             case .request(let body, let changeSets):
-                unanswered = changeSets
+                unanswered = Set(changeSets)
                 let exchange = number()
                 let timer = number()
                 state = .exchanging(exchange: exchange, timer: timer)
@@ -177,6 +240,38 @@ extension DeviceNode {
         } catch {
             return pause(storageError(error))
         }
+    }
+
+    private var mustFetchSnapshot: Bool {
+        get throws {
+            guard options.usesSnapshots, !hasAskedForSnapshot else { return false }
+            return try store.cursor.revision == 0 && store.historyToConfirm == nil
+        }
+    }
+
+    private func fetchSnapshot() -> [Action] {
+        hasAskedForSnapshot = true
+        let number = number()
+        state = .fetchingSnapshot(number)
+        return [.fetchSnapshot(number)]
+    }
+
+    private func snapshotFetched(_ number: Int, now: Int64) -> [Action] {
+        guard case .fetchingSnapshot(number) = state else { return [] }
+        state = .idle
+        do {
+            try store.stageSnapshot()
+        } catch {
+            // Without it, everything comes as entries.
+            return [.notify(.failed(storageError(error), retryIn: 0))] + start(now: now)
+        }
+        return start(now: now)
+    }
+
+    private func snapshotFailed(_ number: Int, now: Int64) -> [Action] {
+        guard case .fetchingSnapshot(number) = state else { return [] }
+        state = .idle
+        return start(now: now)
     }
 }
 
@@ -194,7 +289,8 @@ extension DeviceNode {
         do {
             let answer = try SyncCoder.decodeAnswer(body)
             if let defect = answer.changeSets.lazy.compactMap(\.defect).first {
-                return pause(SyncError(.violation, "The answer cannot be read: \(defect)"))
+                return failedToApply(
+                    SyncError(.violation, "The answer cannot be read: \(defect)"), now: now)
             }
             if let own = try store.dataSet, let other = answer.dataSet, own != other {
                 return halt(
@@ -215,8 +311,13 @@ extension DeviceNode {
                 return start(now: now)
             }
             waitSeconds = nil
+            let isWhole = try store.hasStaged || answer.changeSets.contains(where: \.isDifference)
+            if isWhole, try answer.more || (isPull && store.hasUnsettled) {
+                return try stage(answer, now: now)
+            }
             state = .applying(
-                exchange: exchange, answer: PendingAnswer(answer: answer, position: 0))
+                exchange: exchange,
+                answer: PendingAnswer(answer: answer, position: 0, isWhole: isWhole))
             return applyNext(exchange, now: now)
         } catch let fault as WireFault {
             return pause(SyncError(.violation, "The answer cannot be read: \(fault)"))
@@ -225,12 +326,28 @@ extension DeviceNode {
         }
     }
 
+    /// Keeps an answer that leads to a true state only together with the next.
+    private func stage(_ answer: SyncAnswer, now: Int64) throws -> [Action] {
+        let isStaged = try store.stage(
+            answer.changeSets, reaching: answer.maxRevision, lineage: answer.lineage,
+            dataSet: answer.dataSet, owner: owner, now: now)
+        guard isStaged else {
+            return pause(SyncError(.busy, "Another process took over the exchange."))
+        }
+        failures = 0
+        // The last request carries the change sets, so that their fates come with what they made.
+        isCatchingUp = answer.more
+        state = .idle
+        return start(now: now)
+    }
+
     /// Applies the next run of sets: whole sets, up to about `sliceRecords` records.
     private func applyNext(_ exchange: Int, now: Int64) -> [Action] {
         guard case .applying(exchange, var pending) = state else { return [] }
         let sets = pending.answer.changeSets
         var end = pending.position
         var records = 0
+        if pending.isWhole { end = sets.count }
         while end < sets.count, end == pending.position || records < options.sliceRecords {
             // Refused sets come last and stay together with the end of the answer.
             if sets[end].conflict == true {
@@ -250,8 +367,9 @@ extension DeviceNode {
             guard let report else {
                 return pause(SyncError(.busy, "Another process took over the exchange."))
             }
+            applyFailures = 0
             if let wait = report.retryAfter { waitSeconds = max(waitSeconds ?? 0, wait) }
-            unanswered -= report.receipts.count
+            unanswered.subtract(report.receipts.map(\.identifier))
             pending.position = end
             let notice = Action.notify(.applied(report, revision: reached))
             guard isLast else {
@@ -260,8 +378,24 @@ extension DeviceNode {
             }
             return [notice] + finish(pending.answer, now: now)
         } catch {
+            return failedToApply(storageError(error), now: now)
+        }
+    }
+
+    /// What came cannot be applied. It is fetched once more, then as rows: one bad change stops no
+    /// device.
+    func failedToApply(_ error: SyncError, now: Int64) -> [Action] {
+        guard error.kind == .violation else { return pause(error) }
+        applyFailures += 1
+        guard applyFailures <= 2 else { return pause(error) }
+        state = .idle
+        isCatchingUp = false
+        do {
+            try store.discardStaged()
+        } catch {
             return pause(storageError(error))
         }
+        return [.notify(.failed(error, retryIn: 0))] + start(now: now)
     }
 
     private func finish(_ answer: SyncAnswer, now: Int64) -> [Action] {
@@ -274,12 +408,13 @@ extension DeviceNode {
         } catch {
             return pause(storageError(error))
         }
-        if unanswered > 0, !answer.more, waitSeconds == nil {
+        if !unanswered.isEmpty, !answer.more, waitSeconds == nil {
             // Asking again at once would go on for ever.
             isCatchingUp = false
             return pause(
                 SyncError(
-                    .violation, "The server left \(unanswered) change sets without a verdict."))
+                    .violation, "The server left \(unanswered.count) change sets without a verdict."
+                ))
         }
         let wasCatchingUp = isCatchingUp
         isCatchingUp = answer.more
@@ -288,79 +423,20 @@ extension DeviceNode {
             .exchanged(revision: answer.maxRevision, isComplete: !answer.more && !mustSend))
         state = .idle
         if goesOn { return [notice] + start(now: now) }
+        let opening = openStreamIfWanted()
         if mustSend, let waitSeconds {
             let timer = number()
-            state = .pausing(timer: timer)
-            return [notice, .setTimer(timer, milliseconds: waitSeconds * 1_000)]
+            state = .pausing(timer: timer, isPoll: false)
+            return [notice, .setTimer(timer, milliseconds: waitSeconds * 1_000)] + opening
         }
-        guard let interval = options.pollInterval else { return [notice] }
+        return [notice] + opening + waitForPoll()
+    }
+
+    /// Sets the timer of the next poll, where one is wanted.
+    func waitForPoll() -> [Action] {
+        guard !isStreaming, let interval = options.pollInterval else { return [] }
         let timer = number()
-        state = .pausing(timer: timer)
-        return [notice, .setTimer(timer, milliseconds: interval)]
-    }
-}
-
-// MARK: - Failures
-
-extension DeviceNode {
-    private func refused(_ problem: Problem, retryAfter: Int64?, now: Int64) -> [Action] {
-        switch (problem.status, problem.kind) {
-        case (401, _): return halt(SyncError(.unauthorized, problem.detail))
-        case (409, "identityReused"):
-            do {
-                try store.renewIdentity()
-                state = .idle
-                return start(now: now)
-            } catch {
-                return pause(storageError(error))
-            }
-        case (409, _), (403, _): return halt(SyncError(.wrongDataSet, problem.detail))
-        case (_, "versionUnsupported"): return halt(SyncError(.versionUnsupported, problem.detail))
-        case (413, _):
-            // The server takes less at once; a single set that is too large cannot get smaller.
-            guard uploadBytes > 1 else { return halt(SyncError(.rejected, problem.detail)) }
-            uploadBytes = uploadBytes > 64 << 10 ? uploadBytes / 2 : 1
-            state = .idle
-            return start(now: now)
-        case (429, _), (500..., _):
-            let seconds = retryAfter ?? problem.retryAfter
-            return pause(SyncError(.busy, problem.detail), atLeast: (seconds ?? 0) * 1_000)
-        default: return halt(SyncError(.rejected, problem.detail))
-        }
-    }
-
-    private func pause(_ error: SyncError, atLeast floor: Int64 = 0) -> [Action] {
-        failures += 1
-        endLease()
-        let wait = max(
-            floor, options.backoff.wait(failures: failures, random: store.randomBits()))
-        let timer = number()
-        state = .pausing(timer: timer)
-        return [
-            .notify(.failed(error, retryIn: wait)), .setTimer(timer, milliseconds: wait),
-        ]
-    }
-
-    private func halt(_ error: SyncError) -> [Action] {
-        state = .halted
-        endLease()
-        return [.notify(.failed(error, retryIn: nil))]
-    }
-
-    /// Lets other processes on the file have their turn. Where even that fails, the lease ends by
-    /// itself.
-    private func endLease() {
-        try? store.releaseLease(owner: owner)
-    }
-
-    private func storageError(_ error: any Error) -> SyncError {
-        switch error {
-        case let error as SyncError: error
-        case let error as StoreError where error.kind == .inconsistent:
-            SyncError(.violation, error.message)
-        case let error as SQLiteError:
-            SyncError(.storage, "The device's file failed: \(error.message).")
-        default: SyncError(.storage, "The device's file failed: \(error)")
-        }
+        state = .pausing(timer: timer, isPoll: true)
+        return [.setTimer(timer, milliseconds: interval)]
     }
 }

@@ -50,8 +50,10 @@ extension DeviceStore {
             try store.connection.execute(
                 """
                 DELETE FROM martlet_records; DELETE FROM martlet_base; DELETE FROM martlet_lease;
+                DELETE FROM martlet_quarantine;
                 UPDATE martlet_outbox SET applied = 0, settling = 0;
                 """)
+            try old.clearStaged()
             try store.replaceTables(make)
         }
     }

@@ -5,8 +5,8 @@ internal import SQLiteKit
 
 /// What to send next.
 package enum Gathered: Sendable {
-    /// The body of a request and the number of change sets in it.
-    case request([UInt8], changeSets: Int)
+    /// The body of a request and the identifiers of the change sets in it.
+    case request([UInt8], changeSets: [String])
     /// Another process exchanges for this file until then (milliseconds since 1970).
     case leased(until: Int64)
 }
@@ -17,11 +17,12 @@ extension DeviceStore {
     /// - Parameters:
     ///   - owner: Who exchanges; one exchange at a time, across processes on one file.
     ///   - isGone: Whether another owner died without ending its lease, which then holds nobody up.
+    ///   - wantsRows: Whether to ask for rows as they are instead of entries.
     ///   - lease: Milliseconds the exchange may take before another process may start its own.
     ///   - includesChanges: False while the device catches up in several answers.
     package func gather(
         owner: String, isGone: (_ owner: String) -> Bool = { _ in false }, lease: Int64,
-        byteLimit: Int, includesChanges: Bool, now: Int64
+        byteLimit: Int, includesChanges: Bool, wantsRows: Bool = false, now: Int64
     ) throws -> Gathered {
         try inApplyingTransaction {
             if let until = try leaseOfOther(than: owner, isGone: isGone, now: now) {
@@ -31,26 +32,27 @@ extension DeviceStore {
             try closeForeignCapture(applying, now: now)
             let outbox = Outbox(store: applying)
             let history = try historyToConfirm
-            let current = try revision
-            gatheredRevision = current
-            var request = SyncRequest(maxRevision: history?.revision ?? current)
+            let cursor = try cursor
+            gatheredRevision = cursor.revision
+            var request = SyncRequest(maxRevision: history?.revision ?? cursor.revision)
             request.clientID = try clientID
             request.protocolVersion = WireVersion.current
             request.acknowledged = try outbox.acknowledged()
             request.dataSet = try dataSet
-            request.lineage = try history?.lineage ?? applying.textState("lineage")
+            request.lineage = history?.lineage ?? cursor.lineage
             request.schema = applying.schema.fingerprint
+            request.wantsRows = wantsRows && history == nil
             // A set knows of revisions the device will have again only once all is fetched.
-            let mayGo = try includesChanges && fetchingAnew == nil
+            let mayGo = try includesChanges && cursor.revision >= fetchingAnew ?? 0
             let pieces = mayGo ? try outbox.freeze(byteLimit: byteLimit) : []
             var body = try SyncCoder.requestHead(request)
-            body.reserveCapacity(body.count + pieces.reduce(16) { $0 + $1.count + 1 })
+            body.reserveCapacity(body.count + pieces.reduce(16) { $0 + $1.bytes.count + 1 })
             for (index, piece) in pieces.enumerated() {
                 if index > 0 { body.append(UInt8(ascii: ",")) }
-                body += piece
+                body += piece.bytes
             }
             body += SyncCoder.tail
-            return .request(body, changeSets: pieces.count)
+            return .request(body, changeSets: pieces.map(\.identifier))
         }
     }
 
@@ -58,34 +60,65 @@ extension DeviceStore {
     /// transaction.
     ///
     /// Any run of whole sets in the answer's order leaves a true state, so a big answer is taken
-    /// in slices and the user's own writes get their turn in between.
+    /// in slices and the user's own writes get their turn in between. Not so one with a
+    /// difference, or one that follows what is staged: that is taken whole, and with it what is
+    /// staged.
     /// - Parameters:
     ///   - reaching: The revision after the run.
     ///   - lineage: The hash of that revision's entry, where the answer names it.
+    /// - Returns: What was done; nil where the answer fits this file no more: another process
+    ///   exchanges for it, or it has got further otherwise. Nothing was applied then.
     /// - Throws: `StoreError`, `SQLiteError`; nothing was applied then.
     package func apply(
         _ sets: ArraySlice<ChangeSet>, reaching: Revision, lineage: String?, dataSet: String?,
         owner: String, now: Int64
     ) throws -> RebaseReport? {
-        try inApplyingTransaction { () -> RebaseReport? in
-            let current = try revision
-            // A revision goes back only where the file has begun anew since.
-            guard try leaseOfOther(than: owner, now: now) == nil, current >= gatheredRevision
-            else { return nil }
-            try closeForeignCapture(applying, now: now)
-            try applying.setCapture(false)
-            let goal = try fetchingAnew ?? 0
-            var rebase = Rebase(store: applying, now: now, isFetchingAnew: reaching < goal)
-            try rebase.apply(sets, after: current)
-            if reaching >= goal, goal > 0 { try applying.setState(Self.anewRevision, .null) }
-            try applying.setState("revision", .integer(max(current, reaching)))
-            try applying.setState("lineage", lineage.map { .text($0) } ?? .null)
-            try applying.setState("lastExchange", .integer(now))
-            if let dataSet { try applying.setState("dataSet", .text(dataSet)) }
-            try applying.setCapture(true)
-            observer?.applyingWillCommit(rebase.report)
-            return rebase.report
+        try withGround { ground in
+            try inApplyingTransaction { () -> RebaseReport? in
+                let current = try revision
+                guard try leaseOfOther(than: owner, now: now) == nil,
+                    try fits(sets, current: current, ground)
+                else { return nil }
+                let report = try reconcile(
+                    sets, from: current, on: ground, reaching: reaching, now: now)
+                if reaching > current || reaching == current && lineage != nil {
+                    try applying.setState("lineage", lineage.map { .text($0) } ?? .null)
+                }
+                try applying.setState("lastExchange", .integer(now))
+                if let dataSet { try applying.setState("dataSet", .text(dataSet)) }
+                observer?.applyingWillCommit(report)
+                return report
+            }
         }
+    }
+
+    /// Whether an answer was made for the state the file is in.
+    private func fits(
+        _ sets: ArraySlice<ChangeSet>, current: Revision, _ ground: Rebase.Ground
+    ) throws -> Bool {
+        if !ground.isEmpty { return try cursor.revision == gatheredRevision }
+        // A difference would bring rows back that have changed since.
+        if sets.contains(where: \.isDifference) { return current == gatheredRevision }
+        // A revision goes back only where the file has begun anew since.
+        return current >= gatheredRevision
+    }
+
+    /// Takes remote change in, in the caller's transaction: the one way in, whatever way it came.
+    func reconcile(
+        _ sets: ArraySlice<ChangeSet>, from current: Revision, on ground: Rebase.Ground,
+        reaching: Revision, now: Int64
+    ) throws -> RebaseReport {
+        try closeForeignCapture(applying, now: now)
+        try applying.setCapture(false)
+        let goal = try fetchingAnew ?? 0
+        var rebase = Rebase(
+            store: applying, registry: registry, now: now, isFetchingAnew: reaching < goal)
+        try rebase.apply(sets, after: current, on: ground)
+        if !ground.isEmpty { try clearStaged() }
+        if reaching >= goal, goal > 0 { try applying.setState(Self.anewRevision, .null) }
+        try applying.setState("revision", .integer(max(current, reaching)))
+        try applying.setCapture(true)
+        return rebase.report
     }
 
     /// Ends the lease, so that another process need not wait for its end.

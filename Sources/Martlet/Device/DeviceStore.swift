@@ -19,10 +19,13 @@ package final class DeviceStore {
     let randomBits: () -> UInt64
     /// Who is told of transactions.
     weak var observer: (any TransactionObserver)?
-    /// The revision of the last request: its answer does not fit a file that has begun anew.
+    /// Where the last request asked to go on: its answer does not fit a file that has begun anew,
+    /// or that has been brought elsewhere otherwise.
     var gatheredRevision: Revision = 0
-    private let path: String
-    private let vfs: String?
+    /// Who else hears of remote change, by entity type.
+    package var registry = ModelRegistry()
+    let path: String
+    let vfs: String?
     private let hooks: WriteHooks
     /// Shared by all sessions on the file.
     private let generation: SchemaGeneration
@@ -152,6 +155,11 @@ package final class DeviceStore {
     /// The data set the device belongs to; nil before the first answer.
     package var dataSet: String? {
         get throws { try applying.textState("dataSet") }
+    }
+
+    /// The hash of the log at `revision`, as the server named it; nil where it did not.
+    package var lineage: String? {
+        get throws { try applying.textState("lineage") }
     }
 
     /// Milliseconds since 1970 of the last exchange that ended well; nil before the first.

@@ -8,14 +8,14 @@ extension Outbox {
     ///
     /// Runs in the caller's transaction, which must be durable before the bytes leave.
     /// - Parameter byteLimit: Stop before this many bytes; one set always goes.
-    func freeze(byteLimit: Int) throws -> [[UInt8]] {
+    func freeze(byteLimit: Int) throws -> [(identifier: String, bytes: [UInt8])] {
         let rows = try store.connection.statement(
             """
             SELECT sequence, identifier, seen, timestamp, sent, frozen, bytes FROM martlet_outbox
             ORDER BY sequence LIMIT \(Limits.changeSetsPerRequest)
             """)
         defer { rows.reset() }
-        var pieces: [[UInt8]] = []
+        var pieces: [(identifier: String, bytes: [UInt8])] = []
         var fresh: [(sequence: Int64, bytes: [UInt8])] = []
         var total = 0
         while try rows.step() {
@@ -31,7 +31,7 @@ extension Outbox {
                 fresh.append((rows.integer(0), bytes))
             }
             total += bytes.count
-            pieces.append(bytes)
+            pieces.append((rows.text(1), bytes))
         }
         for (sequence, bytes) in fresh {
             let update = try store.connection.statement(

@@ -37,25 +37,34 @@ struct Rebase {
     /// How many sets could not be redone.
     private var failures = 0
 
-    init(store: LocalStore, now: Int64, isFetchingAnew: Bool = false) {
+    /// What is in place already, in this order: the device's revision, then the differences applied.
+    private var covered: Revision = 0
+
+    init(
+        store: LocalStore, registry: ModelRegistry = ModelRegistry(), now: Int64,
+        isFetchingAnew: Bool = false
+    ) {
         self.store = store
         self.now = now
         self.isFetchingAnew = isFetchingAnew
         outbox = Outbox(store: store)
         parking = Parking(store: store)
-        applier = RemoteApplier(store: store)
+        applier = RemoteApplier(store: store, registry: registry, now: now)
     }
 
     /// Applies a run of an answer's sets. The caller has opened the transaction, closed foreign
     /// captures and turned capture off.
     ///
-    /// - Throws: `StoreError` `.inconsistent` when a set cannot be applied to what is stored;
-    ///   `SQLiteError` when the file fails. The caller rolls back.
-    mutating func apply(_ sets: ArraySlice<ChangeSet>, after current: Revision) throws {
+    /// - Parameter ground: What is to be in place before them.
+    /// - Throws: `StoreError` `.inconsistent` when a set cannot be applied to what is stored,
+    ///   naming the record; `SQLiteError` when the file fails. The caller rolls back.
+    mutating func apply(
+        _ sets: ArraySlice<ChangeSet>, after current: Revision, on ground: Ground = Ground()
+    ) throws {
         let queued = try outbox.queued()
         let byIdentifier = Dictionary(
             uniqueKeysWithValues: queued.map { ($0.identifier, $0) })
-        var settled: Set<Int64> = []
+        var settled = Set(ground.identifiers.compactMap { byIdentifier[$0]?.sequence })
         for set in sets where set.retryAfter == nil {
             if let own = set.identifier.flatMap({ byIdentifier[$0] }) {
                 settled.insert(own.sequence)
@@ -64,38 +73,53 @@ struct Rebase {
         try mark(settled, as: 1)
         let waiting = queued.filter { !settled.contains($0.sequence) }
         let plan = Plan(
-            sets: sets, own: byIdentifier, settled: settled, waiting: waiting, current: current)
+            ground: ground, sets: sets, own: byIdentifier, settled: settled, waiting: waiting,
+            current: current)
         hasWaiting = !waiting.isEmpty
+        covered = current
         let fresh = self
-        let moving = try Affected(store: store, plan: plan).sequences()
+        var effort = Effort(
+            moving: ground.isEmpty ? try Affected(store: store, plan: plan).sequences() : nil)
+        effort.manner.isLenient = ground.isLenient
         try store.connection.run("SAVEPOINT martlet_rebase")
-        do {
-            try run(plan, moving: moving)
-        } catch let error where moving != nil && Self.asksForAll(error) {
-            // What was left in place turned out to be in the way: move all.
-            try store.connection.run("ROLLBACK TO martlet_rebase")
-            self = fresh
-            try runWhole(plan)
-        } catch let error as SQLiteError where error.isUniqueViolation {
-            try store.connection.run("ROLLBACK TO martlet_rebase")
-            self = fresh
-            applier.replaces = true
-            try run(plan, moving: nil)
+        while true {
+            do {
+                applier.manner = effort.manner
+                try run(plan, moving: effort.moving)
+                break
+            } catch {
+                guard store.connection.isInTransaction,
+                    let next = effort.next(after: error, hasDifference: plan.hasDifference)
+                else { throw applier.place.named(error) }
+                try store.connection.run("ROLLBACK TO martlet_rebase")
+                self = fresh
+                effort = next
+            }
         }
         try store.connection.run("RELEASE martlet_rebase")
     }
 
-    /// Moves every waiting edit. Where two rows exchange a unique value on the way, it starts again
-    /// and writes rows by deleting them all before inserting any.
-    private mutating func runWhole(_ plan: Plan) throws {
-        let fresh = self
-        do {
-            try run(plan, moving: nil)
-        } catch let error as SQLiteError where error.isUniqueViolation {
-            try store.connection.run("ROLLBACK TO martlet_rebase")
-            self = fresh
-            applier.replaces = true
-            try run(plan, moving: nil)
+    /// How much is moved, and how rows are written: first what mostly suffices, then more.
+    private struct Effort {
+        /// The waiting sets to undo and redo; nil for all.
+        var moving: Set<Int64>?
+        var manner = RemoteApplier.Manner()
+
+        /// What to try after a failure; nil where there is nothing left.
+        func next(after error: any Error, hasDifference: Bool) -> Effort? {
+            var next = self
+            next.moving = nil
+            if moving != nil, Rebase.asksForAll(error) {
+                // What was left in place turned out to be in the way: move all.
+                return next
+            }
+            next.manner.replaces = true
+            if (error as? SQLiteError)?.isUniqueViolation == true, !manner.replaces {
+                // Two rows exchange a unique value on the way.
+                return next
+            }
+            next.manner.isCareful = true
+            return hasDifference && !manner.isCareful && RemotePlace.isData(error) ? next : nil
         }
     }
 
@@ -116,27 +140,56 @@ struct Rebase {
         }
     }
 
+    /// What is to be in place before an answer's sets are applied.
+    struct Ground {
+        /// Whether parts are staged: they come first.
+        var hasStaged = false
+        /// The identifiers of own sets among the staged ones.
+        var identifiers: [String] = []
+        /// A snapshot to take the place of all rows, before everything else.
+        var snapshot: SnapshotRows?
+        /// See `RemoteApplier.Manner`.
+        var isLenient = false
+
+        var isEmpty: Bool { !hasStaged && snapshot == nil }
+    }
+
     /// An answer's sets against the queue.
     struct Plan {
+        let ground: Ground
         let sets: ArraySlice<ChangeSet>
         let own: [String: QueuedSet]
         let settled: Set<Int64>
         let waiting: [QueuedSet]
         let current: Revision
+
+        var hasDifference: Bool { ground.hasStaged || sets.contains(where: \.isDifference) }
+    }
+
+    private mutating func judge(_ set: ChangeSet, _ plan: Plan) throws {
+        let own = set.identifier.flatMap { plan.own[$0] }
+        if set.conflict == true {
+            if let own { try refuse(set, own: own) }
+        } else {
+            try accept(set, own: own, current: plan.current)
+        }
     }
 
     /// - Parameter moving: The waiting sets to undo and redo; nil for all.
     private mutating func run(_ plan: Plan, moving: Set<Int64>?) throws {
         if let moving { try mark(moving, as: 2) }
-        try undo(isWhole: moving == nil)
-        for set in plan.sets {
-            let own = set.identifier.flatMap { plan.own[$0] }
-            if set.conflict == true {
-                if let own { try refuse(set, own: own) }
-            } else {
-                try accept(set, own: own, current: plan.current)
-            }
+        if let snapshot = plan.ground.snapshot {
+            try applier.install(snapshot)
+            report.remoteRecords += snapshot.recordCount
+            report.changedTypes.formUnion(snapshot.types)
+            covered = snapshot.revision
+        } else {
+            try undo(isWhole: moving == nil)
         }
+        if plan.ground.hasStaged {
+            try Inbox(store: store).forEach { try judge($0, plan) }
+        }
+        for set in plan.sets { try judge(set, plan) }
         for set in plan.waiting where moving?.contains(set.sequence) ?? true {
             let before = failures
             try redo(set)
@@ -160,7 +213,7 @@ extension Rebase {
                     SELECT sequence FROM martlet_outbox WHERE settling > 0))
                 """
         }
-        try removeRecords(where: (applier.replaces ? "1" : "image IS NULL") + scope)
+        try removeRecords(where: (applier.manner.replaces ? "1" : "image IS NULL") + scope)
         let rows = try store.connection.statement(
             "SELECT type, id, image, revision FROM martlet_base WHERE image IS NOT NULL" + scope)
         // A statement left in mid-run would keep its read transaction open after a rollback.
@@ -193,11 +246,12 @@ extension Rebase {
         guard let revision = set.revision else {
             throw StoreError(.inconsistent, "The server sent an entry without its revision.")
         }
-        if revision > current {
+        if revision > covered {
             report.remoteRecords += own == nil ? set.recordCount : 0
             try applier.apply(set, revision: revision)
-            try note(set, isOwn: own != nil, revision: revision)
+            if set.isDifference { covered = revision }
         }
+        if revision > current { try note(set, isOwn: own != nil, revision: revision) }
         if let own {
             try keepAssignedIDs(set)
             try outbox.remove(own.sequence)

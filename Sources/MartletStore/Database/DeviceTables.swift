@@ -53,6 +53,12 @@ enum DeviceTables {
         CREATE TABLE IF NOT EXISTS martlet_aside(
             type TEXT NOT NULL, id NOT NULL, revision INTEGER NOT NULL, attributes BLOB NOT NULL,
             PRIMARY KEY (type, id)) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS martlet_inbox(
+            number INTEGER PRIMARY KEY, identifier TEXT, body BLOB NOT NULL);
+        CREATE TABLE IF NOT EXISTS martlet_quarantine(
+            type TEXT NOT NULL, id NOT NULL, revision INTEGER NOT NULL,
+            attributes BLOB NOT NULL, message TEXT NOT NULL, at INTEGER NOT NULL,
+            PRIMARY KEY (type, id)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS martlet_lease(
             one INTEGER PRIMARY KEY CHECK (one = 1), owner TEXT NOT NULL, until INTEGER NOT NULL);
         CREATE VIEW IF NOT EXISTS martlet_new_id(id) AS

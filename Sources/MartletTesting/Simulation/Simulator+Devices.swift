@@ -94,7 +94,8 @@ extension Simulator {
         switch action {
         case .send(let exchange, let body):
             send(exchange, body: Gzip.compress(body), from: device)
-        case .setTimer(let number, let milliseconds):
+        case .openStream, .closeStream, .fetchSnapshot: break
+        case .setTimer(let number, let milliseconds), .setStreamTimer(let number, let milliseconds):
             queue.put(
                 .deviceEvent(device: device.number, life: device.life, .timer(number)),
                 at: now + milliseconds)
@@ -106,6 +107,7 @@ extension Simulator {
         case .notify(.applied(let applied, let revision)):
             report.add("applied \(revision)", device.number)
             report.refused += applied.receipts.count { $0.outcome == .refused }
+        case .notify(.streamed), .notify(.live): break
         case .notify(.exchanged(let revision, _)):
             report.add("exchanged \(revision)", device.number)
         case .notify(.failed(let error, let retryIn)):

@@ -151,10 +151,10 @@ final class SmallDevice {
                                 exchange: exchange, status: answer.status, body: answer.body,
                                 retryAfter: nil))
                 case .applyNext(let exchange): events.append(.applyNext(exchange: exchange))
-                case .setTimer: break
+                case .setTimer, .setStreamTimer, .openStream, .closeStream, .fetchSnapshot: break
                 case .notify(.applied): try observe(store)
                 case .notify(.failed(let error, _)): errors.append(error)
-                case .notify(.exchanged): break
+                case .notify(.exchanged), .notify(.streamed), .notify(.live): break
                 }
             }
         }

@@ -1,0 +1,114 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import MartletStore
+
+extension DeltaBatch {
+    /// The batch as what `POST /sync` would have brought: its deltas after a cursor, put together
+    /// into change sets again.
+    /// - Parameters:
+    ///   - cursor: The revision the device has; deltas up to it are passed over. All of a
+    ///     difference count.
+    ///   - schema: Says which types have keys that are texts.
+    /// - Throws: `StoreError` `.inconsistent` for a delta that cannot be read, naming it.
+    /// - Complexity: O(*n*) in the bytes of the payloads.
+    func changeSets(after cursor: Revision, schema: Schema) throws -> [ChangeSet] {
+        var sets: [ChangeSet] = []
+        var current = Grouping(schema: schema, isDifference: isDifference)
+        for delta in deltas where isDifference || delta.version > cursor {
+            if !isDifference, delta.version != current.revision {
+                if let set = current.take() { sets.append(set) }
+                current.revision = delta.version
+            }
+            try current.add(delta)
+        }
+        if isDifference { current.revision = nextVersion }
+        if let set = current.take() { sets.append(set) }
+        return sets
+    }
+
+    /// The deltas of one change set, by type.
+    private struct Grouping {
+        let schema: Schema
+        let isDifference: Bool
+        var revision: Revision = 0
+        private var types: [TypeChanges] = []
+        private var identifier: String?
+        /// The type added last, and whether its keys are texts: most deltas are like the one
+        /// before.
+        private var last = 0
+        private var hasTextKeys: Bool?
+
+        init(schema: Schema, isDifference: Bool) {
+            self.schema = schema
+            self.isDifference = isDifference
+        }
+
+        mutating func take() -> ChangeSet? {
+            guard !types.isEmpty else { return nil }
+            var set = ChangeSet(types: types)
+            set.revision = revision
+            set.isDifference = isDifference
+            if let identifier {
+                set.identifier = identifier
+                set.conflict = false
+            }
+            types = []
+            identifier = nil
+            last = 0
+            return set
+        }
+
+        mutating func add(_ delta: Delta) throws {
+            let index = place(of: delta.type)
+            let id = try recordID(of: delta)
+            if let own = delta.identifier { identifier = own }
+            guard delta.operation == .upsert else {
+                return types[index].delete.append(id)
+            }
+            let attributes: Attributes
+            do throws(WireFault) {
+                attributes = try SyncCoder.decodeAttributes(Array((delta.payload ?? "").utf8))
+            } catch {
+                throw StoreError(
+                    .inconsistent,
+                    "The delta of \(delta.type) \(delta.id) at version \(delta.version) cannot be"
+                        + " read: \(error.message)")
+            }
+            if delta.isNew, !isDifference {
+                types[index].create.append(id)
+            } else {
+                types[index].update.append(id)
+            }
+            types[index].entries.append(
+                RecordEntry(
+                    id: id, revision: delta.recordRevision ?? delta.version,
+                    oldID: delta.oldID.map { .integer($0) }, attributes: attributes))
+        }
+
+        private mutating func place(of type: String) -> Int {
+            if last < types.count, types[last].name == type { return last }
+            hasTextKeys = schema.index(of: type).map { schema.types[$0].keyKind == .text }
+            if let found = types.firstIndex(where: { $0.name == type }) {
+                last = found
+            } else {
+                types.append(TypeChanges(name: type))
+                last = types.count - 1
+            }
+            return last
+        }
+
+        /// On the stream every id is a text. Of a type this version of the app does not have, what
+        /// looks like an integer is taken for one.
+        private func recordID(of delta: Delta) throws -> RecordID {
+            if hasTextKeys == true { return .text(delta.id) }
+            if let number = Int64(delta.id), String(number) == delta.id { return .integer(number) }
+            guard hasTextKeys == nil else {
+                throw StoreError(
+                    .inconsistent,
+                    "The delta of \(delta.type) \(delta.id) at version \(delta.version) names no"
+                        + " record: ids of \(delta.type) are integers.")
+            }
+            return .text(delta.id)
+        }
+    }
+}

@@ -1,0 +1,178 @@
+internal import MartletCore
+package import MartletProtocol
+internal import MartletStore
+internal import SQLiteKit
+internal import SQLiteRecords
+
+/// What was fetched and is applied later, together with what follows: a snapshot, or parts of a
+/// difference. Until then the tables stay as they are; after a restart fetching goes on where it
+/// was.
+extension DeviceStore {
+    /// Where fetching goes on: behind what is staged, else at the device's revision.
+    package var cursor: (revision: Revision, lineage: String?) {
+        get throws {
+            if let staged = try applying.integerState(Self.stagedRevision) {
+                return (staged, try applying.textState(Self.stagedLineage))
+            }
+            return (try revision, try applying.textState("lineage"))
+        }
+    }
+
+    /// Whether anything is staged.
+    package var hasStaged: Bool {
+        get throws { try applying.integerState(Self.stagedRevision) != nil }
+    }
+
+    /// Whether change sets were sent whose fate is not known. It is asked for before a difference
+    /// or a snapshot is applied, which may show what these sets made without saying so.
+    package var hasUnsettled: Bool {
+        get throws {
+            try applying.connection.integer("SELECT 1 FROM martlet_outbox WHERE sent = 1 LIMIT 1")
+                != nil
+        }
+    }
+
+    /// Keeps an answer to be applied with those that follow.
+    /// - Returns: False where the answer fits this file no more; nothing was kept then.
+    package func stage(
+        _ sets: [ChangeSet], reaching: Revision, lineage: String?, dataSet: String?,
+        owner: String, now: Int64
+    ) throws -> Bool {
+        try inApplyingTransaction {
+            guard try leaseOfOther(than: owner, now: now) == nil,
+                try cursor.revision == gatheredRevision, reaching >= gatheredRevision
+            else { return false }
+            let inbox = Inbox(store: applying)
+            for set in sets where set.conflict != true { try inbox.add(set) }
+            try setStaged(reaching, lineage: lineage)
+            if let dataSet { try applying.setState("dataSet", .text(dataSet)) }
+            return true
+        }
+    }
+
+    /// Where a fetched snapshot lies until it is installed.
+    package var snapshotPath: String { path + "-snapshot" }
+
+    /// Takes the snapshot at `snapshotPath` as where fetching goes on. Its rows are installed with
+    /// the answer that follows it.
+    /// - Throws: `SnapshotError` for what is no sound snapshot, or one of another data set;
+    ///   `SQLiteError`.
+    package func stageSnapshot() throws {
+        let reader = try SnapshotReader(path: snapshotPath, vfs: vfs)
+        try reader.expect(dataSet: dataSet)
+        try inApplyingTransaction {
+            try clearStaged()
+            try applying.setState(Self.stagedSnapshot, .integer(1))
+            try setStaged(
+                reader.description.revision, lineage: reader.description.lineage)
+        }
+    }
+
+    func setStaged(_ revision: Revision, lineage: String?) throws {
+        try applying.setState(Self.stagedRevision, .integer(revision))
+        try applying.setState(Self.stagedLineage, lineage.map { .text($0) } ?? .null)
+    }
+
+    /// Forgets what is staged, in the caller's transaction.
+    func clearStaged() throws {
+        try Inbox(store: applying).clear()
+        for name in [Self.stagedRevision, Self.stagedLineage, Self.stagedSnapshot] {
+            if try applying.textState(name) != nil { try applying.setState(name, .null) }
+        }
+    }
+
+    /// Forgets what is staged: the server no longer goes on from there.
+    package func discardStaged() throws {
+        try inApplyingTransaction { try clearStaged() }
+    }
+
+    /// Runs `body` with what is staged at hand.
+    func withGround<Result>(_ body: (Rebase.Ground) throws -> Result) throws -> Result {
+        var ground = Rebase.Ground()
+        guard try hasStaged else { return try body(ground) }
+        let inbox = Inbox(store: applying)
+        ground.hasStaged = try !inbox.isEmpty
+        ground.identifiers = try inbox.identifiers()
+        guard try applying.integerState(Self.stagedSnapshot) != nil else {
+            return try body(ground)
+        }
+        let snapshot = try SnapshotRows(attaching: snapshotPath, vfs: vfs, to: applying)
+        defer { snapshot.detach() }
+        ground.snapshot = snapshot
+        return try body(ground)
+    }
+
+    static let stagedRevision = "stagedRevision"
+    static let stagedLineage = "stagedLineage"
+    static let stagedSnapshot = "stagedSnapshot"
+}
+
+// MARK: - Deltas
+
+/// What became of a batch of deltas.
+package enum BatchOutcome: Sendable {
+    case applied(RebaseReport, revision: Revision)
+    /// The device has all of it.
+    case old
+    /// Something before it is missing, or it is a difference: an exchange brings what is needed.
+    case needsExchange
+}
+
+extension DeviceStore {
+    /// Applies a batch of deltas and the version it leads to, in one transaction.
+    ///
+    /// Deltas at or below the device's revision are passed over; a batch that leads no further
+    /// changes nothing. One that begins further on, or says of no beginning and ends where it has
+    /// no delta, is not applied.
+    /// - Throws: `SyncError` `.wrongDataSet` for a batch of another data set; `StoreError`
+    ///   `.inconsistent` for one that cannot be applied, naming the delta; `SQLiteError`. Nothing
+    ///   was applied then.
+    package func apply(_ batch: DeltaBatch, now: Int64) throws -> BatchOutcome {
+        try inApplyingTransaction {
+            if let own = try dataSet, let other = batch.dataSet, own != other {
+                throw SyncError(
+                    .wrongDataSet,
+                    "The stream is of another data set than this file belongs to. Check the"
+                        + " server's address and the token.")
+            }
+            let current = try revision
+            guard batch.nextVersion > current else { return .old }
+            let isComplete =
+                batch.from.map { $0 <= current }
+                ?? (batch.deltas.last?.version == batch.nextVersion)
+            guard isComplete, !batch.isDifference, try fetchingAnew == nil, try !hasStaged else {
+                return .needsExchange
+            }
+            let sets = try batch.changeSets(after: current, schema: applying.schema)
+            var ground = Rebase.Ground()
+            ground.isLenient = batch.from == nil
+            let report = try reconcile(
+                sets[...], from: current, on: ground, reaching: batch.nextVersion, now: now)
+            try applying.setState("lineage", batch.lineage.map { .text($0) } ?? .null)
+            if let dataSet = batch.dataSet { try applying.setState("dataSet", .text(dataSet)) }
+            observer?.applyingWillCommit(report)
+            return .applied(report, revision: batch.nextVersion)
+        }
+    }
+
+    /// Remote records this device's tables refuse.
+    package func quarantined() throws -> [QuarantinedRecord] {
+        try Quarantine(store: applying, now: 0).list()
+    }
+
+    /// Tries the quarantined records again; the tables may be others now.
+    /// - Returns: How many are still refused.
+    @discardableResult
+    package func retryQuarantined(now: Int64) throws -> Int {
+        guard try !quarantined().isEmpty else { return 0 }
+        return try inApplyingTransaction {
+            try closeForeignCapture(applying, now: now)
+            try applying.setCapture(false)
+            var applier = RemoteApplier(store: applying, registry: registry, now: now)
+            try applier.releaseQuarantined()
+            try applying.setCapture(true)
+            observer?.applyingWillCommit(nil)
+            return try quarantined().count
+        }
+    }
+}

@@ -1,0 +1,109 @@
+internal import MartletProtocol
+internal import MartletStore
+internal import SQLiteKit
+internal import SQLiteRecords
+
+/// Remote records this device cannot take in: its tables refuse them. They are kept, whole, with
+/// the reason, so that everything else goes on; what the table had of them stays as it was.
+struct Quarantine {
+    let store: LocalStore
+    /// Milliseconds since 1970.
+    let now: Int64
+    /// Whether there are any; nil: not looked yet. Almost always there is none, and then no record
+    /// costs a look-up.
+    private var hasAny: Bool?
+
+    init(store: LocalStore, now: Int64) {
+        self.store = store
+        self.now = now
+    }
+
+    /// What is kept of a record; nil where nothing is.
+    mutating func record(
+        _ type: String, _ id: RecordID
+    ) throws -> (revision: Revision, attributes: Attributes)? {
+        guard try look() else { return nil }
+        let find = try store.connection.statement(
+            "SELECT revision, attributes FROM martlet_quarantine WHERE type = ? AND id = ?")
+        find.bind(1, text: type)
+        find.bind(2, id)
+        defer { find.reset() }
+        guard try find.step() else { return nil }
+        return (find.integer(0), try SyncCoder.decodeAttributes(find.blob(1)))
+    }
+
+    /// Keeps a record in its newest form.
+    mutating func put(
+        _ type: String, _ id: RecordID, _ attributes: Attributes, revision: Revision,
+        message: String
+    ) throws {
+        let row = try store.connection.statement(
+            """
+            INSERT OR REPLACE INTO martlet_quarantine(
+                type, id, revision, attributes, message, at)
+            VALUES (?, ?, ?, ?, ?, ?)
+            """)
+        row.bind(1, text: type)
+        row.bind(2, id)
+        row.bind(3, integer: revision)
+        row.bind(4, blob: try SyncCoder.encode(attributes))
+        row.bind(5, text: message)
+        row.bind(6, integer: now)
+        try row.run()
+        hasAny = true
+    }
+
+    /// Forgets a record: it is in its table now, or gone.
+    mutating func remove(_ type: String, _ id: RecordID) throws {
+        guard try look() else { return }
+        let delete = try store.connection.statement(
+            "DELETE FROM martlet_quarantine WHERE type = ? AND id = ?")
+        delete.bind(1, text: type)
+        delete.bind(2, id)
+        try delete.run()
+    }
+
+    /// All records, in the order of types and keys.
+    func list() throws -> [QuarantinedRecord] {
+        let rows = try store.connection.statement(
+            """
+            SELECT type, id, revision, attributes, message, at FROM martlet_quarantine
+            ORDER BY type, id
+            """)
+        defer { rows.reset() }
+        var records: [QuarantinedRecord] = []
+        while try rows.step() {
+            records.append(
+                QuarantinedRecord(
+                    type: rows.text(0), id: try rows.recordID(1), revision: rows.integer(2),
+                    attributes: try SyncCoder.decodeAttributes(rows.blob(3)),
+                    message: rows.text(4), since: rows.integer(5)))
+        }
+        return records
+    }
+
+    /// Whether there are any records in quarantine.
+    mutating func look() throws -> Bool {
+        if let hasAny { return hasAny }
+        let found =
+            try store.connection.integer("SELECT 1 FROM martlet_quarantine LIMIT 1") != nil
+        hasAny = found
+        return found
+    }
+}
+
+/// A remote record this device's tables refuse. It is tried again whenever the record changes, and
+/// when the file is opened.
+public struct QuarantinedRecord: Hashable, Sendable {
+    /// The entity type.
+    public let type: String
+    public let id: RecordID
+    /// The revision at which the record last changed.
+    public let revision: Revision
+    /// The record as the server has it.
+    public let attributes: Attributes
+    /// Why the table refuses it.
+    public let message: String
+    /// Milliseconds since 1970, when it was last refused.
+    public let since: Int64
+}
