@@ -31,6 +31,7 @@ let package = Package(
         .systemLibrary(name: "CDeflate", providers: [.apt(["libdeflate-dev"])]),
         .systemLibrary(name: "CZstd", providers: [.apt(["libzstd-dev"])]),
         .systemLibrary(name: "CLibevent", providers: [.apt(["libevent-dev", "libssl-dev"])]),
+        .systemLibrary(name: "CWslay", providers: [.apt(["libwslay-dev"])]),
         .systemLibrary(name: "COpenSSL", providers: [.apt(["libssl-dev"])]),
 
         // Kits: each is the only user of its C library.
@@ -41,7 +42,9 @@ let package = Package(
             name: "DeflateKit", dependencies: ["CDeflate", "CompressionKit"], swiftSettings: strict),
         .target(name: "ZstdKit", dependencies: ["CZstd"], swiftSettings: strict),
         .target(name: "OpenSSLKit", dependencies: ["COpenSSL"], swiftSettings: strict),
-        .target(name: "HTTPKit", dependencies: ["CLibevent"], swiftSettings: strict),
+        .target(name: "WebSocketKit", dependencies: ["CWslay"], swiftSettings: strict),
+        .target(
+            name: "HTTPKit", dependencies: ["CLibevent", "WebSocketKit"], swiftSettings: strict),
         .target(name: "SystemKit", swiftSettings: strict),
 
         // What both sides share.
@@ -167,7 +170,15 @@ let package = Package(
         .testTarget(
             name: "OpenSSLKitTests", dependencies: ["OpenSSLKit"], swiftSettings: strict),
         .testTarget(name: "ZstdKitTests", dependencies: ["ZstdKit"], swiftSettings: strict),
-        .testTarget(name: "HTTPKitTests", dependencies: ["HTTPKit"], swiftSettings: strict),
+        .target(
+            name: "SocketTalk", dependencies: ["WebSocketKit"], path: "Tests/SocketTalk",
+            swiftSettings: safe),
+        .testTarget(
+            name: "WebSocketKitTests", dependencies: ["WebSocketKit", "SocketTalk"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "HTTPKitTests", dependencies: ["HTTPKit", "WebSocketKit", "SocketTalk"],
+            swiftSettings: strict),
         .testTarget(name: "SystemKitTests", dependencies: ["SystemKit"], swiftSettings: strict),
 
         // Tests.
@@ -179,6 +190,7 @@ let package = Package(
             dependencies: [
                 "MartletServer", "MartletProtocol", "MartletCore", "MartletServerCore", "SQLiteKit",
                 "SQLiteRecords", "HTTPKit", "DeflateKit", "CompressionKit", "ZstdKit",
+                "WebSocketKit", "SocketTalk",
             ], swiftSettings: strict),
         .testTarget(
             name: "ConcurrencyTests",

@@ -3,6 +3,7 @@
 #endif
 #include <sys/types.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <event2/event.h>
 #include <event2/thread.h>
 #include <event2/buffer.h>
@@ -11,6 +12,12 @@
 #include <event2/listener.h>
 #include <openssl/ssl.h>
 #include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/sha.h>
+
+#ifndef MSG_NOSIGNAL
+#define MSG_NOSIGNAL 0
+#endif
 
 /* Macros and enumerations Swift does not import. */
 
@@ -35,4 +42,8 @@ static inline int martlet_raise_descriptor_limit(void) {
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return -1;
     limit.rlim_cur = limit.rlim_max;
     return setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static inline ssize_t martlet_send(evutil_socket_t socket, const void *bytes, size_t count) {
+    return send(socket, bytes, count, MSG_NOSIGNAL);
 }

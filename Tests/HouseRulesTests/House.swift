@@ -10,6 +10,7 @@ enum House {
         "DeflateKit": ["CDeflate"],
         "ZstdKit": ["CZstd"],
         "OpenSSLKit": ["COpenSSL"],
+        "WebSocketKit": ["CWslay"],
         "HTTPKit": ["CLibevent"],
         "SystemKit": ["Security"],
     ]
@@ -25,7 +26,8 @@ enum House {
         "DeflateKit": ["CompressionKit"],
         "ZstdKit": [],
         "OpenSSLKit": [],
-        "HTTPKit": [],
+        "WebSocketKit": [],
+        "HTTPKit": ["WebSocketKit"],
         "SystemKit": [],
         "MartletProtocol": [],
         "MartletCore": ["MartletProtocol"],

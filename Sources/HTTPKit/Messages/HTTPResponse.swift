@@ -14,6 +14,8 @@ public struct HTTPResponse: Sendable {
     /// How many bytes `stream` will write, where that is known: the client is told, and an answer
     /// that turns out shorter is broken off.
     public var streamByteCount: Int64?
+    /// What the connection does once it is a WebSocket; see `webSocket(_:maxMessageByteCount:_:)`.
+    var webSocket: WebSocketTalk?
 
     public init(
         status: Int, headers: [HTTPField] = [], body: [[UInt8]] = [],

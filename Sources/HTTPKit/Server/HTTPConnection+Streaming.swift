@@ -11,6 +11,7 @@ extension HTTPConnection {
         let isChunked = response.streamByteCount == nil && head?.isVersion1_1 ?? false
         // Without either, the end of the connection is the end of the answer.
         if !isChunked, response.streamByteCount == nil { isLast = true }
+        forgetHead()
         stream = StreamState(isChunked: isChunked, missing: response.streamByteCount)
         phase = .streaming
         core.counters.openStreams += 1
@@ -37,9 +38,12 @@ extension HTTPConnection {
             throw HTTPStreamClosed()
         }
         if stream?.isChunked == true {
-            push(Array(String(bytes.count, radix: 16).utf8) + [13, 10])
-            push(bytes)
-            push([13, 10])
+            var chunk = Array(String(bytes.count, radix: 16).utf8)
+            chunk.reserveCapacity(chunk.count + bytes.count + 4)
+            chunk += [13, 10]
+            chunk += bytes
+            chunk += [13, 10]
+            push(chunk)
         } else {
             if let missing = stream?.missing {
                 // More than was announced would be read as the next answer.
@@ -59,21 +63,15 @@ extension HTTPConnection {
         guard case .streaming = phase else { throw HTTPStreamClosed() }
     }
 
-    /// Bytes given to the connection and not yet to the system.
-    var unsentByteCount: Int {
-        bufferevent.map { evbuffer_get_length(bufferevent_get_output($0)) } ?? 0
-    }
-
     private func push(_ bytes: [UInt8]) {
-        guard let bufferevent else { return }
         let wasIdle = unsentByteCount == 0
-        bufferevent_write(bufferevent, bytes, bytes.count)
-        if wasIdle { watchProgress() }
+        write(bytes)
+        if wasIdle, unsentByteCount > 0 { watchProgress() }
     }
 
     /// Gives the client `idleTimeout` to take something.
     private func watchProgress() {
-        unwrittenByteCount = unsentByteCount
+        stream?.takenByteCount = takenByteCount
         timer?.set(in: Clock.nanoseconds(core.options.idleTimeout))
     }
 
@@ -87,7 +85,7 @@ extension HTTPConnection {
     /// A client that has taken nothing for too long is let go.
     func streamDeadlinePassed() {
         guard unsentByteCount > 0 else { return }
-        guard unsentByteCount < unwrittenByteCount else { return close() }
+        guard let stream, stream.takenByteCount < takenByteCount else { return close() }
         watchProgress()
     }
 
@@ -117,6 +115,8 @@ struct StreamState {
     var missing: Int64?
     var waiting: CheckedContinuation<Void, Never>?
     var isEnded = false
+    /// Bytes the client had taken when its time began.
+    var takenByteCount = 0
 
     init(isChunked: Bool, missing: Int64?) {
         self.isChunked = isChunked

@@ -1,4 +1,5 @@
 internal import CLibevent
+internal import WebSocketKit
 
 #if canImport(Glibc)
     internal import Glibc
@@ -20,6 +21,8 @@ final class HTTPConnection {
         case writing
         /// The handler writes the body.
         case streaming
+        /// HTTP is over; the connection is a WebSocket.
+        case webSocket
         /// The last answer is out; what the client still sends is thrown away, so that closing
         /// does not reset the connection before the client has read the answer.
         case lingering
@@ -40,10 +43,14 @@ final class HTTPConnection {
     var task: Task<Void, Never>?
     /// The streamed answer under way.
     var stream: StreamState?
+    /// The WebSocket the connection has become.
+    var webSocket: WebSocketState?
     /// Bytes of the current request counted in at the server; nil when none is.
     private var admittedBodyByteCount: Int?
     var isLast = false
     var unwrittenByteCount = 0
+    /// Bytes ever handed to libevent for this client.
+    private var queuedByteCount = 0
     private var lingeredByteCount = 0
     private var hasServed = false
 
@@ -103,6 +110,7 @@ final class HTTPConnection {
         guard phase != .closed else { return }
         if case .streaming = phase { core.counters.openStreams -= 1 }
         phase = .closed
+        endWebSocket()
         stream?.resume()
         stream = nil
         if task != nil {
@@ -130,6 +138,7 @@ final class HTTPConnection {
         switch phase {
         case .idle: close()
         case .streaming: task?.cancel()
+        case .webSocket: closeWebSocket(.goingAway, "The server stops.")
         default: break
         }
     }
@@ -163,6 +172,7 @@ final class HTTPConnection {
             unwrittenByteCount = left
             timer?.set(in: Clock.nanoseconds(core.options.idleTimeout))
         case .streaming: streamDeadlinePassed()
+        case .webSocket: webSocketDeadlinePassed()
         case .handling, .closed: break
         }
     }
@@ -182,6 +192,8 @@ final class HTTPConnection {
                 guard readHead() else { return }
             case .body:
                 guard readBody() else { return }
+            case .webSocket:
+                return webSocketReadable()
             case .lingering:
                 return discard()
             case .handling, .writing, .streaming, .closed:
@@ -295,12 +307,20 @@ final class HTTPConnection {
         task = nil
         if response.hangsUp { return close() }
         if response.closesConnection || !head.keepsAlive || core.isStopping { isLast = true }
+        if let talk = response.webSocket {
+            guard !core.isStopping else { return refuse(Self.stopping) }
+            return beginWebSocket(response, talk)
+        }
         if let stream = response.stream, head.method != "HEAD", !core.isStopping {
             return beginStream(response, stream)
         }
         send(response, isHead: head.method == "HEAD")
         readable()
     }
+
+    private static let stopping = HTTPRefusal(
+        status: 503, kind: "busy", detail: "The server is stopping; try again in a moment.",
+        retryAfterSeconds: 2)
 
     /// Answers without a handler, and closes.
     func refuse(_ refusal: HTTPRefusal) {
@@ -341,6 +361,7 @@ final class HTTPConnection {
 
     private func written() {
         if case .streaming = phase { return streamDrained() }
+        if case .webSocket = phase { return webSocketDrained() }
         guard case .writing = phase, let bufferevent,
             evbuffer_get_length(bufferevent_get_output(bufferevent)) == 0
         else { return }
@@ -348,17 +369,54 @@ final class HTTPConnection {
         readable()
     }
 
+    // MARK: - Pieces
+
+    /// Sends bytes behind those that wait. Where none do they go to the system at once, which saves
+    /// three calls to the kernel.
+    func write(_ bytes: [UInt8]) {
+        guard let bufferevent else { return }
+        var start = 0
+        if ssl == nil, unsentByteCount == 0 {
+            // What is wrong with the socket libevent finds out by itself.
+            start = max(0, martlet_send(bufferevent_getfd(bufferevent), bytes, bytes.count))
+        }
+        guard start < bytes.count else { return }
+        bytes.withUnsafeBytes { all in
+            let rest = UnsafeRawBufferPointer(rebasing: all[start...])
+            queuedByteCount += rest.count
+            bufferevent_write(bufferevent, rest.baseAddress, rest.count)
+        }
+    }
+
+    /// Bytes given to the connection and not yet to the system.
+    var unsentByteCount: Int {
+        bufferevent.map { evbuffer_get_length(bufferevent_get_output($0)) } ?? 0
+    }
+
+    /// Bytes that had to wait and have left since: it grows as long as the client reads.
+    var takenByteCount: Int { queuedByteCount - unsentByteCount }
+
+    /// The request's head is not needed any more; a connection may stay without one for hours.
+    func forgetHead() {
+        head = nil
+        body = nil
+    }
+
     /// The whole answer has left for the client.
     func answered() {
         releaseRequest()
-        head = nil
-        body = nil
+        forgetHead()
         hasServed = true
         guard isLast else {
             phase = .idle
             timer?.set(in: Clock.nanoseconds(core.options.idleTimeout))
             return
         }
+        linger()
+    }
+
+    /// Says that nothing more comes, and waits a moment for the client to say the same.
+    func linger() {
         phase = .lingering
         if let ssl {
             SSL_shutdown(ssl)

@@ -14,6 +14,16 @@ public struct HTTPServerCounters: Hashable, Sendable {
     public var bodyBytesInFlight = 0
     /// Answers whose bodies are being written as they come into being.
     public var openStreams = 0
+    /// Connections that are WebSockets.
+    public var openWebSockets = 0
+    public var webSocketMessagesReceived = 0
+    public var webSocketMessagesSent = 0
+    /// WebSockets closed because the client broke the protocol or a limit of it.
+    public var webSocketFaults = 0
+    /// WebSockets closed because the client took nothing for too long.
+    public var webSocketsStalled = 0
+    /// WebSockets cut because the client gave no sign of life.
+    public var webSocketsLost = 0
 
     public init() {}
 }

@@ -29,6 +29,7 @@ public struct HTTPServerOptions: Sendable {
     public var maxBodyBytesInFlight = 256 << 20
     /// What a 429 or 503 says of when to come back.
     public var retryAfterSeconds = 2
+    public var webSocket = WebSocketOptions()
     /// Files in PEM; nil for plain HTTP.
     public var tls: TLSFiles?
     /// The form of an answer the server itself gives, to a request no handler saw.

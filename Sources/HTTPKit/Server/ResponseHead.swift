@@ -31,6 +31,11 @@ enum ResponseHead {
         return head
     }
 
+    /// The head of an answer after which the connection speaks another protocol.
+    static func upgradeBytes(of response: HTTPResponse, dateLine: [UInt8]) -> [UInt8] {
+        start(of: response, dateLine: dateLine) + [13, 10]
+    }
+
     private static func start(of response: HTTPResponse, dateLine: [UInt8]) -> [UInt8] {
         var head: [UInt8] = []
         head.reserveCapacity(256)
@@ -67,6 +72,7 @@ enum ResponseHead {
 
     private static func reason(_ status: Int) -> String {
         switch status {
+        case 101: "Switching Protocols"
         case 200: "OK"
         case 201: "Created"
         case 204: "No Content"
@@ -85,6 +91,7 @@ enum ResponseHead {
         case 416: "Range Not Satisfiable"
         case 417: "Expectation Failed"
         case 422: "Unprocessable Content"
+        case 426: "Upgrade Required"
         case 429: "Too Many Requests"
         case 431: "Request Header Fields Too Large"
         case 500: "Internal Server Error"

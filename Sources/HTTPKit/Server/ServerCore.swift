@@ -140,6 +140,11 @@ final class ServerCore {
         return true
     }
 
+    /// Counts bytes out that `admitMore` let in.
+    func releaseBytes(_ count: Int) {
+        counters.bodyBytesInFlight -= count
+    }
+
     func release(bodyByteCount: Int) {
         counters.requestsInFlight -= 1
         counters.bodyBytesInFlight -= bodyByteCount

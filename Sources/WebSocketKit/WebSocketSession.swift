@@ -1,0 +1,300 @@
+internal import CWslay
+
+/// One end of a WebSocket as a value machine: bytes of the other end go in, what they mean and the
+/// bytes to send come out. It knows no socket, no clock and no thread.
+///
+/// It answers pings and the closing handshake by itself. Whatever breaks the protocol ends it with
+/// the right code: frames masked wrongly, reserved bits and opcodes, control frames that are long or
+/// fragmented (1002), text that is not UTF-8 (1007), messages over a limit (1009). A session belongs
+/// to one thread at a time.
+public final class WebSocketSession {
+    /// Which end this is: a client masks what it sends, a server does not.
+    public enum Role: Sendable {
+        case server
+        /// - Parameter mask: Makes four bytes nobody can guess, for each frame.
+        case client(mask: @Sendable () -> [UInt8])
+    }
+
+    /// What the other end said.
+    public enum Event: Hashable, Sendable {
+        /// A whole text message; sound UTF-8.
+        case text([UInt8])
+        /// A whole binary message.
+        case binary([UInt8])
+        /// A sign of life; a ping is answered already.
+        case ping
+        case pong
+        /// The closing frame; it is answered already where it was the first.
+        case close(code: WebSocketCode, reason: [UInt8])
+    }
+
+    /// Frames of one message; more end the session with 1009. It bounds what a message of tiny
+    /// pieces costs beyond its bytes.
+    public static let maxFramesPerMessage = 4_096
+
+    /// Bytes of a message under way that have arrived.
+    public private(set) var partialByteCount = 0
+    /// Whether a message has begun and is not whole yet.
+    public private(set) var isInMessage = false
+
+    private var context: OpaquePointer?
+    private let role: Role
+    private let mask: (@Sendable () -> [UInt8])?
+    /// Set while bytes are taken in only.
+    private var input = UnsafeRawBufferPointer(start: nil, count: 0)
+    /// Whether wslay has asked for bytes when there were none.
+    private var isStarved = false
+    private var output: [UInt8] = []
+    private var events: [Event] = []
+    private var frameCount = 0
+    private var isInControlFrame = false
+    private var isBroken = false
+    private var replacedCode: WebSocketCode?
+    /// What is wrong with a closing frame that wslay takes for sound.
+    private var fault: WebSocketCode?
+
+    /// - Parameter maxMessageByteCount: Bytes of one message; a longer one ends the session with 1009.
+    public init(role: Role, maxMessageByteCount: Int) {
+        self.role = role
+        switch role {
+        case .server: mask = nil
+        case .client(let mask): self.mask = mask
+        }
+        var callbacks = Self.callbacks
+        let argument = Unmanaged.passUnretained(self).toOpaque()
+        let code =
+            mask == nil
+            ? wslay_event_context_server_init(&context, &callbacks, argument)
+            : wslay_event_context_client_init(&context, &callbacks, argument)
+        precondition(code == 0 && context != nil, "wslay has no memory for a session")
+        allowMessages(upTo: maxMessageByteCount)
+    }
+
+    deinit {
+        wslay_event_context_free(context)
+    }
+
+    /// Changes the limit of a message's bytes, for messages that begin from now on.
+    public func allowMessages(upTo byteCount: Int) {
+        precondition(byteCount >= 0, "a limit that is a number of bytes")
+        wslay_event_config_set_max_recv_msg_length(context, UInt64(byteCount))
+    }
+
+    // MARK: - What comes in
+
+    /// Takes bytes of the other end, cut anywhere.
+    ///
+    /// Bytes that follow a closing frame or a fault mean nothing and are passed over.
+    /// - Returns: What became whole, in order. Answers to it may stand in `takeOutput`.
+    public func receive(_ bytes: UnsafeRawBufferPointer) -> [Event] {
+        input = bytes
+        isStarved = false
+        // wslay keeps up to 4 KiB to itself, and returns before it has used them up where a head
+        // is cut; only when it asks in vain has it done all it can.
+        while !isStarved, !isBroken, wslay_event_get_read_enabled(context) != 0 {
+            let code = wslay_event_recv(context)
+            if let fault {
+                end(fault)
+            } else if code != 0 {
+                // The callbacks do not fail: it is a frame whose head is wrong.
+                let isFault = code == Int32(WSLAY_ERR_CALLBACK_FAILURE.rawValue)
+                end(isFault ? .protocolError : .internalError)
+            } else {
+                collect()
+            }
+        }
+        input = UnsafeRawBufferPointer(start: nil, count: 0)
+        defer { events.removeAll() }
+        return events
+    }
+
+    /// Takes bytes of the other end, cut anywhere; see the other `receive`.
+    public func receive(_ bytes: [UInt8]) -> [Event] {
+        bytes.withUnsafeBytes { receive($0) }
+    }
+
+    // MARK: - What goes out
+
+    /// Says a text message. Nothing is said once this end has sent its closing frame.
+    /// - Parameter text: UTF-8.
+    /// - Returns: Whether it will be sent.
+    @discardableResult
+    public func send(text: [UInt8]) -> Bool {
+        queue(WSLAY_TEXT_FRAME, text)
+    }
+
+    /// Says a binary message; see `send(text:)`.
+    @discardableResult
+    public func send(binary: [UInt8]) -> Bool {
+        queue(WSLAY_BINARY_FRAME, binary)
+    }
+
+    /// Asks the other end for a sign of life.
+    public func ping() {
+        queue(WSLAY_PING, [])
+    }
+
+    /// Begins the closing handshake, or does nothing where it has begun.
+    /// - Parameter reason: A sentence; what is beyond 123 bytes is cut off.
+    public func close(_ code: WebSocketCode, _ reason: String) {
+        var bytes: [UInt8] = []
+        for scalar in reason.unicodeScalars {
+            let encoded = Array(String(scalar).utf8)
+            guard bytes.count + encoded.count <= 123 else { break }
+            bytes += encoded
+        }
+        // Refused where a closing frame is on its way already.
+        _ = wslay_event_queue_close(context, code.rawValue, bytes, bytes.count)
+        collect()
+    }
+
+    /// The bytes to send now, in order; they are handed out once.
+    public func takeOutput() -> [UInt8] {
+        defer { output = [] }
+        return output
+    }
+
+    /// Ends the session over what wslay lets pass, or closes without a code: what it has queued is
+    /// left, and a session of its own says the code.
+    private func end(_ code: WebSocketCode) {
+        guard sentCode == nil else { return }
+        isBroken = true
+        replacedCode = code
+        let last = WebSocketSession(role: role, maxMessageByteCount: 0)
+        last.close(code, "")
+        output += last.takeOutput()
+    }
+
+    /// The code of the closing frame this end has sent; nil while it has sent none.
+    public var sentCode: WebSocketCode? {
+        if let replacedCode { return replacedCode }
+        guard wslay_event_get_close_sent(context) != 0 else { return nil }
+        return WebSocketCode(rawValue: wslay_event_get_status_code_sent(context))
+    }
+
+    /// Whether nothing more will come: the other end has closed, or broken the protocol.
+    public var isDeaf: Bool {
+        isBroken || wslay_event_get_read_enabled(context) == 0
+    }
+
+    /// Whether all has been said and heard: what `takeOutput` hands out is the last, and the
+    /// connection can be closed behind it.
+    public var isFinished: Bool {
+        isBroken
+            || (wslay_event_want_read(context) == 0 && wslay_event_want_write(context) == 0)
+    }
+
+    @discardableResult
+    private func queue(_ opcode: wslay_opcode, _ bytes: [UInt8]) -> Bool {
+        guard !isBroken, wslay_event_get_close_sent(context) == 0 else { return false }
+        let code = bytes.withUnsafeBufferPointer { bytes in
+            var message = wslay_event_msg(
+                opcode: UInt8(opcode.rawValue), msg: bytes.baseAddress, msg_length: bytes.count)
+            return wslay_event_queue_msg(context, &message)
+        }
+        collect()
+        return code == 0
+    }
+
+    /// Moves what wslay has queued into `output`.
+    private func collect() {
+        if !isBroken, wslay_event_send(context) != 0 { isBroken = true }
+    }
+}
+
+// MARK: - wslay's calls
+
+extension WebSocketSession {
+    /// Lives as long as the context it was given to.
+    private static func of(_ argument: UnsafeMutableRawPointer?) -> WebSocketSession? {
+        argument.map { Unmanaged<WebSocketSession>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    private static var callbacks: wslay_event_callbacks {
+        wslay_event_callbacks(
+            recv_callback: { context, buffer, count, _, argument in
+                WebSocketSession.of(argument)?.fill(buffer, count, context) ?? -1
+            },
+            send_callback: { _, bytes, count, _, argument in
+                WebSocketSession.of(argument)?.output.append(
+                    contentsOf: UnsafeBufferPointer(start: bytes, count: count))
+                return count
+            },
+            genmask_callback: { _, buffer, count, argument in
+                guard let bytes = WebSocketSession.of(argument)?.mask?(), bytes.count >= count
+                else {
+                    return -1
+                }
+                for position in 0..<count { buffer?[position] = bytes[position] }
+                return 0
+            },
+            on_frame_recv_start_callback: { context, frame, argument in
+                guard let frame else { return }
+                WebSocketSession.of(argument)?.frameBegins(frame.pointee, context)
+            },
+            on_frame_recv_chunk_callback: { _, chunk, argument in
+                guard let session = WebSocketSession.of(argument), let chunk else { return }
+                if !session.isInControlFrame {
+                    session.partialByteCount += chunk.pointee.data_length
+                }
+            },
+            on_frame_recv_end_callback: nil,
+            on_msg_recv_callback: { _, message, argument in
+                guard let message else { return }
+                WebSocketSession.of(argument)?.messageCame(message.pointee)
+            })
+    }
+
+    private func fill(
+        _ buffer: UnsafeMutablePointer<UInt8>?, _ count: Int, _ context: OpaquePointer?
+    ) -> Int {
+        guard let buffer, let start = input.baseAddress, !input.isEmpty else {
+            isStarved = true
+            wslay_event_set_error(context, Int32(WSLAY_ERR_WOULDBLOCK.rawValue))
+            return -1
+        }
+        let part = min(count, input.count)
+        UnsafeMutableRawPointer(buffer).copyMemory(from: start, byteCount: part)
+        input = UnsafeRawBufferPointer(rebasing: input[part...])
+        return part
+    }
+
+    private func frameBegins(
+        _ frame: wslay_event_on_frame_recv_start_arg, _ context: OpaquePointer?
+    ) {
+        isInControlFrame = frame.opcode >= 8
+        guard !isInControlFrame else { return }
+        isInMessage = true
+        frameCount += 1
+        if frameCount > Self.maxFramesPerMessage {
+            let reason = [UInt8]("too many frames".utf8)
+            _ = wslay_event_queue_close(
+                context, WebSocketCode.tooBig.rawValue, reason, reason.count)
+            wslay_event_shutdown_read(context)
+        }
+    }
+
+    private func messageCame(_ message: wslay_event_on_msg_recv_arg) {
+        func payload(from start: Int = 0) -> [UInt8] {
+            let bytes = UnsafeBufferPointer(start: message.msg, count: message.msg_length)
+            return start < bytes.count ? Array(bytes[start...]) : []
+        }
+        switch UInt32(message.opcode) {
+        case WSLAY_PING.rawValue: events.append(.ping)
+        case WSLAY_PONG.rawValue: events.append(.pong)
+        case WSLAY_CONNECTION_CLOSE.rawValue:
+            let reason = payload(from: 2)
+            if message.msg_length == 1 { fault = .protocolError }
+            if String(validating: reason, as: UTF8.self) == nil { fault = .invalidText }
+            let code = message.status_code
+            events.append(
+                .close(code: code == 0 ? .none : WebSocketCode(rawValue: code), reason: reason))
+        case let opcode:
+            frameCount = 0
+            partialByteCount = 0
+            isInMessage = false
+            events.append(
+                opcode == WSLAY_TEXT_FRAME.rawValue ? .text(payload()) : .binary(payload()))
+        }
+    }
+}
