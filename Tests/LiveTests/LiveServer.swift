@@ -30,7 +30,7 @@ actor LiveServer {
     /// Listens; after the first time on the same port.
     func start() async throws {
         var configuration = ServerConfiguration(
-            dataDirectory: folder.appendingPathComponent("data").path, schema: Self.schema)
+            dataDirectory: data, schema: Self.schema)
         configuration.tokens = [try FixedToken(dataSet: "league", token: Self.token)]
         configuration.log = .silent
         configuration.port = port
@@ -57,6 +57,18 @@ actor LiveServer {
     func transport(token: String = LiveServer.token) throws -> URLSessionTransport {
         try URLSessionTransport(server: try url, token: token)
     }
+
+    /// A token that can be revoked.
+    nonisolated func makeToken() throws -> (text: String, identifier: String) {
+        let made = try TokenStore(directory: data).create(dataSet: "league", now: 1)
+        return (made.token, made.record.identifier)
+    }
+
+    nonisolated func revoke(_ token: (text: String, identifier: String)) throws {
+        _ = try TokenStore(directory: data).revoke(token.identifier, now: 2)
+    }
+
+    private nonisolated var data: String { folder.appendingPathComponent("data").path }
 
     /// A path for a device's file.
     nonisolated func file(_ name: String) -> String {

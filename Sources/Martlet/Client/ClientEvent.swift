@@ -10,7 +10,7 @@ public enum ClientEvent: Sendable {
     case receipt(Receipt)
     /// So many temporary ids became permanent.
     case idsAssigned(Int)
-    /// An exchange has ended well at a revision.
+    /// An exchange has ended well at a revision, or the live connection has brought it.
     case reached(Revision)
     /// An exchange failed; the next try comes by itself in so many milliseconds, or never.
     case failed(SyncError, retryIn: Int64?)
@@ -30,4 +30,8 @@ public struct ClientStatus: Sendable {
     public var parked: Int
     /// Milliseconds since 1970 of the last exchange that ended well; nil before the first.
     public var lastExchange: Int64?
+    /// Whether others' changes come by themselves, and how.
+    public var connection: ClientConnection
+    /// How often the network was used since the client was opened.
+    public var traffic: ClientTraffic
 }

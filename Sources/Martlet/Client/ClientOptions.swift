@@ -3,6 +3,9 @@ public import MartletStore
 
 /// How a client keeps in step. The seams to time and chance have the platform's as default.
 public struct ClientOptions: Sendable {
+    /// When others' changes are asked for, between `start()` and `stop()`.
+    public var pull = PullPolicy.live()
+    /// How patient and how greedy the device is. `pull` is what counts for polling and the stream.
     public var node = DeviceNode.Options()
     /// Milliseconds since 1970.
     public var now: @Sendable () -> Int64 = {

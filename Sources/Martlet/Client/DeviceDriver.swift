@@ -9,19 +9,28 @@ final class DeviceDriver {
     let node: DeviceNode
     /// How opening by versions ended; nil where the file was opened by a script.
     let migration: MigrationOutcome?
-    private let changes: DeviceChanges
-    private let transport: (any Transport)?
-    private let trace: StatementTrace?
-    private let now: @Sendable () -> Int64
-    private let publish: @Sendable (ClientEvent) -> Void
+    /// Whether others' changes come, for whoever follows it.
+    let connection = ObservedState(ClientConnection.offline)
+    /// The newest revision applied, for whoever follows it.
+    let revision: ObservedState<Revision>
+    var traffic = ClientTraffic()
+    var policy: PullPolicy
+    let transport: (any Transport)?
+    let now: @Sendable () -> Int64
     /// The way back onto the queue, for what ends later.
-    private var inbox: (@Sendable (DeviceNode.Event) -> Void)?
+    private(set) var inbox: (@Sendable (DeviceNode.Event) -> Void)?
+    /// The same for who waits until the event was taken.
+    private(set) var deliver: (@Sendable (DeviceNode.Event) async -> Void)?
+    var streams: [Int: Task<Void, Never>] = [:]
+    private let changes: DeviceChanges
+    private let trace: StatementTrace?
+    private let publish: @Sendable (ClientEvent) -> Void
     private var waiters: [CheckedContinuation<Revision, any Error>] = []
     private var sends: [Int: Task<Void, Never>] = [:]
     private var timers: [Int: Task<Void, Never>] = [:]
     private var streamTimer: Task<Void, Never>?
-    private var isRunning = false
-    private var isClosed = false
+    private(set) var isRunning = false
+    private(set) var isClosed = false
 
     init(
         path: String, source: SchemaSource, transport: (any Transport)?, options: ClientOptions,
@@ -37,14 +46,31 @@ final class DeviceDriver {
         var nodeOptions = options.node
         nodeOptions.ownerPrefix = LeaseOwner.prefix
         nodeOptions.isOwnerGone = LeaseOwner.isGone
+        // The policy counts while the client is started.
+        nodeOptions.pollInterval = nil
+        nodeOptions.isLive = false
+        policy = options.pull
+        revision = ObservedState(try store.revision)
         node = DeviceNode(store: store, options: nodeOptions)
         self.transport = transport
         now = options.now
         self.publish = publish
     }
 
-    func connect(_ inbox: @escaping @Sendable (DeviceNode.Event) -> Void) {
+    deinit {
+        for task in [sends, timers, streams].flatMap(\.values) { task.cancel() }
+        streamTimer?.cancel()
+    }
+
+    /// - Parameters:
+    ///   - inbox: Brings an event to `receive`, some time, in the order given.
+    ///   - deliver: Does the same, and returns when it was taken.
+    func connect(
+        _ inbox: @escaping @Sendable (DeviceNode.Event) -> Void,
+        deliver: @escaping @Sendable (DeviceNode.Event) async -> Void
+    ) {
         self.inbox = inbox
+        self.deliver = deliver
     }
 }
 
@@ -136,6 +162,8 @@ extension DeviceDriver {
         else { return }
         isRunning = true
         perform(handle(.wake(isUrgent: true)))
+        // Afterwards, so that the live connection begins where the exchange ends.
+        perform(follow(policy))
     }
 
     /// Whether the file can be written; if not, `told` gets the reason.
@@ -151,16 +179,21 @@ extension DeviceDriver {
 
     func stop() {
         isRunning = false
+        perform(follow(.onRequest))
+        connection.value = .offline
         for task in timers.values { task.cancel() }
         timers.removeAll()
         streamTimer?.cancel()
     }
 
     func close() {
+        guard !isClosed else { return }
         stop()
         for task in sends.values { task.cancel() }
         sends.removeAll()
         isClosed = true
+        connection.finish()
+        revision.finish()
         resumeWaiters(
             throwing: SyncError(.offline, "The client was closed before the exchange ended."))
     }
@@ -182,9 +215,8 @@ extension DeviceDriver {
         switch event {
         case .timer(let number): timers[number] = nil
         case .answered(let exchange, _, _, _), .failed(let exchange, _): sends[exchange] = nil
-        case .wake, .applyNext, .streamOpened, .streamed, .streamEnded, .snapshotFetched,
-            .snapshotFailed:
-            break
+        case .streamEnded(let number, _, _, _): streams[number] = nil
+        case .wake, .applyNext, .streamOpened, .streamed, .snapshotFetched, .snapshotFailed: break
         }
         guard !isClosed else { return }
         perform(handle(event))
@@ -195,7 +227,7 @@ extension DeviceDriver {
         return node.handle(event, now: now())
     }
 
-    private func perform(_ actions: [DeviceNode.Action]) {
+    func perform(_ actions: [DeviceNode.Action]) {
         var isBusy = false
         var ended: Revision?
         for action in actions {
@@ -210,12 +242,8 @@ extension DeviceDriver {
                 inbox?(.applyNext(exchange: exchange))
             case .setStreamTimer(let number, let milliseconds):
                 setStreamTimer(number, milliseconds: milliseconds)
-            case .openStream(let number, _):
-                inbox?(
-                    .streamEnded(
-                        number, status: 501, message: "The transport has no stream.",
-                        retryAfter: nil))
-            case .closeStream: break
+            case .openStream(let number, let cursor): openStream(number, cursor)
+            case .closeStream(let number): streams.removeValue(forKey: number)?.cancel()
             case .fetchSnapshot(let number):
                 inbox?(.snapshotFailed(number, message: "The transport has no snapshots."))
             case .notify(let notice):
@@ -230,6 +258,7 @@ extension DeviceDriver {
 
     private func send(_ exchange: Int, body: [UInt8]) {
         guard let transport, let inbox else { return }
+        traffic.exchanges += 1
         sends[exchange] = Task {
             do throws(TransportFailure) {
                 let answer = try await transport.exchange(body)
@@ -266,26 +295,36 @@ extension DeviceDriver {
     /// Tells the listeners; returns the revision when an exchange ended well.
     private func announce(_ notice: DeviceNode.Notice) -> Revision? {
         switch notice {
-        case .applied(let report, _), .streamed(let report, _):
-            changes.applied(report)
-            if !report.changedTypes.isEmpty {
-                publish(
-                    .changed(types: report.changedTypes, remoteRecords: report.remoteRecords))
-            }
-            if report.assignedIDs > 0 { publish(.idsAssigned(report.assignedIDs)) }
-            for receipt in report.receipts { publish(.receipt(receipt)) }
-            if case .streamed(_, let revision) = notice { publish(.reached(revision)) }
-            return nil
-        case .live: return nil
+        case .applied(let report, let revision): announce(report, revision)
+        case .streamed(let report, let revision):
+            traffic.batches += 1
+            announce(report, revision)
+            publish(.reached(revision))
+        case .live(let isLive): connectionChanged(isLive: isLive)
         case .exchanged(let revision, _):
+            self.revision.value = revision
+            if isRunning, connection.value == .offline { connection.value = .polling }
             publish(.reached(revision))
             return revision
         case .failed(let error, let retryIn):
-            publish(.failed(error, retryIn: retryIn))
             // What is tried again at once has not failed yet.
-            if retryIn != 0 { resumeWaiters(throwing: error) }
-            return nil
+            let isFinal = retryIn != 0
+            if isFinal, connection.value != .live { connection.value = .offline }
+            publish(.failed(error, retryIn: retryIn))
+            if isFinal { resumeWaiters(throwing: error) }
         }
+        return nil
+    }
+
+    /// Tells what was applied.
+    private func announce(_ report: RebaseReport, _ revision: Revision) {
+        changes.applied(report)
+        self.revision.value = revision
+        if !report.changedTypes.isEmpty {
+            publish(.changed(types: report.changedTypes, remoteRecords: report.remoteRecords))
+        }
+        if report.assignedIDs > 0 { publish(.idsAssigned(report.assignedIDs)) }
+        for receipt in report.receipts { publish(.receipt(receipt)) }
     }
 
     private func resumeWaiters(throwing error: SyncError) {

@@ -15,6 +15,8 @@ public final class MartletClient: DatabaseAccess {
     private let generation: SchemaGeneration
     private let listeners: EventListeners
     private let watch: ForeignWritesWatch
+    private let connectionState: ObservedState<ClientConnection>
+    private let revisionState: ObservedState<Revision>
     public let _changes: ChangeHub
     /// How opening by versions ended; nil where the file was opened by a schema script. Where it
     /// says that the file can only be read, `write` and `sync` are refused.
@@ -22,9 +24,12 @@ public final class MartletClient: DatabaseAccess {
 
     private init(
         path: String, device: Confined<DeviceDriver>, migration: MigrationOutcome?,
-        readers: ReaderPool, listeners: EventListeners, hub: ChangeHub,
-        generation: SchemaGeneration, options: ClientOptions
+        readers: ReaderPool,
+        observed: (ObservedState<ClientConnection>, ObservedState<Revision>),
+        listeners: EventListeners, hub: ChangeHub, generation: SchemaGeneration,
+        options: ClientOptions
     ) {
+        (connectionState, revisionState) = observed
         self.migration = migration
         self.path = path
         self.device = device
@@ -133,17 +138,24 @@ public final class MartletClient: DatabaseAccess {
             }
         }
         device.post { driver in
-            driver.connect { [weak device] event in device?.post { $0.receive(event) } }
+            driver.connect { [weak device] event in
+                device?.post { $0.receive(event) }
+            } deliver: { [weak device] event in
+                try? await device?.run { $0.receive(event) }
+            }
         }
         let readers = try await opener.run { _ in
             try ReaderPool(count: options.readers) {
                 try Self.reader(path: path, trace: options.trace, generation: generation)
             }
         }
-        let migration = try await device.run { $0.migration }
+        let (migration, connection, revision) = try await device.run {
+            ($0.migration, $0.connection, $0.revision)
+        }
         return MartletClient(
             path: path, device: device, migration: migration, readers: readers,
-            listeners: listeners, hub: hub, generation: generation, options: options)
+            observed: (connection, revision), listeners: listeners, hub: hub,
+            generation: generation, options: options)
     }
 
     private static func reader(
@@ -217,7 +229,28 @@ public final class MartletClient: DatabaseAccess {
         }
     }
 
-    /// Keeps in step: exchanges now, after every save, and again after failures.
+    /// Exchanges if what is here may be old: for an app that enters a screen.
+    ///
+    /// Does nothing while the live connection is open, or where the last exchange that ended well
+    /// was no longer ago than `age`.
+    /// - Returns: The revision reached, or the one that is recent enough.
+    /// - Throws: `SyncError`; what was written stays queued.
+    @discardableResult
+    public func refresh(ifOlderThan age: Duration) async throws -> Revision {
+        let device = device
+        return try await withCheckedThrowingContinuation { waiter in
+            device.post { $0.refresh(ifOlderThan: age, waiter) }
+        }
+    }
+
+    /// Changes when others' changes are asked for; see `PullPolicy`. Counts from now on where the
+    /// client was started, else from its start.
+    public func setPullPolicy(_ policy: PullPolicy) {
+        device.post { $0.setPolicy(policy) }
+    }
+
+    /// Keeps in step: exchanges now, after every save, as the pull policy says, and again after
+    /// failures.
     public func start() {
         device.post { $0.start() }
     }
@@ -241,13 +274,29 @@ public final class MartletClient: DatabaseAccess {
         listeners.add()
     }
 
+    /// Whether others' changes come by themselves, and how: the state now, then each change. Who
+    /// is slow to look sees the newest.
+    public var connection: AsyncStream<ClientConnection> {
+        connectionState.follow()
+    }
+
+    /// The newest revision applied: the one now, then each that was reached. Who is slow to look
+    /// sees the newest.
+    public var revisions: AsyncStream<Revision> {
+        revisionState.follow()
+    }
+
     /// How this device stands.
     public func status() async throws -> ClientStatus {
-        try await onStore { store in
-            ClientStatus(
-                clientID: try store.clientID, dataSet: try store.dataSet,
-                revision: try store.revision, outbox: try store.outboxCount,
-                parked: try store.parkedCount, lastExchange: try store.lastExchange)
+        try await device.run { driver in
+            let (connection, traffic) = (driver.connection.value, driver.traffic)
+            return try driver.withStore { store in
+                ClientStatus(
+                    clientID: try store.clientID, dataSet: try store.dataSet,
+                    revision: try store.revision, outbox: try store.outboxCount,
+                    parked: try store.parkedCount, lastExchange: try store.lastExchange,
+                    connection: connection, traffic: traffic)
+            }
         }
     }
 

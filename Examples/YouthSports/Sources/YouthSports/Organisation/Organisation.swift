@@ -22,8 +22,8 @@ public struct Organisation: Sendable {
     ) async throws -> Organisation {
         var options = ClientOptions()
         options.hooks = .consent()
-        // Others' changes are asked for so often while the program stays (milliseconds).
-        options.node.pollInterval = 1_000
+        // Others' changes come at once while the program stays, or this often without a stream.
+        options.pull = .live(pollingEvery: .seconds(5))
         return Organisation(
             client: try await MartletClient.open(
                 path: path, migrations: try OrganisationSchema.versions(), fallback: .readOnly,

@@ -1,0 +1,73 @@
+internal import MartletProtocol
+
+/// The live connection and the pull policy, as the shell sees them.
+extension DeviceDriver {
+    /// Puts a policy in force, now or when the client is started.
+    func setPolicy(_ policy: PullPolicy) {
+        self.policy = policy
+        guard isRunning, !isClosed else { return }
+        perform(follow(policy))
+    }
+
+    /// Tells the machine what the policy asks for.
+    func follow(_ policy: PullPolicy) -> [DeviceNode.Action] {
+        node.setPollInterval(policy.pollMilliseconds) + node.setLive(policy.isLive, now: now())
+    }
+
+    /// One exchange, unless changes come by themselves or the last exchange is recent enough.
+    func refresh(ifOlderThan age: Duration, _ waiter: CheckedContinuation<Revision, any Error>) {
+        guard !isClosed, transport != nil, isOlder(than: age) else {
+            // A closed client and one without a server are refused there.
+            guard !isClosed, transport != nil else { return sync(waiter) }
+            return waiter.resume(returning: revision.value)
+        }
+        sync(waiter)
+    }
+
+    private func isOlder(than age: Duration) -> Bool {
+        guard connection.value != .live else { return false }
+        guard let last = (try? node.store.lastExchange) ?? nil else { return true }
+        let now = now()
+        // A clock that was set back says nothing.
+        return now < last || now - last > age.wholeMilliseconds
+    }
+
+    /// The stream came about, or is over.
+    func connectionChanged(isLive: Bool) {
+        if isLive {
+            traffic.connections += 1
+            connection.value = .live
+        } else if connection.value == .live {
+            // Nothing is known of the server until the next try, unless the stream was let go of.
+            connection.value = policy.isLive ? .offline : .polling
+        }
+    }
+
+    /// Listens, and hands over one event at a time: the next is read when the last was applied.
+    func openStream(_ number: Int, _ cursor: DeltaCursor) {
+        guard let inbox, let deliver else { return }
+        guard let transport = transport as? any LiveTransport else {
+            let message = "The transport has no live connection."
+            return inbox(.streamEnded(number, status: 501, message: message, retryAfter: nil))
+        }
+        streams[number] = Task {
+            do throws(TransportFailure) {
+                try await transport.deltas(cursor) { event in
+                    switch event {
+                    case .opened: await deliver(.streamOpened(number))
+                    case .batch(let bytes): await deliver(.streamed(number, bytes))
+                    }
+                }
+                inbox(
+                    .streamEnded(
+                        number, status: nil, message: "The server ended the live connection.",
+                        retryAfter: nil))
+            } catch {
+                inbox(
+                    .streamEnded(
+                        number, status: error.status, message: error.message,
+                        retryAfter: error.retryAfter))
+            }
+        }
+    }
+}

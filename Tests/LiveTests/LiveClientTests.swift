@@ -1,0 +1,311 @@
+import Martlet
+import MartletCore
+import MartletProtocol
+import Synchronization
+import Testing
+
+@Suite("Clients that are told at once", .timeLimit(.minutes(3)))
+struct LiveClientTests {
+    /// Impatient, so that what comes after a failure comes soon.
+    private static func options(
+        _ pull: PullPolicy
+    ) -> @Sendable (inout ClientOptions) -> Void {
+        { options in
+            options.pull = pull
+            options.node.backoff.first = 20
+            options.node.backoff.longest = 200
+        }
+    }
+
+    private static func add(_ name: String, _ client: MartletClient) async throws {
+        try await client.write { _ = try $0.insert("teams", ["name": .text(name)]) }
+    }
+
+    private static func teams(_ client: MartletClient) async throws -> [String] {
+        try await client.read { context in
+            try context.rows("SELECT name FROM teams ORDER BY name").compactMap {
+                guard case .text(let name)? = $0["name"] else { return nil }
+                return name
+            }
+        }
+    }
+
+    private static func connection(_ client: MartletClient) async throws -> ClientConnection {
+        try await client.status().connection
+    }
+
+    private static func isLive(_ client: MartletClient) async throws -> Bool {
+        try await connection(client) == .live
+    }
+
+    /// Whether a client makes no exchange for a while, which is long against its periods here.
+    private static func isQuiet(_ client: MartletClient) async throws -> Bool {
+        let before = try await client.status().traffic.exchanges
+        return try await !holds(within: .milliseconds(400)) {
+            try await client.status().traffic.exchanges != before
+        }
+    }
+
+    @Test("a save by one reaches the other by the stream, and comes back to neither by polling")
+    func reaches() async throws {
+        let server = try LiveServer()
+        try await server.start()
+        let a = try await server.device("a", Self.options(.live(pollingEvery: nil)))
+        let b = try await server.device("b", Self.options(.live(pollingEvery: nil)))
+        a.start()
+        b.start()
+        for client in [a, b] { #expect(try await holds { try await Self.isLive(client) }) }
+        let exchanges = try await b.status().traffic.exchanges
+        for number in 1...10 {
+            try await Self.add("team \(number)", a)
+            #expect(try await holds { try await Self.teams(b).count == number })
+        }
+        #expect(try await b.status().traffic.exchanges == exchanges)
+        #expect(try await b.status().traffic.batches >= 1)
+        #expect(try await b.status().revision == 10)
+        // And the other way: what the listener writes goes out at once.
+        try await Self.add("from b", b)
+        #expect(try await holds { try await Self.teams(a).contains("from b") })
+        for client in [a, b] { await client.close() }
+        await server.stop()
+    }
+
+    @Test("a server that restarts is found again, and what was missed comes")
+    func restart() async throws {
+        let server = try LiveServer()
+        try await server.start()
+        let a = try await server.device("a", Self.options(.onRequest))
+        let b = try await server.device("b", Self.options(.live(pollingEvery: nil)))
+        b.start()
+        #expect(try await holds { try await Self.isLive(b) })
+        for round in 1...2 {
+            await server.stop()
+            #expect(try await holds { try await Self.connection(b) == .offline })
+            try await Self.add("while away \(round)", a)
+            try await server.start()
+            try await a.sync()
+            #expect(try await holds { try await Self.isLive(b) })
+            #expect(try await holds { try await Self.teams(b).count == round })
+        }
+        for client in [a, b] { await client.close() }
+        await server.stop()
+    }
+
+    @Test("a network that is cut and comes back loses nothing, and goes on where it was")
+    func cut() async throws {
+        let server = try LiveServer()
+        try await server.start()
+        let proxy = Proxy(to: try await server.url)
+        try await proxy.start()
+        let a = try await server.device("a", Self.options(.onRequest))
+        let b = try await server.device(
+            "b", transport: try await proxy.transport(), Self.options(.live(pollingEvery: nil)))
+        b.start()
+        #expect(try await holds { try await Self.isLive(b) })
+        for round in 1...3 {
+            await proxy.cut()
+            #expect(try await holds { try await Self.connection(b) == .offline })
+            try await Self.add("while cut \(round)", a)
+            try await a.sync()
+            try await proxy.start()
+            #expect(try await holds { try await Self.teams(b).count == round })
+        }
+        // By the stream alone, which was told where to go on.
+        #expect(proxy.traffic.requests("/sync") == 1)
+        for client in [a, b] { await client.close() }
+        await proxy.cut()
+        await server.stop()
+    }
+
+    @Test("a revoked token ends the stream with an error for a person, and nothing is tried again")
+    func revoked() async throws {
+        let server = try LiveServer()
+        try await server.start()
+        let proxy = Proxy(to: try await server.url)
+        try await proxy.start()
+        let token = try server.makeToken()
+        let a = try await server.device("a", Self.options(.onRequest))
+        let b = try await server.device(
+            "b", transport: try await proxy.transport(token: token.text),
+            Self.options(.live(pollingEvery: .milliseconds(50))))
+        let events = b.events
+        b.start()
+        #expect(try await holds { try await Self.isLive(b) })
+        try server.revoke(token)
+        // The server looks again with the next thing it has to tell.
+        var number = 0
+        #expect(
+            try await holds(within: .seconds(60)) {
+                number += 1
+                try await Self.add("\(number)", a)
+                try await a.sync()
+                return try await Self.connection(b) == .offline
+            })
+        for await case .failed(let error, let retryIn) in events where error.kind == .unauthorized {
+            #expect(retryIn == nil)
+            #expect(error.remedy == .signIn)
+            break
+        }
+        let asked = proxy.traffic.requests("/deltas")
+        #expect(try await Self.isQuiet(b))
+        #expect(proxy.traffic.requests("/deltas") == asked)
+        #expect(proxy.traffic.open == 0)
+        for client in [a, b] { await client.close() }
+        await proxy.cut()
+        await server.stop()
+    }
+
+    @Test("nothing is polled while the stream is healthy; without a stream polling goes on")
+    func polling() async throws {
+        let server = try LiveServer()
+        try await server.start()
+        let proxy = Proxy(to: try await server.url)
+        proxy.traffic.state.withLock { $0.refusal = 501 }
+        try await proxy.start()
+        let a = try await server.device("a", Self.options(.onRequest))
+        let b = try await server.device(
+            "b", transport: try await proxy.transport(),
+            Self.options(.live(pollingEvery: .milliseconds(30))))
+        b.start()
+        #expect(try await holds { try await Self.connection(b) == .polling })
+        try await Self.add("polled", a)
+        try await a.sync()
+        #expect(try await holds { try await Self.teams(b) == ["polled"] })
+        #expect(proxy.traffic.requests("/sync") > 1)
+        // Asked once: a server without a stream will not have one in a moment.
+        #expect(proxy.traffic.requests("/deltas") == 1)
+        // The server was updated; the app starts its client anew.
+        proxy.traffic.state.withLock { $0.refusal = nil }
+        b.stop()
+        b.start()
+        #expect(try await holds { try await Self.isLive(b) })
+        #expect(try await Self.isQuiet(b))
+        try await Self.add("streamed", a)
+        try await a.sync()
+        #expect(try await holds { try await Self.teams(b).count == 2 })
+        for client in [a, b] { await client.close() }
+        await proxy.cut()
+        await server.stop()
+    }
+
+    @Test("a stream that something on the way holds back does not count, and polling goes on")
+    func heldBack() async throws {
+        let server = try LiveServer()
+        try await server.start()
+        let proxy = Proxy(to: try await server.url)
+        proxy.traffic.state.withLock { $0.holdsBack = true }
+        try await proxy.start()
+        let a = try await server.device("a", Self.options(.onRequest))
+        let b = try await server.device(
+            "b", transport: try await proxy.transport(),
+            Self.options(.live(pollingEvery: .milliseconds(30))))
+        b.start()
+        #expect(await holds { proxy.traffic.open == 1 })
+        try await Self.add("polled", a)
+        try await a.sync()
+        #expect(try await holds { try await Self.teams(b) == ["polled"] })
+        #expect(try await Self.connection(b) == .polling)
+        for client in [a, b] { await client.close() }
+        #expect(await holds { proxy.traffic.open == 0 })
+        await proxy.cut()
+        await server.stop()
+    }
+
+    @Test("the policy can be changed while the client runs")
+    func policy() async throws {
+        let server = try LiveServer()
+        try await server.start()
+        let proxy = Proxy(to: try await server.url)
+        try await proxy.start()
+        let client = try await server.device(
+            "a", transport: try await proxy.transport(), Self.options(.onRequest))
+        client.start()
+        #expect(try await holds { try await Self.connection(client) == .polling })
+        #expect(try await Self.isQuiet(client))
+        #expect(proxy.traffic.requests("/deltas") == 0)
+        client.setPullPolicy(.live(pollingEvery: .milliseconds(20)))
+        #expect(try await holds { try await Self.isLive(client) })
+        #expect(try await Self.isQuiet(client))
+        #expect(proxy.traffic.open == 1)
+        client.setPullPolicy(.polling(every: .milliseconds(20)))
+        #expect(await holds { proxy.traffic.open == 0 })
+        #expect(try await Self.connection(client) == .polling)
+        #expect(try await !Self.isQuiet(client))
+        client.setPullPolicy(.onRequest)
+        #expect(try await holds { try await Self.isQuiet(client) })
+        client.setPullPolicy(.live(pollingEvery: nil))
+        #expect(try await holds { try await Self.isLive(client) })
+        client.stop()
+        #expect(await holds { proxy.traffic.open == 0 })
+        #expect(try await Self.connection(client) == .offline)
+        await client.close()
+        await proxy.cut()
+        await server.stop()
+    }
+
+    @Test("a screen that is entered asks only where what is there may be old")
+    func refresh() async throws {
+        let server = try LiveServer()
+        try await server.start()
+        let client = try await server.device("a", Self.options(.live(pollingEvery: nil)))
+        try await client.refresh(ifOlderThan: .seconds(3_600))
+        #expect(try await client.status().traffic.exchanges == 1)
+        try await client.refresh(ifOlderThan: .seconds(3_600))
+        #expect(try await client.status().traffic.exchanges == 1)
+        try await client.refresh(ifOlderThan: .seconds(-1))
+        #expect(try await client.status().traffic.exchanges == 2)
+        client.start()
+        #expect(try await holds { try await Self.isLive(client) })
+        let exchanges = try await client.status().traffic.exchanges
+        try await client.refresh(ifOlderThan: .seconds(-1))
+        #expect(try await client.status().traffic.exchanges == exchanges)
+        await client.close()
+        await #expect(throws: SyncError.self) { try await client.refresh(ifOlderThan: .zero) }
+        await server.stop()
+    }
+
+    @Test("connection and revision are followed from the current value on")
+    func followed() async throws {
+        let server = try LiveServer()
+        try await server.start()
+        let client = try await server.device("a", Self.options(.live(pollingEvery: nil)))
+        var connection = client.connection.makeAsyncIterator()
+        #expect(await connection.next() == .offline)
+        var revision = client.revisions.makeAsyncIterator()
+        #expect(await revision.next() == 0)
+        try await Self.add("a", client)
+        try await client.sync()
+        #expect(await revision.next() == 1)
+        var late = client.revisions.makeAsyncIterator()
+        #expect(await late.next() == 1)
+        client.start()
+        var seen = await connection.next()
+        while seen != .live { seen = await connection.next() }
+        await server.stop()
+        #expect(await connection.next() == .offline)
+        await client.close()
+        #expect(await connection.next() == nil)
+        #expect(await revision.next() == nil)
+        #expect(await client.revisions.first { _ in true } == 1)
+    }
+
+    @Test("a client that is closed, or let go of, leaves no stream open", arguments: [true, false])
+    func letGo(closes: Bool) async throws {
+        let server = try LiveServer()
+        try await server.start()
+        let proxy = Proxy(to: try await server.url)
+        try await proxy.start()
+        do {
+            let client = try await server.device(
+                "a", transport: try await proxy.transport(),
+                Self.options(.live(pollingEvery: nil)))
+            client.start()
+            #expect(await holds { proxy.traffic.open == 1 })
+            #expect(try await holds { try await Self.isLive(client) })
+            if closes { await client.close() }
+        }
+        #expect(await holds { proxy.traffic.open == 0 })
+        await proxy.cut()
+        await server.stop()
+    }
+}
