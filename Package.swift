@@ -193,6 +193,12 @@ let package = Package(
                 "WebSocketKit", "SocketTalk",
             ], swiftSettings: strict),
         .testTarget(
+            name: "SeedingTests",
+            dependencies: [
+                "Martlet", "MartletStore", "MartletProtocol", "MartletCore", "MartletServer",
+                "MartletServerCore", "SQLiteKit", "SQLiteRecords", "CompressionKit", "SystemKit",
+            ], swiftSettings: strict),
+        .testTarget(
             name: "ConcurrencyTests",
             dependencies: ["Martlet", "MartletProtocol", "MartletServer"], swiftSettings: safe),
         .testTarget(

@@ -21,6 +21,10 @@ public struct ClientOptions: Sendable {
     public var trace: StatementTrace?
     /// How often to look whether another process has written, while anyone observes.
     public var foreignWritesPeriod: Duration = .milliseconds(150)
+    /// What to begin with where there is no file yet; nil begins empty.
+    public var seeding: Seeding?
+    /// Hears how far the first download has come.
+    public var seedingProgress: @Sendable (SeedingProgress) -> Void = { _ in }
     /// Waits; a test gives its own.
     public var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
 

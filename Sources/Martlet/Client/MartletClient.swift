@@ -122,6 +122,10 @@ public final class MartletClient: DatabaseAccess {
     private static func open(
         path: String, source: SchemaSource, transport: (any Transport)?, options: ClientOptions
     ) async throws -> MartletClient {
+        if let seeding = options.seeding {
+            try await Seeder(path: path, schema: source, options: options)
+                .run(seeding, from: transport as? any SnapshotSource)
+        }
         let listeners = EventListeners()
         let hub = ChangeHub()
         let generation = SchemaGeneration()

@@ -1,17 +1,18 @@
 internal import CompressionKit
 public import Foundation
-internal import MartletProtocol
+public import MartletProtocol
 
 #if canImport(FoundationNetworking)
     internal import FoundationNetworking
 #endif
 
 /// Exchanges over HTTP with Foundation's URLSession; bodies are compressed both ways.
-public struct URLSessionTransport: LiveTransport {
+public struct URLSessionTransport: LiveTransport, SnapshotSource {
     private let endpoint: URL
     private let token: String?
     private let session: URLSession
     private let live: DeltaEvents
+    private let snapshots: SnapshotRequests
 
     /// Bodies shorter than this are sent as they are; gzip would not pay.
     private static let compressedFrom = 1_024
@@ -38,8 +39,21 @@ public struct URLSessionTransport: LiveTransport {
         configuration.httpMaximumConnectionsPerHost = 2
         // One session for the transport's life: URLSession keeps the connection alive.
         session = URLSession(configuration: configuration)
-        live = DeltaEvents(
-            server: server, token: token, session: StreamingSession(configuration: configuration))
+        let streaming = StreamingSession(configuration: configuration)
+        live = DeltaEvents(server: server, token: token, session: streaming)
+        snapshots = SnapshotRequests(server: server, token: token, session: streaming)
+    }
+
+    /// Asks `/snapshot`.
+    public func manifest() async throws(TransportFailure) -> SnapshotManifest? {
+        try await snapshots.manifest()
+    }
+
+    /// Asks for a file below `/snapshot/`.
+    public func open(
+        _ part: SnapshotManifest.Part, from offset: Int64, tag: String?
+    ) async throws(TransportFailure) -> SnapshotBytes {
+        try await snapshots.open(part, from: offset, tag: tag)
     }
 
     /// Listens to `/deltas` as server-sent events.

@@ -1,0 +1,180 @@
+internal import CompressionKit
+internal import Foundation
+internal import MartletProtocol
+internal import SystemKit
+
+/// The files of a download, beside the file that is to come of it.
+///
+/// All have names that begin with that file's, so whoever finds one knows whose it is. Calls block.
+struct SeedFiles: Sendable {
+    /// The folder of the device's file.
+    let folder: String
+    /// The name of the device's file.
+    let name: String
+    /// Lets operations fail on purpose, in tests.
+    let faults: FileFaults?
+
+    /// - Parameter path: The device's file.
+    init(path: String, faults: FileFaults? = nil) {
+        let url = URL(fileURLWithPath: path)
+        folder = url.deletingLastPathComponent().path
+        name = url.lastPathComponent
+        self.faults = faults
+    }
+
+    /// What is fetched, as the server listed it; kept so that a new snapshot made meanwhile does
+    /// not make a download begin again.
+    var manifest: String { "\(name)-seed.json" }
+    /// A file that is being made ready.
+    var staged: String { "\(name)-seed.device" }
+    /// What has come of a part.
+    func packed(_ part: String) -> String { "\(name)-seed.\(part).gz" }
+    /// What the bytes that have come are named.
+    func tag(_ part: String) -> String { "\(name)-seed.\(part).tag" }
+    /// A part, inflated.
+    func plain(_ part: String) -> String { "\(name)-seed.\(part).sqlite" }
+
+    func path(_ name: String) -> String { "\(folder)/\(name)" }
+
+    func open() throws(SystemError) -> Folder { try Folder(path: folder, faults: faults) }
+
+    /// The manifest of a download that was begun; nil where none was, or it cannot be read.
+    func begun() throws(SystemError) -> SnapshotManifest? {
+        guard let bytes = try open().file(manifest)?.rest() else { return nil }
+        return try? SyncCoder.decodeSnapshotManifest(bytes)
+    }
+
+    func begin(_ manifest: SnapshotManifest) throws(SystemError) {
+        try open().write(SyncCoder.encode(manifest), as: self.manifest)
+    }
+
+    /// Removes everything a download has left; the device's file stays.
+    func removeAll() throws(SystemError) {
+        let folder = try open()
+        // The manifest last: as long as it is there, what is left will be found.
+        for other in try folder.names()
+        where other.hasPrefix("\(name)-seed.") && other != manifest {
+            try folder.remove(other)
+        }
+        try folder.remove(manifest)
+    }
+}
+
+/// One part of a snapshot on its way in. Confined to whoever holds it; calls block.
+final class IncomingPart {
+    let part: SnapshotManifest.Part
+    private let coding: SnapshotManifest.Coding
+    private let files: SeedFiles
+    private var file: OpenFile
+    private var checksum = CRC32()
+    /// Bytes that have come.
+    private(set) var received: Int64 = 0
+    /// What they are named; nil where they are not, and then they are of no use after a cut.
+    private(set) var tag: String?
+    /// Whether some of them came in an earlier try.
+    private(set) var isResumed = false
+
+    /// Takes up what has come of a part before.
+    /// - Throws: `SnapshotFault` where the server has no form of it that can be read.
+    init(_ part: SnapshotManifest.Part, files: SeedFiles) throws {
+        guard let coding = part[coding: "gzip"] else {
+            throw SnapshotFault("the server has no gzip form of it")
+        }
+        self.part = part
+        self.coding = coding
+        self.files = files
+        let folder = try files.open()
+        let name = files.packed(part.name)
+        // The tag is written before the first byte; with another hash it is of another file.
+        let noted = try folder.file(files.tag(part.name))?.rest()
+        let lines = noted.map { String(decoding: $0, as: UTF8.self).split(separator: "\n") } ?? []
+        guard lines.count == 2, lines[0] == part.hash, let old = try folder.file(name) else {
+            file = try folder.appending(to: name, keeping: 0)
+            return
+        }
+        tag = String(lines[1])
+        while true {
+            let piece = try old.next(atMost: 256 << 10)
+            if piece.isEmpty { break }
+            checksum.update(piece)
+            received += Int64(piece.count)
+        }
+        isResumed = received > 0
+        file = try folder.appending(to: name)
+        if received > coding.sum.bytes { try restart(tag: nil) }
+    }
+
+    var total: Int64 { coding.sum.bytes }
+    var isComplete: Bool { received == total }
+
+    /// Gets ready for bytes from an offset.
+    func begin(at offset: Int64, tag: String?) throws {
+        if offset == received, offset > 0, tag == self.tag { return }
+        guard offset == 0 else { throw SnapshotFault("another range came than was asked for") }
+        try restart(tag: tag)
+    }
+
+    /// Forgets what has come.
+    func restart(tag: String?) throws {
+        let folder = try files.open()
+        file = try folder.appending(to: files.packed(part.name), keeping: 0)
+        checksum = CRC32()
+        received = 0
+        isResumed = false
+        self.tag = tag
+        if let tag, !tag.contains("\n") {
+            try folder.write([UInt8]("\(part.hash)\n\(tag)".utf8), as: files.tag(part.name))
+        } else {
+            try folder.remove(files.tag(part.name))
+        }
+    }
+
+    func append(_ bytes: [UInt8]) throws {
+        guard received + Int64(bytes.count) <= total else {
+            throw SnapshotFault("more bytes came than were announced")
+        }
+        try file.append(bytes)
+        checksum.update(bytes)
+        received += Int64(bytes.count)
+    }
+
+    /// Checks what has come and inflates it.
+    /// - Returns: The path of the file.
+    /// - Throws: `SnapshotFault` for anything but the file that was announced.
+    func inflate() throws -> String {
+        guard isComplete, checksum.value == coding.sum.crc32 else {
+            throw SnapshotFault("its bytes are not those that were announced")
+        }
+        let folder = try files.open()
+        let name = files.plain(part.name)
+        guard let packed = try folder.file(files.packed(part.name)) else {
+            throw SnapshotFault("it is gone")
+        }
+        let plain = try folder.appending(to: name, keeping: 0)
+        var sum = CRC32()
+        var count: Int64 = 0
+        let reader = GzipReader()
+        do {
+            while true {
+                let piece = try packed.next(atMost: 32 << 10)
+                if piece.isEmpty { break }
+                let bytes = try reader.inflate(piece)
+                count += Int64(bytes.count)
+                // Before it is written: a small file must not fill the disk.
+                guard count <= part.plain.bytes else {
+                    throw SnapshotFault("it is longer than was announced")
+                }
+                sum.update(bytes)
+                try plain.append(bytes)
+            }
+            try reader.finish()
+        } catch let error as CompressionError {
+            throw SnapshotFault(error.message)
+        }
+        guard count == part.plain.bytes, sum.value == part.plain.crc32 else {
+            throw SnapshotFault("it inflates to something else than was announced")
+        }
+        try plain.synchronize()
+        return files.path(name)
+    }
+}

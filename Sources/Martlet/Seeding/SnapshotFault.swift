@@ -1,0 +1,50 @@
+internal import MartletProtocol
+internal import MartletStore
+internal import SQLiteRecords
+internal import SystemKit
+
+/// A snapshot that came and is not what was announced. What was fetched of it is thrown away.
+struct SnapshotFault: Error, Hashable, Sendable {
+    /// What is wrong with it.
+    let what: String
+
+    init(_ what: String) {
+        self.what = what
+    }
+}
+
+extension SyncError {
+    /// Why seeding did not work.
+    static func seeding(_ error: any Error) -> any Error {
+        switch error {
+        case let fault as SnapshotFault:
+            SyncError(
+                .violation,
+                "The snapshot was not accepted: \(fault.what). Nothing of it was used; open again to"
+                    + " fetch it anew.")
+        case let error as SnapshotError:
+            SyncError(
+                error.kind == .newer
+                    ? .versionUnsupported : error.kind == .other ? .wrongDataSet : .violation,
+                error.message)
+        case let error as SystemError:
+            SyncError(.storage, StoreError(error).message)
+        case let failure as TransportFailure:
+            seeding(failure)
+        default:
+            StoreError.of(error)
+        }
+    }
+
+    private static func seeding(_ failure: TransportFailure) -> SyncError {
+        let kind: Kind =
+            switch failure.status {
+            case nil: .offline
+            case 401?: .unauthorized
+            case 429?, 503?: .busy
+            case 200?, 206?: .violation
+            default: .rejected
+            }
+        return SyncError(kind, failure.message)
+    }
+}

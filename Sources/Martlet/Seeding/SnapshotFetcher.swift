@@ -1,0 +1,165 @@
+internal import MartletProtocol
+internal import MartletStore
+internal import SQLiteRecords
+internal import SystemKit
+
+/// Fetches a snapshot to files beside a device's file, each checked whole.
+///
+/// A download that is cut goes on where it was, in the same call or the next: all that has come
+/// stays on the disk. What turns out to be wrong is removed.
+struct SnapshotFetcher: Sendable {
+    /// A snapshot on this device.
+    struct Fetched: Sendable {
+        let manifest: SnapshotManifest
+        /// The verified files, in the order of the parts.
+        let paths: [String]
+    }
+
+    let source: any SnapshotSource
+    let files: SeedFiles
+    var progress: @Sendable (SeedingProgress) -> Void = { _ in }
+
+    /// Tries in a row that brought nothing new, before the caller is told.
+    private static let fruitlessTries = 3
+    /// Snapshots begun in one call: the server keeps two, so the file of a third is there.
+    private static let snapshotsBegun = 3
+
+    /// Fetches the newest snapshot, or goes on with the one begun.
+    /// - Returns: Nil where the server has none, or none of a form this version reads.
+    /// - Throws: What `SyncError.seeding` makes a sentence of.
+    func fetch() async throws -> Fetched? {
+        let disk = Confined(label: "martlet.seeding", Disk())
+        for _ in 0..<Self.snapshotsBegun {
+            guard let manifest = try await manifest(disk) else { return nil }
+            do {
+                var paths: [String] = []
+                var before: Int64 = 0
+                let total = manifest.parts.reduce(0) { $0 + ($1[coding: "gzip"]?.sum.bytes ?? 0) }
+                for part in manifest.parts {
+                    let done = before
+                    let path = try await fetch(part, of: manifest, disk) { received in
+                        progress(SeedingProgress(received: done + received, total: total))
+                    }
+                    paths.append(path)
+                    before += part[coding: "gzip"]?.sum.bytes ?? 0
+                }
+                return Fetched(manifest: manifest, paths: paths)
+            } catch let failure as TransportFailure where failure.problem?.kind == "noSnapshotFile"
+            {
+                let files = files
+                try await disk.run { _ in try files.removeAll() }
+            } catch {
+                if error is SnapshotFault || error is SnapshotError {
+                    let files = files
+                    try await disk.run { _ in try files.removeAll() }
+                }
+                throw error
+            }
+        }
+        throw SnapshotFault("the server makes new ones faster than they can be fetched")
+    }
+
+    /// What is being written, on the queue where it is.
+    private struct Disk {
+        var part: IncomingPart?
+
+        func current() throws -> IncomingPart {
+            guard let part else { throw SnapshotFault("no part was begun") }
+            return part
+        }
+    }
+
+    private func manifest(_ disk: Confined<Disk>) async throws -> SnapshotManifest? {
+        let files = files
+        if let begun = try await disk.run({ _ in try files.begun() }) { return begun }
+        guard let manifest = try await source.manifest(),
+            manifest.format == SnapshotFormat.number
+        else { return nil }
+        try await disk.run { _ in
+            try files.removeAll()
+            try files.begin(manifest)
+        }
+        return manifest
+    }
+
+    private func fetch(
+        _ part: SnapshotManifest.Part, of manifest: SnapshotManifest, _ disk: Confined<Disk>,
+        _ progress: @escaping @Sendable (Int64) -> Void
+    ) async throws -> String {
+        let files = files
+        try await disk.run { $0.part = try IncomingPart(part, files: files) }
+        while true {
+            let wasResumed = try await disk.run { try $0.current().isResumed }
+            try await download(part, disk, progress)
+            do {
+                return try await disk.run { disk in
+                    let path = try disk.current().inflate()
+                    try Self.verify(path, part, manifest)
+                    return path
+                }
+            } catch  where wasResumed && (error is SnapshotFault || error is SnapshotError) {
+                // What was there before may have been spoiled by a crash; this time from the start.
+                try await disk.run { try $0.current().restart(tag: nil) }
+            }
+        }
+    }
+
+    private func download(
+        _ part: SnapshotManifest.Part, _ disk: Confined<Disk>,
+        _ progress: @escaping @Sendable (Int64) -> Void
+    ) async throws {
+        var fruitless = 0
+        while true {
+            let (received, tag, isComplete) = try await disk.run { disk in
+                let part = try disk.current()
+                return (part.received, part.tag, part.isComplete)
+            }
+            if isComplete { return }
+            do {
+                try await receive(part, from: received, tag: tag, disk, progress)
+                let isComplete = try await disk.run { try $0.current().isComplete }
+                guard isComplete else {
+                    throw TransportFailure(message: "The download ended before its end.")
+                }
+                return
+            } catch let failure as TransportFailure where failure.status == nil {
+                let now = try await disk.run { try $0.current().received }
+                fruitless = now > received ? 0 : fruitless + 1
+                guard fruitless < Self.fruitlessTries, !Task.isCancelled else { throw failure }
+            }
+        }
+    }
+
+    private func receive(
+        _ part: SnapshotManifest.Part, from offset: Int64, tag: String?, _ disk: Confined<Disk>,
+        _ progress: @escaping @Sendable (Int64) -> Void
+    ) async throws {
+        let resumes = offset > 0 && tag != nil
+        let bytes = try await source.open(
+            part, from: resumes ? offset : 0, tag: resumes ? tag : nil)
+        try await disk.run { try $0.current().begin(at: bytes.offset, tag: bytes.tag) }
+        while let chunk = try await bytes.next() {
+            let received = try await disk.run { disk in
+                try disk.current().append(chunk)
+                return try disk.current().received
+            }
+            progress(received)
+        }
+    }
+
+    /// Checks the file, and that it is the one the manifest speaks of.
+    private static func verify(
+        _ path: String, _ part: SnapshotManifest.Part, _ manifest: SnapshotManifest
+    ) throws {
+        let reader = try SnapshotReader(path: path)
+        let found = reader.description
+        let counts = Dictionary(
+            part.types.map { ($0.name, $0.records) }, uniquingKeysWith: { first, _ in first })
+        guard found.dataSet == manifest.dataSet, found.revision == manifest.revision,
+            found.lineage == manifest.lineage, found.schema == manifest.schema,
+            found.part == part.name, found.parts == manifest.parts.map(\.name),
+            found.types.allSatisfy({ $0.records == counts[$0.name] ?? 0 })
+        else { throw SnapshotFault("it is another one than was announced") }
+        try reader.verify()
+    }
+}

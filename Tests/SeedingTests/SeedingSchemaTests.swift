@@ -1,0 +1,133 @@
+import Foundation
+import MartletProtocol
+import MartletServer
+import MartletServerCore
+import MartletStore
+import SQLiteKit
+import Testing
+
+@testable import Martlet
+
+@Suite("Seeding where the app's tables differ")
+struct SeedingSchemaTests {
+    @Test(
+        "a new column, an unknown type and an unknown column: rows are copied, the rest kept aside")
+    func otherSchema() async throws {
+        let fixture = try SeedingFixture()
+        let script = """
+            CREATE TABLE players (
+                id TEXT PRIMARY KEY, team INTEGER, height REAL, colour TEXT DEFAULT 'red');
+            """
+        try await fixture.seed(from: fixture.source(), schema: .script(script))
+        let connection = try Connection(path: fixture.device)
+        #expect(
+            try connection.text(
+                "SELECT count(*) || min(colour) || max(height) FROM players") == "1900red3.4")
+        #expect(try connection.integer("SELECT count(*) FROM martlet_aside") == 2_000)
+        #expect(try connection.integer("SELECT count(*) FROM martlet_outbox") == 0)
+        #expect(
+            try connection.integer("SELECT value FROM martlet_state WHERE name = 'revision'")
+                == fixture.manifest.revision)
+        // The next version of the app has them, without a new download.
+        let client = try await MartletClient.open(
+            path: fixture.device,
+            schema: """
+                CREATE TABLE players (
+                    id TEXT PRIMARY KEY, team INTEGER, height REAL, colour TEXT DEFAULT 'red',
+                    note TEXT);
+                CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+                """, transport: nil)
+        await client.close()
+        #expect(
+            try SeedingFixture.content(fixture.device).count == fixture.expected().count)
+    }
+
+    @Test("triggers and full-text indexes of the app see the rows come in")
+    func triggers() async throws {
+        let fixture = try SeedingFixture()
+        let script =
+            SeedingFixture.script + """
+                CREATE TABLE tally (id INTEGER PRIMARY KEY, n INTEGER);
+                CREATE VIRTUAL TABLE words USING fts5(name);
+                CREATE TRIGGER teams_words AFTER INSERT ON teams
+                    BEGIN INSERT INTO words(rowid, name) VALUES (NEW.id, NEW.name); END;
+                """
+        try await fixture.seed(from: fixture.source(), schema: .script(script))
+        let connection = try Connection(path: fixture.device)
+        #expect(
+            try connection.integer("SELECT rowid FROM words WHERE words MATCH '77'") == 77)
+    }
+
+    @Test("an app with versions gets its tables by them, and the snapshot's rows")
+    func versions() async throws {
+        let fixture = try SeedingFixture()
+        let migrations = try Migrations([
+            Migration(1, "tables") { try $0.create(SeedingFixture.script) }
+        ])
+        try await fixture.seed(
+            from: fixture.source(), schema: .versions(migrations, .fail, progress: { _ in }))
+        #expect(try SeedingFixture.content(fixture.device) == fixture.expected())
+    }
+
+    @Test("the parts of a snapshot become one file")
+    func parts() async throws {
+        let plan = SeedingPlan(classes: [
+            .init(name: "first", types: ["teams": .all, "players": .matching("height > 3")])
+        ])
+        let fixture = try SeedingFixture(plan: plan)
+        #expect(fixture.manifest.parts.count == 2)
+        try await fixture.seed(from: fixture.source(cut: [3_000]))
+        #expect(try SeedingFixture.content(fixture.device) == fixture.expected())
+    }
+
+    @Test("a snapshot shipped with the app is copied, checked and left as it is")
+    func shipped() async throws {
+        let fixture = try SeedingFixture()
+        let before = try Data(contentsOf: URL(fileURLWithPath: fixture.plain[0]))
+        try await fixture.seed(from: nil, .file(fixture.plain[0]))
+        #expect(try SeedingFixture.content(fixture.device) == fixture.expected())
+        #expect(try Data(contentsOf: URL(fileURLWithPath: fixture.plain[0])) == before)
+        try fixture.removeDevice()
+        let cut = fixture.folder.appendingPathComponent("cut.sqlite")
+        try before.prefix(20_000).write(to: cut)
+        await #expect(throws: SyncError.self) {
+            try await fixture.seed(from: nil, .file(cut.path))
+        }
+        await #expect(throws: SyncError.self) {
+            try await fixture.seed(from: nil, .file(fixture.device + "-none"))
+        }
+        #expect(try fixture.left().isEmpty)
+    }
+
+    @Test("a device seeded from a running server goes on with what came after, both ways")
+    func live() async throws {
+        let fixture = try SeedingFixture()
+        let data = fixture.folder.appendingPathComponent("data")
+        try FileManager.default.createDirectory(at: data, withIntermediateDirectories: false)
+        try FileManager.default.copyItem(
+            at: fixture.folder.appendingPathComponent("server.sqlite"),
+            to: data.appendingPathComponent("league.sqlite"))
+        var configuration = ServerConfiguration(
+            dataDirectory: data.path, schema: SeedingFixture.script)
+        configuration.tokens = [try FixedToken("league:secret")]
+        configuration.log = ServerLog(minimum: .error) { _ in }
+        let server = MartletServer(configuration)
+        let port = try await server.start()
+        let url = try #require(URL(string: "http://127.0.0.1:\(port)"))
+        let transport = try URLSessionTransport(server: url, token: "secret")
+        while try await transport.manifest() == nil { await Task.yield() }
+        var options = ClientOptions()
+        options.seeding = .server
+        let client = try await MartletClient.open(
+            path: fixture.device, schema: nil, server: url, token: "secret", options: options)
+        #expect(try await client.status().revision == fixture.manifest.revision)
+        #expect(try await client.read { try $0.rows("SELECT id FROM players").count } == 1_900)
+        try await client.write { context in
+            try context.rows("UPDATE teams SET name = 'Renamed' WHERE id = 5")
+        }
+        #expect(try await client.sync() == fixture.manifest.revision + 1)
+        #expect(try await client.parked().isEmpty)
+        await client.close()
+        await server.stop()
+    }
+}
