@@ -81,6 +81,7 @@ let package = Package(
             dependencies: [
                 "MartletProtocol", "MartletCore", "MartletServerCore", "SQLiteKit",
                 "SQLiteRecords", "CompressionKit", "DeflateKit", "ZstdKit", "OpenSSLKit", "HTTPKit",
+                "WebSocketKit",
                 "SystemKit",
             ], swiftSettings: safe),
 

@@ -34,6 +34,7 @@ public final class MartletServer: Sendable {
             throw ServerFailure("This server is running already; make another one.")
         }
         let options = try configuration.httpOptions()
+        let origins = try OriginRule(configuration.allowedOrigins)
         let (schema, rules, plan) = try await checked()
         let directory = configuration.dataDirectory
         let lock = try await Confined(label: "martlet.lock") {
@@ -51,7 +52,7 @@ public final class MartletServer: Sendable {
                 $0.dataSets.union(try DataSetDirectory.names(in: directory))
             }
             for name in names.sorted() { _ = try await dataSets.service(name) }
-            let http = makeHTTP(options, tokens, dataSets, metrics)
+            let http = makeHTTP(options, tokens, dataSets, metrics, origins)
             let port = try await http.start()
             running.withLock {
                 $0 = Running(lock: lock, tokens: tokens, dataSets: dataSets, http: http)
@@ -156,12 +157,13 @@ public final class MartletServer: Sendable {
 
     private func makeHTTP(
         _ options: HTTPServerOptions, _ tokens: Confined<TokenIndex>,
-        _ dataSets: DataSetDirectory, _ metrics: Metrics
+        _ dataSets: DataSetDirectory, _ metrics: Metrics, _ origins: OriginRule
     ) -> HTTPServer {
         let counters = CountersSource()
         let handler = RequestHandler(
             tokens: tokens, dataSets: dataSets, metrics: metrics, log: configuration.log,
-            counters: { await counters.current() })
+            counters: { await counters.current() }, origins: origins,
+            tokenDeadline: configuration.tokenDeadline)
         var options = options
         options.maxBodyBytes = Limits.requestBytes
         options.refusal = { refusal in

@@ -21,6 +21,9 @@ public struct ServerConfiguration: Sendable {
     /// PEM files; both or neither.
     public var tlsCertificatePath: String?
     public var tlsKeyPath: String?
+    /// Origins of pages that may open a WebSocket beside those of the server's own host, such as
+    /// `https://app.example.org`.
+    public var allowedOrigins: [String] = []
     /// Takes the log's lines.
     public var log = ServerLog.standardError()
     /// The clock: milliseconds since 1970.
@@ -31,6 +34,8 @@ public struct ServerConfiguration: Sendable {
     public var stopGrace = Duration.seconds(20)
     /// How long a change set waits for the one it depends on.
     package var dependencyWaitSeconds = 2
+    /// How long the first message of a WebSocket without a token may take.
+    package var tokenDeadline = Duration.seconds(10)
     /// The limits of the HTTP server; host, port and TLS are taken from above.
     package var http = HTTPServerOptions()
 
@@ -47,6 +52,8 @@ public struct ServerConfiguration: Sendable {
         var options = http
         options.host = host
         options.port = port
+        options.webSocket.stalledCode = DeltaSocket.tooSlow
+        options.webSocket.stalledReason = "You read too slowly; catch up by polling."
         switch (tlsCertificatePath, tlsKeyPath) {
         case (nil, nil): break
         case (let certificate?, let key?):

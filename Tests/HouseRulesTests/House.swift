@@ -38,7 +38,7 @@ enum House {
         "Martlet": device.union(["SystemKit"]),
         "MartletServerCore": serverCore,
         "MartletServer": serverCore.union([
-            "MartletServerCore", "DeflateKit", "ZstdKit", "HTTPKit", "SystemKit",
+            "MartletServerCore", "DeflateKit", "ZstdKit", "HTTPKit", "WebSocketKit", "SystemKit",
         ]),
         "MartletTesting": device.union(serverCore).union([
             "Martlet", "MartletServerCore", "SQLiteFaults", "HTTPKit",

@@ -32,6 +32,10 @@ extension CommandDescription {
             Option(name: "tls-cert", value: "FILE", help: "certificate chain, PEM"),
             Option(name: "tls-key", value: "FILE", help: "its private key, PEM"),
             Option(
+                name: "allow-origin", value: "ORIGIN",
+                help: "pages that may open a WebSocket, beside the server's own; may be repeated",
+                repeats: true),
+            Option(
                 name: "log", value: "LEVEL", help: "debug, info, warning or error; default info"),
         ],
         examples: [
@@ -69,6 +73,7 @@ extension CommandDescription {
             try arguments.integer("snapshot-every", in: 1...1_000_000_000, default: 10_000))
         configuration.tlsCertificatePath = arguments.value("tls-cert")
         configuration.tlsKeyPath = arguments.value("tls-key")
+        configuration.allowedOrigins = arguments.values["allow-origin"] ?? []
         configuration.log = .standardError(minimum: try level(arguments))
         return configuration
     }

@@ -19,6 +19,10 @@ extension Problem {
         status: 401, kind: "unauthorized",
         detail: "A good token is needed in the header “Authorization: Bearer …”.")
 
+    static let originRefused = Problem(
+        status: 403, kind: "originRefused",
+        detail: "Pages of this origin may not connect; the server's --allow-origin names others.")
+
     static let unsupportedMediaType = Problem(
         status: 415, kind: "unsupportedMediaType",
         detail: "The body must be JSON, with “Content-Type: application/json”.")

@@ -6,6 +6,13 @@ internal import MartletServerCore
 extension RequestHandler {
     /// `GET /deltas`: what changed after a version, once, after a wait, or as a stream of events.
     func deltas(_ request: HTTPRequest) async -> Outcome {
+        do throws(HTTPRefusal) {
+            if let handshake = try WebSocketHandshake(request) {
+                return await socket(request, handshake)
+            }
+        } catch {
+            return Self.badUpgrade(error)
+        }
         do {
             guard let token = try await admitted(request) else { return Self.unauthorized() }
             let service = try await dataSets.service(token.dataSet)
@@ -23,13 +30,14 @@ extension RequestHandler {
     ) async -> Outcome {
         do throws(Problem) {
             let isStream = request.headers["accept"]?.contains("text/event-stream") == true
-            let (question, wait) = try Self.question(request, token, isStream: isStream)
+            let query = try DeltaQuery(request, isEvents: isStream)
+            let question = query.question(token.principal)
             let first = try await service.deltas(question).get()
             var outcome: Outcome
             if isStream {
                 outcome = stream(question, first, service, request)
             } else {
-                outcome = try await poll(question, first, wait, service, request)
+                outcome = try await poll(question, first, query.wait, service, request)
             }
             outcome.device = question.clientID
             return outcome
@@ -38,28 +46,15 @@ extension RequestHandler {
         }
     }
 
-    /// Longest wait of a long poll, in seconds: below what proxies put up with.
-    private static let longestWait: Int64 = 60
-
-    private static func question(
-        _ request: HTTPRequest, _ token: TokenRecord, isStream: Bool
-    ) throws(Problem) -> (DeltaQuestion, wait: Int64) {
-        let items = try QueryItems(
-            request.query, names: ["since", "wait", "client", "dataSet", "lineage"])
-        guard var since = try items.integer("since", in: 0...Int64.max) else {
-            throw Problem.malformed("The query needs “since”, the version the device has.")
+    /// A wish for a WebSocket that is not well formed.
+    private static func badUpgrade(_ refusal: HTTPRefusal) -> Outcome {
+        var outcome = Outcome(Problem(refusal))
+        if refusal.status == 426 {
+            outcome.response.headers += [
+                HTTPField("Upgrade", "websocket"), HTTPField("Sec-WebSocket-Version", "13"),
+            ]
         }
-        var lineage = try items.name("lineage")
-        // A browser that connects again by itself names the last event it had.
-        if isStream, let last = request.headers["last-event-id"].flatMap({ Int64($0) }), last >= 0 {
-            if last != since { lineage = nil }
-            since = last
-        }
-        var question = DeltaQuestion(principal: token.principal, since: since)
-        question.clientID = try items.name("client")
-        question.dataSet = try items.name("dataSet")
-        question.lineage = lineage
-        return (question, try items.integer("wait", in: 0...longestWait) ?? 0)
+        return outcome
     }
 
     // MARK: - Once
@@ -81,11 +76,6 @@ extension RequestHandler {
 
     // MARK: - As events
 
-    /// How often a quiet stream says that it is alive, and looks whether its token still is good.
-    private static let heartbeat = Duration.seconds(15)
-    /// Bytes of one event, beyond one change set.
-    private static let eventBytes = 256 << 10
-
     private func stream(
         _ question: DeltaQuestion, _ first: DeltaBatchBytes, _ service: DataSetService,
         _ request: HTTPRequest
@@ -96,36 +86,14 @@ extension RequestHandler {
                 HTTPField("Content-Type", "text/event-stream"), Outcome.notStored,
                 HTTPField("X-Accel-Buffering", "no"),
             ])
-        let handler = self
+        let listening = Listening(
+            handler: self, service: service, token: Self.bearer(request) ?? [])
         response.stream = { writer in
-            var question = question
-            question.byteLimit = Self.eventBytes
-            // The hash belongs to the first version only.
-            question.lineage = nil
-            var checked = ContinuousClock.now
             try await writer.write([UInt8]("retry: 2000\n\n".utf8))
-            if !first.isEmpty {
-                try await writer.write(Self.event(first))
-                question.since = first.nextVersion
-            }
-            while true {
-                try Task.checkCancellation()
-                if ContinuousClock.now - checked > .seconds(1) {
-                    // A revoked token ends its streams.
-                    guard try await handler.admitted(request) != nil else { return }
-                    checked = .now
-                }
-                guard case .success(let batch) = await service.deltas(question) else { return }
-                if !batch.isEmpty {
-                    try await writer.write(Self.event(batch))
-                    question.since = batch.nextVersion
-                    continue
-                }
-                if await !service.signal.wait(beyond: question.since, for: Self.heartbeat) {
-                    try Task.checkCancellation()
-                    if service.signal.isStopped { return }
-                    try await writer.write([UInt8](":\n\n".utf8))
-                }
+            _ = try await listening.run(question, first) {
+                try await writer.write(Self.event($0))
+            } quiet: {
+                try await writer.write([UInt8](":\n\n".utf8))
             }
         }
         return Outcome(response)

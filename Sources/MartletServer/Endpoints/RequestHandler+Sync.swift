@@ -35,7 +35,7 @@ extension RequestHandler {
         }
     }
 
-    private func answer(_ admitted: AdmittedRequest, dataSet: String) async -> Outcome {
+    func answer(_ admitted: AdmittedRequest, dataSet: String) async -> Outcome {
         do {
             let service = try await dataSets.service(dataSet)
             switch await service.answer(admitted) {

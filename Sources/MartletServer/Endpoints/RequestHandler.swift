@@ -9,13 +9,17 @@ struct RequestHandler: Sendable {
     let metrics: Metrics
     let log: ServerLog
     let counters: @Sendable () async -> HTTPServerCounters
+    let origins: OriginRule
+    /// How long the first message of a WebSocket without a token may take.
+    let tokenDeadline: Duration
+    let tokenWatch = TokenWatch()
     let reading = RequestReading()
 
     func answer(_ request: HTTPRequest) async -> HTTPResponse {
         let start = ContinuousClock.now
         var outcome = await outcome(of: request)
         outcome.response.headers.append(HTTPField("X-Content-Type-Options", "nosniff"))
-        note(outcome, request, ContinuousClock.now - start)
+        note(outcome, requestByteCount: request.body.count, ContinuousClock.now - start)
         return outcome.response
     }
 
@@ -55,12 +59,22 @@ struct RequestHandler: Sendable {
 
     /// The token's record; nil where there is no good token.
     func admitted(_ request: HTTPRequest) async throws -> TokenRecord? {
+        guard let token = Self.bearer(request) else { return nil }
+        return try await record(of: token)
+    }
+
+    /// The token of a request; nil where there is none that could be one.
+    static func bearer(_ request: HTTPRequest) -> [UInt8]? {
         // Two headers are two opinions on who is asking.
         guard request.headers.lineCount("authorization") == 1,
-            let header = request.headers["authorization"],
-            let token = BearerToken.parse(header)
+            let header = request.headers["authorization"]
         else { return nil }
-        return try await tokens.run { try $0.record(of: token) }
+        return BearerToken.parse(header)
+    }
+
+    /// What a token stands for; nil where it is not good.
+    func record(of token: [UInt8]) async throws -> TokenRecord? {
+        try await tokens.run { try $0.record(of: token) }
     }
 
     static func unauthorized() -> Outcome {
@@ -80,7 +94,7 @@ struct RequestHandler: Sendable {
 
     // MARK: - What happened
 
-    private func note(_ outcome: Outcome, _ request: HTTPRequest, _ duration: Duration) {
+    func note(_ outcome: Outcome, requestByteCount: Int, _ duration: Duration) {
         let status = outcome.response.status
         metrics.countRequest(
             endpoint: outcome.endpoint, status: status, kind: outcome.kind,
@@ -92,7 +106,7 @@ struct RequestHandler: Sendable {
             ("endpoint", .text(outcome.endpoint)), ("status", .number(status)),
             ("kind", .text(outcome.kind)),
             ("microseconds", .number(Int(seconds * 1_000_000 + attoseconds / 1_000_000_000_000))),
-            ("requestBytes", .number(request.body.count)),
+            ("requestBytes", .number(requestByteCount)),
             ("answerBytes", .number(outcome.response.bodyByteCount)),
         ]
         if let token = outcome.token { fields.append(("token", .text(token))) }

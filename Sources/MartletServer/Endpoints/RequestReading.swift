@@ -28,17 +28,33 @@ struct RequestReading: Sendable {
         return try result.get()
     }
 
+    /// The message in plain JSON.
+    func read(json: [UInt8]) async throws(Problem) -> SyncRequest {
+        guard json.count >= Self.largeByteCount else { return try Self.message(json) }
+        let result: Result<SyncRequest, Problem> = await withCheckedContinuation { continuation in
+            queue.async {
+                continuation.resume(
+                    returning: Result { () throws(Problem) in try Self.message(json) })
+            }
+        }
+        return try result.get()
+    }
+
     private static func read(_ request: HTTPRequest) throws(Problem) -> (SyncRequest, [UInt8]) {
         guard ContentCoding.isJSON(request.headers["content-type"]) else {
             throw .unsupportedMediaType
         }
         let bytes = try inflated(request)
+        return (try message(bytes), bytes)
+    }
+
+    private static func message(_ bytes: [UInt8]) throws(Problem) -> SyncRequest {
         let message = try decoded(bytes)
         let version = message.protocolVersion ?? WireVersion.current
         guard WireVersion.oldest...WireVersion.current ~= version else {
             throw .versionUnsupported
         }
-        return (message, bytes)
+        return message
     }
 
     private static func inflated(_ request: HTTPRequest) throws(Problem) -> [UInt8] {

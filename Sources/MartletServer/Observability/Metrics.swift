@@ -155,10 +155,32 @@ final class Metrics: Sendable {
         text.single(
             "martlet_requests_in_flight", "gauge", "Requests being answered.",
             server.requestsInFlight)
+        text.single("martlet_streams", "gauge", "Streams of events open.", server.openStreams)
+        appendWebSockets(server, to: &text)
         text.family("process_cpu_seconds_total", "counter", "User and system time.")
         text.sample("process_cpu_seconds_total", [], usage.cpuSeconds)
         text.single(
             "process_resident_memory_bytes", "gauge", "Memory held.", usage.residentByteCount)
+    }
+}
+
+extension Metrics {
+    private func appendWebSockets(_ server: HTTPServerCounters, to text: inout PrometheusText) {
+        text.single("martlet_websockets", "gauge", "Open WebSockets.", server.openWebSockets)
+        text.family("martlet_websocket_messages_total", "counter", "Messages of WebSockets.")
+        text.sample(
+            "martlet_websocket_messages_total", [("direction", "in")],
+            server.webSocketMessagesReceived)
+        text.sample(
+            "martlet_websocket_messages_total", [("direction", "out")],
+            server.webSocketMessagesSent)
+        text.family("martlet_websockets_ended_total", "counter", "WebSockets ended, by reason.")
+        for (reason, count) in [
+            ("fault", server.webSocketFaults), ("lost", server.webSocketsLost),
+            ("slow", server.webSocketsStalled),
+        ] {
+            text.sample("martlet_websockets_ended_total", [("reason", reason)], count)
+        }
     }
 }
 

@@ -34,17 +34,23 @@ struct TokenIndex {
 
     /// What a token stands for; nil when it is unknown or revoked, by whichever process.
     mutating func record(of token: [UInt8]) throws -> TokenRecord? {
-        let current = try store.version()
-        if current != version {
-            version = current
-            try load()
-        }
+        _ = try generation()
         let hash = SHA256.digest(token)
         var found: TokenRecord?
         for entry in entries[Self.bucket(hash)] ?? [] where constantTimeEqual(entry.hash, hash) {
             found = entry.record
         }
         return found
+    }
+
+    /// A number that changes whenever a token may have; the tokens are brought up to date with it.
+    mutating func generation() throws -> Int64 {
+        let current = try store.version()
+        if current != version {
+            version = current
+            try load()
+        }
+        return current
     }
 
     private mutating func load() throws {

@@ -1,0 +1,45 @@
+internal import HTTPKit
+internal import MartletCore
+internal import MartletProtocol
+internal import MartletServerCore
+
+/// The query of `GET /deltas`.
+struct DeltaQuery: Sendable {
+    /// Longest wait of a long poll, in seconds: below what proxies put up with.
+    private static let longestWait: Int64 = 60
+
+    let since: Revision
+    let wait: Int64
+    let clientID: String?
+    let dataSet: String?
+    let lineage: String?
+
+    /// - Parameter isEvents: Whether the answer is a stream of events, which a browser that connects
+    ///   again by itself resumes by naming the last one it had.
+    init(_ request: HTTPRequest, isEvents: Bool) throws(Problem) {
+        let items = try QueryItems(
+            request.query, names: ["since", "wait", "client", "dataSet", "lineage"])
+        guard var since = try items.integer("since", in: 0...Int64.max) else {
+            throw Problem.malformed("The query needs “since”, the version the device has.")
+        }
+        var lineage = try items.name("lineage")
+        if isEvents, let last = request.headers["last-event-id"].flatMap({ Int64($0) }), last >= 0 {
+            if last != since { lineage = nil }
+            since = last
+        }
+        self.since = since
+        self.lineage = lineage
+        clientID = try items.name("client")
+        dataSet = try items.name("dataSet")
+        wait = try items.integer("wait", in: 0...Self.longestWait) ?? 0
+    }
+
+    /// What a listener who may see what `principal` may asks for.
+    func question(_ principal: Principal) -> DeltaQuestion {
+        var question = DeltaQuestion(principal: principal, since: since)
+        question.clientID = clientID
+        question.dataSet = dataSet
+        question.lineage = lineage
+        return question
+    }
+}

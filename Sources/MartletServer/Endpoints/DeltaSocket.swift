@@ -1,0 +1,192 @@
+internal import HTTPKit
+internal import MartletProtocol
+internal import MartletServerCore
+internal import WebSocketKit
+
+/// One listener over WebSocket: batches go down, change sets come up.
+struct DeltaSocket: Sendable {
+    /// A message with the problem came before; coming back with the same would end the same.
+    static let refused = WebSocketCode(rawValue: 4000)
+    /// No good token, or none in time.
+    static let unauthorized = WebSocketCode(rawValue: 4001)
+    /// The listener reads too slowly: it catches up by polling.
+    static let tooSlow = WebSocketCode(rawValue: 4008)
+    /// Bytes of the message that carries the token.
+    static let tokenMessageBytes = 1_024
+
+    let handler: RequestHandler
+    let query: DeltaQuery
+    let peer: String
+
+    /// Talks until one of the two ends it.
+    /// - Parameter given: The token of the request's header; nil where the first message brings it.
+    func talk(_ socket: WebSocket, token given: [UInt8]?) async {
+        do {
+            guard let token = await tokenBytes(socket, given),
+                let record = try await handler.record(of: token)
+            else { return await Self.endUnauthorized(socket) }
+            await socket.allowMessages(upTo: Limits.requestBytes)
+            let service = try await handler.dataSets.service(record.dataSet)
+            let question = query.question(record.principal)
+            switch await service.deltas(question) {
+            case .failure(let problem): await Self.end(socket, problem)
+            case .success(let first):
+                let listening = Listening(handler: handler, service: service, token: token)
+                await withTaskGroup { group in
+                    group.addTask { await follow(listening, question, first, socket) }
+                    group.addTask { await hear(socket, token) }
+                    // Whichever ends first has closed the socket, which ends the other.
+                    await group.next()
+                    group.cancelAll()
+                }
+            }
+        } catch {
+            _ = handler.failed(error)
+            await socket.close(.internalError, "The server could not reach its storage.")
+        }
+    }
+
+    private func tokenBytes(_ socket: WebSocket, _ given: [UInt8]?) async -> [UInt8]? {
+        if let given { return given }
+        let deadline = Task { [tokenDeadline = handler.tokenDeadline] in
+            do { try await Task.sleep(for: tokenDeadline) } catch { return }
+            await Self.endUnauthorized(socket)
+        }
+        defer { deadline.cancel() }
+        guard case .text(let text) = await socket.receive(),
+            let token = (try? SocketMessage(text))?.token.map({ [UInt8]($0.utf8) }),
+            BearerToken.isValid(token)
+        else { return nil }
+        return token
+    }
+
+    // MARK: - Down
+
+    private func follow(
+        _ listening: Listening, _ question: DeltaQuestion, _ first: DeltaBatchBytes,
+        _ socket: WebSocket
+    ) async {
+        do {
+            // A quiet WebSocket is pinged; nothing need be said.
+            let ending = try await listening.run(question, first) {
+                try await socket.send($0.json)
+            } quiet: {
+            }
+            switch ending {
+            case .unauthorized: await Self.endUnauthorized(socket)
+            case .stopping: await socket.close(.goingAway, "The server stops.")
+            case .problem(let problem): await Self.end(socket, problem)
+            }
+        } catch is WebSocketClosed {
+            // The listener left, or was told why it must.
+        } catch is CancellationError {
+            await socket.close(.goingAway, "")
+        } catch {
+            _ = handler.failed(error)
+            await socket.close(.internalError, "The server could not reach its storage.")
+        }
+    }
+
+    // MARK: - Up
+
+    private func hear(_ socket: WebSocket, _ token: [UInt8]) async {
+        while let message = await socket.receive() {
+            guard case .text(let text) = message else {
+                return await socket.close(.unsupportedData, "Messages are JSON, as text.")
+            }
+            do {
+                guard let record = try await handler.record(of: token) else {
+                    return await Self.endUnauthorized(socket)
+                }
+                try await socket.send(await handler.reply(to: text, record, peer: peer))
+            } catch is WebSocketClosed {
+                return
+            } catch {
+                _ = handler.failed(error)
+                return await socket.close(
+                    .internalError, "The server could not reach its storage.")
+            }
+        }
+        // So that the other half does not wait for the next change.
+        await socket.close(.normal, "")
+    }
+
+    // MARK: - Endings
+
+    private static func endUnauthorized(_ socket: WebSocket) async {
+        await socket.close(unauthorized, "A good token is needed.")
+    }
+
+    private static func end(_ socket: WebSocket, _ problem: Problem) async {
+        let text = SocketMessage.reply(nil, "problem", [SyncCoder.encode(problem)])
+        do { try await socket.send(text) } catch { return }
+        await socket.close(refused, problem.kind)
+    }
+}
+
+extension RequestHandler {
+    /// `GET /deltas` with the wish to go on as a WebSocket.
+    func socket(_ request: HTTPRequest, _ handshake: WebSocketHandshake) async -> Outcome {
+        guard origins.allows(request.headers) else { return Outcome(Problem.originRefused) }
+        do {
+            let query = try DeltaQuery(request, isEvents: false)
+            let socket = DeltaSocket(handler: self, query: query, peer: request.peer)
+            guard request.headers.lineCount("authorization") > 0 else {
+                return upgrade(handshake, socket, token: nil)
+            }
+            guard let record = try await admitted(request), let token = Self.bearer(request) else {
+                return Self.unauthorized()
+            }
+            let service = try await dataSets.service(record.dataSet)
+            var outcome = upgrade(handshake, socket, token: token)
+            if case .failure(let problem) = await service.deltas(query.question(record.principal)) {
+                outcome = Outcome(problem)
+            }
+            outcome.token = record.identifier
+            outcome.dataSet = record.dataSet
+            outcome.device = query.clientID
+            return outcome
+        } catch let problem as Problem {
+            return Outcome(problem)
+        } catch {
+            return failed(error)
+        }
+    }
+
+    private func upgrade(
+        _ handshake: WebSocketHandshake, _ socket: DeltaSocket, token: [UInt8]?
+    ) -> Outcome {
+        let limit = token == nil ? DeltaSocket.tokenMessageBytes : Limits.requestBytes
+        return Outcome(
+            .webSocket(handshake, maxMessageByteCount: limit) {
+                await socket.talk($0, token: token)
+            })
+    }
+
+    /// Decides on a message as on the body of a `POST /sync`.
+    func reply(to text: [UInt8], _ token: TokenRecord, peer: String) async -> [UInt8] {
+        let start = ContinuousClock.now
+        var id: [UInt8]?
+        var outcome: Outcome
+        do throws(Problem) {
+            let message = try SocketMessage(text)
+            id = message.id
+            guard let sync = message.sync else {
+                throw Problem.malformed("A message holds “sync”, the request, and an “id”.")
+            }
+            let request = try await reading.read(json: sync)
+            outcome = await answer(
+                AdmittedRequest(principal: token.principal, request: request, source: sync),
+                dataSet: token.dataSet)
+            outcome.device = request.clientID
+        } catch {
+            outcome = Outcome(error)
+        }
+        outcome.endpoint = "/deltas#sync"
+        outcome.token = token.identifier
+        outcome.dataSet = token.dataSet
+        note(outcome, requestByteCount: text.count, ContinuousClock.now - start)
+        let member = outcome.kind == "ok" ? "answer" : "problem"
+        return SocketMessage.reply(id, member, outcome.response.body)
+    }
+}

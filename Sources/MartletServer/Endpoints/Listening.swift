@@ -1,0 +1,68 @@
+internal import MartletProtocol
+internal import MartletServerCore
+
+/// Follows a data set for one listener, whatever the batches travel in.
+struct Listening: Sendable {
+    /// Why it ended.
+    enum Ending: Sendable {
+        /// The token is good no more.
+        case unauthorized
+        case stopping
+        case problem(Problem)
+    }
+
+    /// How often a quiet listener is looked after, and its token with it.
+    static let heartbeat = Duration.seconds(15)
+    /// Bytes of one batch, beyond one change set.
+    static let batchBytes = 256 << 10
+
+    let handler: RequestHandler
+    let service: DataSetService
+    let token: [UInt8]
+
+    /// Sends what there is, then what comes, until one of the endings.
+    ///
+    /// Nothing is queued: the next batch is made when the last one is on its way, and holds all
+    /// there is by then.
+    /// - Parameters:
+    ///   - first: The batch after the question's version.
+    ///   - send: Sends a batch; waits while the listener reads slowly.
+    ///   - quiet: Called when nothing has happened for `heartbeat`.
+    /// - Throws: What `send` and `quiet` throw, `CancellationError`, and the storage's failures.
+    func run(
+        _ question: DeltaQuestion, _ first: DeltaBatchBytes,
+        send: (DeltaBatchBytes) async throws -> Void, quiet: () async throws -> Void
+    ) async throws -> Ending {
+        var question = question
+        question.byteLimit = Self.batchBytes
+        // The hash belongs to the first version only.
+        question.lineage = nil
+        var generation = try await handler.tokenWatch.generation(handler.tokens)
+        if !first.isEmpty {
+            try await send(first)
+            question.since = first.nextVersion
+        }
+        while true {
+            try Task.checkCancellation()
+            let current = try await handler.tokenWatch.generation(handler.tokens)
+            if current != generation {
+                guard try await handler.record(of: token) != nil else { return .unauthorized }
+                generation = current
+            }
+            switch await service.deltas(question) {
+            case .failure(let problem):
+                return service.signal.isStopped ? .stopping : .problem(problem)
+            case .success(let batch) where !batch.isEmpty:
+                try await send(batch)
+                question.since = batch.nextVersion
+                continue
+            case .success: break
+            }
+            if await !service.signal.wait(beyond: question.since, for: Self.heartbeat) {
+                try Task.checkCancellation()
+                if service.signal.isStopped { return .stopping }
+                try await quiet()
+            }
+        }
+    }
+}

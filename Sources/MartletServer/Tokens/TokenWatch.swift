@@ -1,0 +1,32 @@
+internal import Synchronization
+
+/// Tells, without a look into the file for each of a thousand listeners, whether any token may have
+/// changed: the file is looked at once a second at most.
+final class TokenWatch: Sendable {
+    private struct State {
+        var generation: Int64 = -1
+        var checked: ContinuousClock.Instant?
+    }
+
+    private let state = Mutex(State())
+
+    /// The state of the tokens as a number that changes with them; at most a second old.
+    func generation(_ tokens: Confined<TokenIndex>) async throws -> Int64 {
+        let now = ContinuousClock.now
+        let known: Int64? = state.withLock { state in
+            if let checked = state.checked, now - checked < .seconds(1) { return state.generation }
+            // Those who ask while this one looks are told what was known before.
+            if state.checked != nil { state.checked = now }
+            return nil
+        }
+        if let known { return known }
+        do {
+            let found = try await tokens.run { try $0.generation() }
+            state.withLock { $0 = State(generation: found, checked: now) }
+            return found
+        } catch {
+            state.withLock { $0.checked = nil }
+            throw error
+        }
+    }
+}
