@@ -39,10 +39,27 @@ final class TestServer {
     var path: String { folder.appendingPathComponent("data.sqlite").path }
 
     /// Drops everything in memory and opens the file again, as a new process would.
-    func restart(script: String? = nil) throws {
+    func restart(script: String? = nil, answerBytes: Int = Limits.answerBytes) throws {
         store = try EmbeddedStore(
             path: path, script: script ?? self.script, identity: "other", now: now)
-        node = try DataSetNode(store: store, rules: rules)
+        node = try DataSetNode(store: store, rules: rules, answerBytes: answerBytes)
+    }
+
+    /// A device says which of its sets it has the answers to, beside one that is refused.
+    func acknowledge(_ sequence: Int, _ client: String) throws {
+        let set = SetText("ack-\(client)-\(sequence)", sequence: 9_000 + sequence)
+            .update("teams", "99999", #""revision":1,"name":"Z""#)
+        let answer = try answer(
+            """
+            {"clientId":"\(client)","maxRevision":\(node.head.revision),\
+            "acknowledged":\(sequence),"changeSets":[\(set)]}
+            """)
+        precondition(answer.changeSets.last?.conflict == true, "there is no such team")
+    }
+
+    /// Empties all but the newest entries.
+    func compact(keeping newest: Int64) {
+        while !node.compact(keeping: newest).isDone {}
     }
 
     func admitted(

@@ -30,6 +30,16 @@ struct AnswerBody {
         return true
     }
 
+    /// Adds an encoded set whether or not there is room.
+    mutating func addInAnyCase(_ set: [UInt8]) {
+        if count > 0 {
+            appendPlain(Self.comma)
+            count += 1
+        }
+        count += set.count
+        appendPlain(set)
+    }
+
     /// Adds encoded sets, or says that there is no room.
     mutating func add(_ sets: DeflatePiece) -> Bool {
         guard makeRoom(sets.uncompressedCount) else { return false }

@@ -28,16 +28,33 @@ struct AnswerBuilder {
         /// Entries to be sent in the device's own form, also where they are not after `since`.
         var own: [Revision: [UInt8]] = [:]
         var refused: [ChangeSet] = []
+        /// Whether the device asks for rows instead of entries.
+        var wantsRows = false
     }
 
     /// Why no answer could be made.
     enum Failure: Error {
         /// Something is not in memory, and there is no log to read.
         case notInMemory
+        /// Entries that are needed were emptied by compaction.
+        case compacted
         case fault(StorageFault)
     }
 
     func answer(to question: Question) throws(Failure) -> PreparedAnswer {
+        if question.wantsRows || question.since < cache.floor {
+            return try differenceAnswer(to: question)
+        }
+        do throws(Failure) {
+            return try entriesAnswer(to: question)
+        } catch {
+            // The floor rose while the stored log was being read.
+            guard case .compacted = error else { throw error }
+            return try differenceAnswer(to: question)
+        }
+    }
+
+    private func entriesAnswer(to question: Question) throws(Failure) -> PreparedAnswer {
         var body = AnswerBody(acceptsGzip: question.acceptsGzip, byteLimit: answerBytes)
         var reached = question.since
         var isCut = false
@@ -57,10 +74,19 @@ struct AnswerBuilder {
                 }
             }
         }
+        return try finish(
+            body, question, at: reached, lineage: hash(at: reached, head: question.head),
+            more: more)
+    }
+
+    func finish(
+        _ body: AnswerBody, _ question: Question, at reached: Revision, lineage: LineageHash,
+        more: Bool
+    ) throws(Failure) -> PreparedAnswer {
         var head = SyncAnswer(maxRevision: reached, more: more)
         if !question.isPlainRequest {
             head.dataSet = identity
-            head.lineage = try hash(at: reached, question).text
+            head.lineage = lineage.text
             head.schema = fingerprint
         }
         let start: [UInt8]
@@ -91,12 +117,6 @@ struct AnswerBuilder {
             }
         }
         return known?.text == named ? nil : RequestCheck.lineage
-    }
-
-    private func hash(
-        at revision: Revision, _ question: Question
-    ) throws(Failure) -> LineageHash {
-        try hash(at: revision, head: question.head)
     }
 
     /// The log's hash after an entry.
@@ -204,7 +224,9 @@ struct AnswerBuilder {
         guard found.first?.revision == first else {
             throw .fault(StorageFault(.failed, "the log lacks an entry"))
         }
-        return found
+        let whole = found.prefix { !$0.body.isEmpty }
+        guard !whole.isEmpty else { throw .compacted }
+        return Array(whole)
     }
 
     /// The block that begins at `first`, made where there is none yet.

@@ -9,9 +9,15 @@ enum OwnForm {
         return ids.map { $0?.description ?? "" }.joined(separator: ",")
     }
 
-    /// An entry as its author receives it.
+    /// An entry as its author receives it; without records where compaction has taken them, which
+    /// the author has then acknowledged.
     static func bytes(of entry: LogEntry) throws(WireFault) -> [UInt8] {
-        try bytes(of: entry, holding: SyncCoder.decodeChangeSet(entry.body))
+        guard !entry.body.isEmpty else {
+            var set = ChangeSet()
+            set.revision = entry.revision
+            return try bytes(of: entry, holding: set)
+        }
+        return try bytes(of: entry, holding: SyncCoder.decodeChangeSet(entry.body))
     }
 
     /// An entry as its author receives it, where its set is at hand.

@@ -18,6 +18,9 @@ public struct VisibilityFilter: Sendable {
     /// Whether a block made for all may go to the principal as it is.
     func passesWhole(_ block: LogCache.Block, for principal: Principal) -> Bool { true }
 
+    /// Rows of a difference as the principal may see them.
+    func rows(_ part: DifferencePart, for principal: Principal) -> DifferencePart { part }
+
     /// The truth beside a refusal, as the principal may see it.
     func truth(_ types: [TypeChanges], for principal: Principal) -> [TypeChanges] { types }
 }

@@ -13,6 +13,8 @@ public struct DeltaQuestion: Sendable {
     public var lineage: String?
     /// Bytes of deltas after which a batch ends, at a change set's boundary.
     public var byteLimit: Int
+    /// Whether rows as they are now are wanted in place of entries.
+    public var wantsRows = false
 
     public init(principal: Principal, since: Revision, byteLimit: Int = Limits.answerBytes) {
         self.principal = principal
@@ -62,13 +64,28 @@ extension DataSetFeed {
             return .batch(try batch(question, device: device, head: head, builder))
         } catch {
             switch error {
-            case .notInMemory: return .needsLog
+            case .notInMemory, .compacted: return .needsLog
             case .fault(let fault): return .problem(RequestCheck.problem(for: fault))
             }
         }
     }
 
     private func batch(
+        _ question: DeltaQuestion, device: Int64, head: LogHead, _ builder: AnswerBuilder
+    ) throws(AnswerBuilder.Failure) -> DeltaBatchBytes {
+        if question.wantsRows || question.since < cache.floor {
+            return try difference(question, builder)
+        }
+        do throws(AnswerBuilder.Failure) {
+            return try entries(question, device: device, head: head, builder)
+        } catch {
+            // The floor rose while the stored log was being read.
+            guard case .compacted = error else { throw error }
+            return try difference(question, builder)
+        }
+    }
+
+    private func entries(
         _ question: DeltaQuestion, device: Int64, head: LogHead, _ builder: AnswerBuilder
     ) throws(AnswerBuilder.Failure) -> DeltaBatchBytes {
         let isShared = filter.showsEverything(to: question.principal)
@@ -119,7 +136,8 @@ extension DataSetFeed {
         json += SyncCoder.deltaTail(nextVersion: frame.nextVersion)
         return DeltaBatchBytes(
             json: json, nextVersion: frame.nextVersion,
-            isEmpty: frame.nextVersion == frame.from, more: frame.more, devices: devices)
+            isEmpty: frame.nextVersion == frame.from, more: frame.more, isDifference: false,
+            devices: devices)
     }
 
     private func piece(

@@ -61,6 +61,9 @@ public struct DeltaBatchBytes: Sendable {
     public let isEmpty: Bool
     /// Whether there is more to be had at once.
     public let more: Bool
+    /// Whether rows stand in place of entries: then only a batch without `more` leads to a state
+    /// of the data set, and what follows one with it has to be asked for as rows.
+    public let isDifference: Bool
     /// The devices whose sets are in it: they get these in their own form.
     let devices: Set<Int64>
 }

@@ -164,6 +164,9 @@ struct Adoption {
     private func enter(updated: [RecordEntry], of type: Int) throws {
         guard !updated.isEmpty else { return }
         let revision = try session.nextRevision()
+        for record in updated {
+            try session.announce(RecordAddress(type, record.id), at: revision)
+        }
         var set = ChangeSet(
             types: [
                 TypeChanges(

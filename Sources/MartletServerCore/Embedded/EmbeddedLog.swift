@@ -1,3 +1,4 @@
+package import MartletCore
 package import MartletProtocol
 import SQLiteKit
 
@@ -6,11 +7,16 @@ import SQLiteKit
 package final class EmbeddedLog: LogSource {
     private let path: String
     private let vfs: String?
+    private let schema: Schema
     private var connection: Connection?
+    /// What reads rows on the connection.
+    private var rows: DifferenceScan?
 
-    package init(path: String, vfs: String?) {
+    /// - Parameter schema: The types whose rows go into differences; entries are read without.
+    package init(path: String, vfs: String?, schema: Schema = Schema(types: [])) {
         self.path = path
         self.vfs = vfs
+        self.schema = schema
     }
 
     private static let columns =
@@ -34,8 +40,39 @@ package final class EmbeddedLog: LogSource {
                 let entry = Self.entry(statement)
                 bytes += entry.body.count
                 entries.append(entry)
+                if entry.body.isEmpty { break }
             }
             return entries
+        }
+    }
+
+    package func difference(
+        after revision: Revision, maxBytes: Int, limit: () -> Revision
+    ) throws(StorageFault) -> DifferencePart {
+        try reading { (connection) throws(SQLiteError) in
+            let scan: DifferenceScan
+            if let rows {
+                scan = rows
+            } else {
+                scan = try DifferenceScan(connection: connection, schema: schema)
+                rows = scan
+            }
+            return try scan.part(after: revision, maxBytes: maxBytes, limit: limit)
+        }
+    }
+
+    package func times(of revisions: [Revision]) throws(StorageFault) -> [Revision: Int64] {
+        try reading { (connection) throws(SQLiteError) in
+            let statement = try connection.statement(
+                "SELECT time FROM martlet_log WHERE revision = ?1")
+            defer { statement.reset() }
+            var times: [Revision: Int64] = [:]
+            for revision in revisions {
+                statement.rewind()
+                statement.bind(1, integer: revision)
+                if try statement.step() { times[revision] = statement.integer(0) }
+            }
+            return times
         }
     }
 
@@ -92,6 +129,8 @@ package final class EmbeddedLog: LogSource {
             }
             return try body(open)
         } catch {
+            // Statements keep their connection, and what it holds, alive.
+            rows = nil
             connection = nil
             throw StorageFault(error)
         }

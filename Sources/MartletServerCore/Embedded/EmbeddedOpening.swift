@@ -16,7 +16,7 @@ struct EmbeddedOpening {
     func prepare(script: String?, identity: String, now: Int64) throws -> Schema {
         try connection.transaction {
             if try EmbeddedTables.exist(in: connection) {
-                try checkFormat()
+                if try format() < EmbeddedTables.format { try upgrade() }
             } else {
                 try create(identity: identity)
             }
@@ -39,7 +39,7 @@ struct EmbeddedOpening {
         }
     }
 
-    private func checkFormat() throws {
+    private func format() throws -> Int64 {
         let format = try connection.integer(
             "SELECT value FROM martlet_meta WHERE key = 'format'")
         guard let format, format <= EmbeddedTables.format else {
@@ -50,6 +50,35 @@ struct EmbeddedOpening {
                 \(format ?? 0), this one knows \(EmbeddedTables.format)); use that version
                 """)
         }
+        return format
+    }
+
+    /// Brings Martlet's own tables from an older version's form to this one's.
+    private func upgrade() throws {
+        try EmbeddedTables.createForDifferences(in: connection)
+        let entries = try connection.prepare(
+            """
+            SELECT revision, body FROM martlet_log WHERE device = 0 AND identifier IS NULL
+            """)
+        let announced = try connection.prepare(
+            """
+            INSERT INTO martlet_announced SELECT ?1, number, ?3 FROM martlet_types \
+            WHERE name = ?2
+            """)
+        while try entries.step() {
+            // Records in an entry that left their revisions as they were: a new column's values.
+            let revision = entries.integer(0)
+            for changes in try SyncCoder.decodeChangeSet(entries.blob(1)).types {
+                for entry in changes.entries where entry.revision ?? revision < revision {
+                    announced.bind(1, integer: revision)
+                    announced.bind(2, text: changes.name)
+                    announced.bind(3, entry.id)
+                    try announced.run()
+                }
+            }
+        }
+        try connection.run(
+            "UPDATE martlet_meta SET value = \(EmbeddedTables.format) WHERE key = 'format'")
     }
 
     private func create(identity: String) throws(SQLiteError) {

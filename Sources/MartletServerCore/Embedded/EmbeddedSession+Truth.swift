@@ -84,12 +84,7 @@ private struct Truth {
 
     mutating func add(_ entry: RecordEntry, of type: Int) {
         named.insert(RecordAddress(type, entry.id))
-        var bytes = 40
-        for (name, value) in zip(entry.attributes.names, entry.attributes.values) {
-            bytes += name.utf8.count + 8
-            if case .text(let text) = value { bytes += text.utf8.count } else { bytes += 12 }
-        }
-        note(type, bytes: bytes)
+        note(type, bytes: 40 + entry.attributes.roughByteCount)
         present[type, default: []].append(entry)
     }
 

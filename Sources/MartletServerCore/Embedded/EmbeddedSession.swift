@@ -17,6 +17,8 @@ final class EmbeddedSession {
     let columns: [TypeColumns]
 
     private(set) var head: LogHead
+    /// Entries up to this one may have lost their bodies.
+    var floor: Revision = 0
     private(set) var devices: [String: KnownDevice]
     /// The principal of each device, by number.
     private var principals: [Int64: String] = [:]
@@ -86,6 +88,8 @@ final class EmbeddedSession {
         }
         head = LogHead(
             revision: dataSet.integer(0), hash: LineageHash(stored: dataSet.blob(1)))
+        floor =
+            try connection.integer("SELECT value FROM martlet_meta WHERE key = 'floor'") ?? 0
         devices = [:]
         principals = [:]
         let known = try connection.statement(
@@ -295,6 +299,7 @@ extension EmbeddedSession {
         statement.bind(1, integer: known.number)
         statement.bind(2, integer: sequence)
         while try statement.step() {}
+        if floor > 0 { try empty(known, acknowledging: sequence) }
         known.acknowledged = sequence
         devices[clientID] = known
     }

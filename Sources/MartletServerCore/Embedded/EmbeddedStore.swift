@@ -76,6 +76,16 @@ extension EmbeddedStore: ServerStorage {
         current?.head ?? LogHead(revision: 0, hash: LineageHash(origin: identity))
     }
 
+    package var floor: Revision { current?.floor ?? 0 }
+
+    package func compact(
+        through target: Revision, entries: Int, bytes: Int
+    ) throws(StorageFault) -> Int {
+        try working { (session) throws(SQLiteError) in
+            try session.compact(through: target, entries: entries, bytes: bytes)
+        }
+    }
+
     package var devices: [String: KnownDevice] { current?.devices ?? [:] }
 
     package func begin() throws(StorageFault) {

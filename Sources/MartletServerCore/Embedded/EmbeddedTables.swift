@@ -3,7 +3,8 @@ import SQLiteKit
 /// Martlet's own tables in a data set's file. The user's tables stay as they are.
 enum EmbeddedTables {
     /// Raised with every change of these tables that an older server could not work with.
-    static let format: Int64 = 1
+    /// 2: entries may have lost their bodies, and what new columns announced has a place.
+    static let format: Int64 = 2
 
     static func create(in connection: Connection) throws(SQLiteError) {
         try connection.execute(
@@ -42,6 +43,20 @@ enum EmbeddedTables {
                 WHERE identifier IS NOT NULL;
             CREATE UNIQUE INDEX martlet_refusals_sequence
                 ON martlet_refusals (device, sequence) WHERE sequence IS NOT NULL;
+            """)
+        try createForDifferences(in: connection)
+    }
+
+    /// What a difference is read from, beside the records: they stand in the order in which they
+    /// last changed, and rows that a new column gave a value, which is no change of theirs, at the
+    /// revision that told of it.
+    static func createForDifferences(in connection: Connection) throws(SQLiteError) {
+        try connection.execute(
+            """
+            CREATE INDEX martlet_records_revision ON martlet_records (revision);
+            CREATE TABLE martlet_announced (
+                revision INTEGER, type INTEGER, id, PRIMARY KEY (revision, type, id)
+                ) WITHOUT ROWID;
             """)
     }
 

@@ -1,5 +1,5 @@
 import CompressionKit
-import MartletProtocol
+package import MartletProtocol
 import Synchronization
 
 /// What of the log is held in memory: the newest entries as they are sent, and blocks of
@@ -29,6 +29,7 @@ package final class LogCache: Sendable {
 
     private struct State: Sendable {
         var head: LogHead
+        var floor: Revision
         var entries: [LogEntry] = []
         /// Entries that were dropped and still stand at the beginning of `entries`.
         var dropped = 0
@@ -54,13 +55,27 @@ package final class LogCache: Sendable {
 
     /// - Parameter byteLimit: Bytes held at most, about: a quarter for entries as they are, the
     ///   rest for blocks.
-    package init(head: LogHead, byteLimit: Int = 64 << 20) {
-        state = Mutex(State(head: head, hashes: [head.hash]))
+    package init(head: LogHead, floor: Revision = 0, byteLimit: Int = 64 << 20) {
+        state = Mutex(State(head: head, floor: floor, hashes: [head.hash]))
         entryLimit = byteLimit / 4
         blockLimit = byteLimit - byteLimit / 4
     }
 
     package var head: LogHead { state.withLock { $0.head } }
+
+    /// Entries up to this revision are not to be had: what is behind it gets a difference.
+    package var floor: Revision { state.withLock { $0.floor } }
+
+    /// Follows the storage's floor, and forgets blocks that no one can ask for any more.
+    package func raise(floor: Revision) {
+        state.withLock { state in
+            state.floor = floor
+            for (first, block) in state.blocks where first <= floor {
+                state.blockBytes -= block.piece.bytes.count
+                state.blocks[first] = nil
+            }
+        }
+    }
 
     /// Adds entries that were committed, in order.
     package func append(_ entries: [LogEntry]) {
@@ -90,10 +105,11 @@ package final class LogCache: Sendable {
     }
 
     /// Forgets everything: the storage says where the log ends.
-    package func reset(to head: LogHead) {
+    package func reset(to head: LogHead, floor: Revision) {
         state.withLock { state in
             state.clear()
             state.head = head
+            state.floor = floor
             state.hashes = [head.hash]
         }
     }
@@ -135,7 +151,9 @@ package final class LogCache: Sendable {
     /// are more often a little behind than far.
     func keep(_ block: Block) {
         state.withLock { state in
-            guard block.last <= state.head.revision, state.blocks[block.first] == nil else {
+            guard block.last <= state.head.revision, block.first > state.floor,
+                state.blocks[block.first] == nil
+            else {
                 return
             }
             state.blocks[block.first] = block

@@ -10,7 +10,8 @@ package struct LogEntry: Hashable, Sendable {
     /// The temporary ids of the created records, in the order of `create` over all types, parted
     /// by commas; empty between two commas where a record had none. Nil where none had one.
     package let temporaries: String?
-    /// The set as everyone but its author receives it, encoded.
+    /// The set as everyone but its author receives it, encoded; empty once compaction has taken
+    /// it.
     package let body: [UInt8]
     /// The chained hash after this entry.
     package let hash: LineageHash

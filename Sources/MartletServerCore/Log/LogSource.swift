@@ -5,7 +5,7 @@ package import MartletProtocol
 /// Reads what is committed, on a connection of its own; confined to whoever holds it.
 package protocol LogSource: AnyObject {
     /// Consecutive entries beginning with `first`; ends with `last`, or earlier with the entry
-    /// that brings the bodies to `maxBytes`.
+    /// that brings the bodies to `maxBytes`, or with the first one that compaction has emptied.
     func entries(
         from first: Revision, through last: Revision, maxBytes: Int
     ) throws(StorageFault) -> [LogEntry]
@@ -13,4 +13,15 @@ package protocol LogSource: AnyObject {
     func hash(at revision: Revision) throws(StorageFault) -> LineageHash?
     /// The entries of these revisions, in any order; those that do not exist are left out.
     func entries(at revisions: [Revision]) throws(StorageFault) -> [LogEntry]
+    /// The rows that changed after a revision, all read at one moment.
+    /// - Parameters:
+    ///   - maxBytes: About how many bytes the rows may take on the wire. The part ends with the
+    ///     revision that reaches it, so that one always goes.
+    ///   - limit: Asked once the moment is fixed: the part ends there, also where there is more.
+    func difference(
+        after revision: Revision, maxBytes: Int, limit: () -> Revision
+    ) throws(StorageFault) -> DifferencePart
+    /// When entries were accepted, in milliseconds since 1970; those that do not exist are left
+    /// out.
+    func times(of revisions: [Revision]) throws(StorageFault) -> [Revision: Int64]
 }

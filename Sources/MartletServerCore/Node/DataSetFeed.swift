@@ -40,6 +40,8 @@ public final class DataSetFeed: Sendable {
 
     /// The newest committed revision and its hash.
     public var head: LogHead { cache.head }
+    /// Who is behind this revision gets a difference: compaction has emptied entries up to it.
+    public var floor: Revision { cache.floor }
 
     /// Answers a request that carries nothing up, where memory suffices.
     /// - Complexity: O(*n*) in the bytes of the answer.
@@ -69,7 +71,7 @@ public final class DataSetFeed: Sendable {
             return .answer(try builder.answer(to: question(admitted, number, head)))
         } catch {
             switch error {
-            case .notInMemory: return .needsLog
+            case .notInMemory, .compacted: return .needsLog
             case .fault(let fault): return .problem(RequestCheck.problem(for: fault))
             }
         }
@@ -89,11 +91,13 @@ public final class DataSetFeed: Sendable {
     func question(
         _ admitted: AdmittedRequest, _ device: Int64, _ head: LogHead
     ) -> AnswerBuilder.Question {
-        AnswerBuilder.Question(
+        var question = AnswerBuilder.Question(
             principal: admitted.principal, device: device, since: admitted.request.maxRevision,
             head: head, acceptsGzip: admitted.acceptsGzip,
             isPlainRequest: admitted.request.clientID == nil
                 && admitted.request.protocolVersion == nil)
+        question.wantsRows = admitted.request.wantsRows
+        return question
     }
 
     /// Takes over the devices a node knows.

@@ -16,10 +16,10 @@ public final class DataSetNode {
     public var rules: Rules
     /// What answers pulls from memory.
     public let feed: DataSetFeed
-    private let storage: any ServerStorage
-    private let log: any LogSource
-    private var needsRecovery = false
-    private var fault: StorageFault?
+    let storage: any ServerStorage
+    let log: any LogSource
+    var needsRecovery = false
+    var fault: StorageFault?
 
     /// - Parameters:
     ///   - cacheBytes: Memory for what of the log is held, about.
@@ -31,7 +31,9 @@ public final class DataSetNode {
         answerBytes: Int = Limits.answerBytes
     ) throws(StorageFault) {
         try self.init(
-            storage: store, log: EmbeddedLog(path: store.path, vfs: store.vfs), rules: rules,
+            storage: store,
+            log: EmbeddedLog(path: store.path, vfs: store.vfs, schema: store.schema),
+            rules: rules,
             filter: filter, cacheBytes: cacheBytes, answerBytes: answerBytes)
     }
 
@@ -43,10 +45,11 @@ public final class DataSetNode {
         self.log = log
         self.rules = rules
         let head = storage.head
-        let warm = max(0, head.revision - 2 * LogCache.blockEntries)
+        let warm = max(storage.floor, head.revision - 2 * LogCache.blockEntries)
         let base = try log.hash(at: warm) ?? LineageHash(origin: storage.identity)
         let cache = LogCache(
-            head: LogHead(revision: warm, hash: base), byteLimit: cacheBytes)
+            head: LogHead(revision: warm, hash: base), floor: storage.floor,
+            byteLimit: cacheBytes)
         var reached = warm
         while reached < head.revision {
             let entries = try log.entries(
@@ -116,10 +119,14 @@ public final class DataSetNode {
         }
     }
 
-    private func recover() throws(StorageFault) {
+    func recover() throws(StorageFault) {
         try storage.recover()
         needsRecovery = false
-        if storage.head != feed.cache.head { feed.cache.reset(to: storage.head) }
+        if storage.head != feed.cache.head {
+            feed.cache.reset(to: storage.head, floor: storage.floor)
+        } else {
+            feed.cache.raise(floor: storage.floor)
+        }
         feed.deltaCache.clear()
         feed.learn(storage.devices)
     }
@@ -145,7 +152,7 @@ public final class DataSetNode {
             try storage.commit()
             if storage.head.revision != feed.head.revision + Int64(entries.count) {
                 // Another program wrote to the log before this batch.
-                feed.cache.reset(to: storage.head)
+                feed.cache.reset(to: storage.head, floor: storage.floor)
             } else {
                 feed.cache.append(entries)
             }

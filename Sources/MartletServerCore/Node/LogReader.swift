@@ -12,7 +12,7 @@ public final class LogReader {
     /// - Parameter store: The data set's storage, for its place only; it is not touched.
     public init(feed: DataSetFeed, store: EmbeddedStore) {
         self.feed = feed
-        log = EmbeddedLog(path: store.path, vfs: store.vfs)
+        log = EmbeddedLog(path: store.path, vfs: store.vfs, schema: store.schema)
     }
 
     /// As `DataSetFeed.answer(to:)`; never `.needsLog`.

@@ -11,6 +11,8 @@ public struct PreparedAnswer: Sendable {
     public let revision: Revision
     /// Whether the answer was cut.
     public let more: Bool
+    /// Whether rows stand in place of entries.
+    public var isDifference = false
     /// Sets of this request accepted now; not those accepted before.
     public var accepted = 0
     /// Sets of this request accepted by an earlier one.

@@ -23,6 +23,8 @@ package protocol ServerStorage: AnyObject {
     var identity: String { get }
     /// The newest revision, of the open transaction where there is one.
     var head: LogHead { get }
+    /// Entries up to this revision may have lost their bodies; what they led to is in the tables.
+    var floor: Revision { get }
     /// Every device known, by client id.
     var devices: [String: KnownDevice] { get }
 
@@ -47,6 +49,14 @@ package protocol ServerStorage: AnyObject {
     func apply(_ work: SetWork) throws(StorageFault) -> SetOutcome
     /// Keeps a final refusal.
     func remember(_ refusal: Refusal, of question: SetQuestion, now: Int64) throws(StorageFault)
+    /// Raises the floor towards `target` within the open transaction, and empties the bodies of
+    /// the entries it passes; those their authors have not acknowledged keep theirs until they do.
+    /// Everything else of an entry stays.
+    /// - Parameters:
+    ///   - entries: The floor rises by so many at most.
+    ///   - bytes: Bodies after which it stops; one entry is always passed.
+    /// - Returns: How many entries were emptied.
+    func compact(through target: Revision, entries: Int, bytes: Int) throws(StorageFault) -> Int
     /// The present state of the records the sets name, and of those their deletes would change:
     /// what exists under `update`, what does not under `delete`.
     /// - Parameter maxBytes: About how many bytes each may take on the wire; rows beyond are left

@@ -1,0 +1,45 @@
+import MartletProtocol
+
+extension DataSetFeed {
+    /// The rows that changed after a cursor, one a line, in the order in which they last changed.
+    func difference(
+        _ question: DeltaQuestion, _ builder: AnswerBuilder
+    ) throws(AnswerBuilder.Failure) -> DeltaBatchBytes {
+        let part = filter.rows(
+            try builder.difference(after: question.since, maxBytes: question.byteLimit),
+            for: question.principal)
+        var batch = DeltaBatch(
+            from: question.since, deltas: [], nextVersion: part.reached, dataSet: identity,
+            lineage: try builder.hash(at: part.reached, head: part.head).text,
+            more: !part.isWhole)
+        batch.isDifference = true
+        let times = try builder.times(of: part)
+        batch.deltas.reserveCapacity(part.rows.count)
+        for row in part.rows {
+            batch.deltas.append(try delta(row, seconds: (times[row.place] ?? 0) / 1_000))
+        }
+        return DeltaBatchBytes(
+            json: SyncCoder.encode(batch), nextVersion: part.reached,
+            isEmpty: part.reached == question.since, more: !part.isWhole, isDifference: true,
+            devices: [])
+    }
+
+    private func delta(
+        _ row: DifferencePart.Row, seconds: Int64
+    ) throws(AnswerBuilder.Failure) -> Delta {
+        var delta = Delta(
+            version: row.place, seconds: seconds, type: row.type, id: row.id.description,
+            operation: .delete)
+        guard let attributes = row.attributes else { return delta }
+        delta.operation = .upsert
+        delta.isNew = true
+        delta.recordRevision = row.revision == row.place ? nil : row.revision
+        do throws(WireFault) {
+            delta.payload = String(
+                decoding: try SyncCoder.encode(attributes), as: UTF8.self)
+        } catch {
+            throw .fault(StorageFault(.failed, "a row cannot be sent: \(error.message)"))
+        }
+        return delta
+    }
+}

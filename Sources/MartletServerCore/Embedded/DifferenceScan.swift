@@ -1,0 +1,101 @@
+import MartletCore
+import MartletProtocol
+import SQLiteKit
+import SQLiteRecords
+
+/// Reads differences on one connection: records by the revision at which they last changed, and
+/// the rows of those that are there.
+final class DifferenceScan {
+    private struct Source {
+        let table: RecordTable
+        let columns: TypeColumns
+    }
+
+    private let connection: Connection
+    /// By the type's number in Martlet's tables.
+    private let sources: [Int64: Source]
+
+    init(connection: Connection, schema: Schema) throws(SQLiteError) {
+        self.connection = connection
+        var sources: [Int64: Source] = [:]
+        let types = try connection.statement("SELECT number, name FROM martlet_types")
+        defer { types.reset() }
+        while try types.step() {
+            guard let type = schema[types.text(1)] else { continue }
+            sources[types.integer(0)] = Source(
+                table: RecordTable(type: type, connection: connection),
+                columns: TypeColumns(type, schema: schema))
+        }
+        self.sources = sources
+    }
+
+    /// See `LogSource.difference`.
+    func part(
+        after since: Revision, maxBytes: Int, limit: () -> Revision
+    ) throws(SQLiteError) -> DifferencePart {
+        try connection.run("BEGIN")
+        do throws(SQLiteError) {
+            // The first read fixes the moment.
+            let head = try head()
+            let part = try scan(since, min(head.revision, limit()), maxBytes, head)
+            try connection.run("COMMIT")
+            return part
+        } catch {
+            connection.rollback()
+            throw error
+        }
+    }
+
+    private func head() throws(SQLiteError) -> LogHead {
+        let statement = try connection.statement("SELECT revision, hash FROM martlet_dataset")
+        defer { statement.reset() }
+        guard try statement.step() else {
+            throw SQLiteError.mismatch("martlet_dataset is empty")
+        }
+        return LogHead(
+            revision: statement.integer(0), hash: LineageHash(stored: statement.blob(1)))
+    }
+
+    /// Both halves come from an index in order, so SQLite merges them without sorting. A row that
+    /// was announced and stands in the scan on its own account too needs no second place.
+    private static let sql = """
+        SELECT revision, type, id, revision, deleted FROM martlet_records \
+        WHERE revision > ?1 AND revision <= ?2 \
+        UNION ALL \
+        SELECT announced.revision, announced.type, announced.id, record.revision, record.deleted \
+        FROM martlet_announced AS announced CROSS JOIN martlet_records AS record \
+        ON record.type = announced.type AND record.id = announced.id \
+        WHERE announced.revision > ?1 AND announced.revision <= ?2 AND record.revision <= ?1 \
+        ORDER BY 1, 2, 3
+        """
+
+    private func scan(
+        _ since: Revision, _ last: Revision, _ maxBytes: Int, _ head: LogHead
+    ) throws(SQLiteError) -> DifferencePart {
+        let statement = try connection.statement(Self.sql)
+        defer { statement.reset() }
+        statement.bind(1, integer: since)
+        statement.bind(2, integer: last)
+        var rows: [DifferencePart.Row] = []
+        var bytes = 0
+        while try statement.step() {
+            let place = statement.integer(0)
+            if let before = rows.last?.place, before != place, bytes >= maxBytes {
+                return DifferencePart(rows: rows, reached: before, head: head)
+            }
+            guard let source = sources[statement.integer(1)] else { continue }
+            let id = try statement.recordID(2)
+            var attributes: Attributes?
+            // A row that another program removed is gone, whatever is known of the record.
+            if statement.integer(4) == 0, let row = try source.table.read(id) {
+                attributes = source.columns.withoutNulls(row)
+            }
+            rows.append(
+                DifferencePart.Row(
+                    place: place, type: source.table.type.name, id: id,
+                    revision: statement.integer(3), attributes: attributes))
+            bytes += 40 + (attributes?.roughByteCount ?? 0)
+        }
+        return DifferencePart(rows: rows, reached: max(since, last), head: head)
+    }
+}

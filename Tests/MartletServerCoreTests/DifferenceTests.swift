@@ -1,0 +1,325 @@
+import CompressionKit
+import MartletCore
+import MartletProtocol
+import SQLiteKit
+import Testing
+
+@testable import MartletServerCore
+
+@Suite("Differences")
+struct DifferenceTests {
+    static let schema = """
+        CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT, size INTEGER);
+        CREATE TABLE notes (id TEXT PRIMARY KEY, body TEXT);
+        """
+
+    /// Six revisions: a team made, changed twice; another made and deleted; a note.
+    private static func server() throws -> TestServer {
+        let server = try TestServer(schema)
+        try server.send(SetText("a1", sequence: 1).create("teams", "-1", #""name":"A""#))
+        try server.send(SetText("a2", sequence: 2).create("teams", "-2", #""name":"B""#))
+        try server.send(
+            SetText("a3", sequence: 3).update("teams", "1", #""revision":1,"size":3"#))
+        try server.send(SetText("a4", sequence: 4).create("notes", "n7", #""body":"x""#))
+        try server.send(SetText("a5", sequence: 5).delete("teams", "2"))
+        try server.send(
+            SetText("a6", sequence: 6).update("teams", "1", #""revision":3,"name":"C""#))
+        return server
+    }
+
+    private static func pull(
+        _ since: Int, _ client: String = "d2", _ more: String = "", sets: [SetText] = []
+    ) -> String {
+        """
+        {"clientId":"\(client)","protocol":1,"maxRevision":\(since),\(more)\
+        "changeSets":[\(sets.map(\.description).joined(separator: ","))]}
+        """
+    }
+
+    @Test("take the place of entries for who is behind the floor, and for nobody else")
+    func floor() throws {
+        let server = try Self.server()
+        let entries = try server.answer(Self.pull(4))
+        server.compact(keeping: 2)
+        #expect(server.node.feed.floor == 4)
+        #expect(try server.answer(Self.pull(4)) == entries)
+        let answer = try server.answer(Self.pull(3))
+        #expect(answer.maxRevision == 6)
+        #expect(!answer.more)
+        #expect(answer.lineage == entries.lineage)
+        let set = try #require(answer.changeSets.first)
+        #expect(answer.changeSets.count == 1)
+        #expect(set.isDifference)
+        #expect(set.revision == 6)
+        #expect(
+            set.content
+                == "notes update [n7] n7@4(body=x); teams update [1] delete [2] 1@6(name=C size=3)")
+    }
+
+    @Test("are empty, but there, for who asks for rows and misses none")
+    func rows() throws {
+        let server = try Self.server()
+        let answer = try server.answer(Self.pull(6, "d2", #""rows":true,"#))
+        #expect(answer.changeSets.map(\.isDifference) == [true])
+        #expect(answer.changeSets[0].types.isEmpty)
+        #expect(answer.maxRevision == 6)
+        let all = try server.answer(Self.pull(0, "d2", #""rows":true,"#))
+        #expect(all.changeSets.map(\.isDifference) == [true])
+        #expect(all.changeSets[0].recordCount == 3)
+        // Nothing is compacted: without the word there are entries.
+        #expect(try server.answer(Self.pull(0)).changeSets.count == 6)
+    }
+
+    @Test("stand before the device's own sets and the refused ones, all at one revision")
+    func ownSets() throws {
+        let server = try Self.server()
+        server.compact(keeping: 0)
+        let answer = try server.answer(
+            Self.pull(
+                0, "d2",
+                sets: [
+                    SetText("b1", sequence: 1, seen: 0).create("teams", "-9", #""name":"N""#),
+                    SetText("b2", sequence: 2, seen: 0).update(
+                        "teams", "1", #""revision":1,"size":9"#),
+                ]))
+        #expect(answer.maxRevision == 7)
+        #expect(answer.changeSets.map(\.isDifference) == [true, false, false])
+        #expect(answer.changeSets.map(\.fate) == ["accepted 7", "accepted 7", "stale"])
+        // The difference has the new record as everyone sees it, the own form as its author does.
+        #expect(answer.changeSets[0]["teams"]?.update == [.integer(1), .integer(3)])
+        #expect(answer.changeSets[1]["teams"]?.entries[0].oldID == .integer(-9))
+        #expect(answer.changeSets[1].identifier == "b1")
+        #expect(answer.changeSets[2].content == "teams update [1] 1@6(name=C size=3)")
+    }
+
+    @Test("are cut at revisions; what became of sets is told beside the last part")
+    func parts() throws {
+        let server = try Self.server()
+        server.compact(keeping: 1)
+        try server.restart(answerBytes: 60)
+        let sets = [
+            SetText("b1", sequence: 1, seen: 0).create("teams", "-1", #""name":"N""#),
+            SetText("b2", sequence: 2, seen: 0).delete("teams", "2"),
+        ]
+        var reached: [Revision] = []
+        var fates: [[String]] = []
+        var more = true
+        while more {
+            let since = Int(reached.last ?? 0)
+            let answer = try server.answer(
+                Self.pull(since, "d2", since > 0 ? #""rows":true,"# : "", sets: sets))
+            reached.append(answer.maxRevision)
+            fates.append(answer.changeSets.map(\.fate))
+            more = answer.more
+            // Another device writes between the parts; its change comes with a later one.
+            if reached.count == 2 {
+                try server.send(
+                    SetText("a7", sequence: 7).update("notes", "n7", #""revision":4,"body":"y""#))
+            }
+        }
+        #expect(reached == [5, 6, 8])
+        #expect(fates == [["accepted 5"], ["accepted 6"], ["accepted 8", "accepted 7", "stale"]])
+        #expect(try server.rows("SELECT count(*) FROM teams WHERE name = 'N'") == "1")
+    }
+
+    @Test("know repeated sets: whole until they are acknowledged, then by name for ever")
+    func repeats() throws {
+        let server = try Self.server()
+        server.compact(keeping: 0)
+        let again = SetText("a1", sequence: 1).create("teams", "-1", #""name":"A""#)
+        let kept = try server.answer(Self.pull(0, "d1", sets: [again]))
+        #expect(kept.changeSets.map(\.fate) == ["accepted 6", "accepted 1"])
+        #expect(kept.changeSets[1]["teams"]?.entries[0].oldID == .integer(-1))
+        try server.acknowledge(2, "d1")
+        #expect(
+            try server.rows("SELECT length(body), temporaries FROM martlet_log ORDER BY revision")
+                .split(separator: "\n").map { $0.hasPrefix("0|-") }
+                == [true, true, false, false, false, false])
+        for since in [0, 6] {
+            let bare = try server.answer(Self.pull(since, "d1", sets: [again]))
+            let set = try #require(bare.changeSets.last)
+            #expect(set.fate == "accepted 1")
+            #expect(set.conflict == false)
+            #expect(set.identifier == "a1")
+            #expect(set.types.isEmpty)
+        }
+        // Another set under the same name is still found out, and nothing is applied twice.
+        let other = SetText("a1", sequence: 1).create("teams", "-1", #""name":"Z""#)
+        #expect(
+            try server.answer(Self.pull(6, "d1", sets: [other])).changeSets.last?.fate == "invalid")
+        #expect(server.node.head.revision == 6)
+    }
+
+    @Test("compressed and plain say the same, and outlast a restart")
+    func restart() throws {
+        let server = try AnswerTests.server()
+        let plain = try server.raw(Self.pull(0, "d3", #""rows":true,"#))
+        server.compact(keeping: 100)
+        let zipped = try server.raw(Self.pull(0, "d3"), gzip: true)
+        #expect(zipped.isGzip)
+        #expect(zipped.isDifference)
+        let limits = InflationLimits(bytes: 1 << 30, ratio: 10_000, ratioFloor: 1 << 20)
+        #expect(try Gzip.inflate(zipped.body, limits: limits) == plain.body)
+        try server.restart()
+        #expect(server.node.feed.floor == 600)
+        #expect(try server.raw(Self.pull(0, "d3")).body == plain.body)
+        #expect(try server.answer(Self.pull(600, "d3")).changeSets.count == 100)
+        // From memory where there are entries, never where there are not.
+        guard
+            case .needsLog = server.node.feed.answer(to: try server.admitted(Self.pull(599, "d3"))),
+            case .answer = server.node.feed.answer(to: try server.admitted(Self.pull(600, "d3")))
+        else {
+            Issue.record("the feed does not know the floor")
+            return
+        }
+    }
+
+    @Test("a reader that finds entries emptied under it turns to rows")
+    func emptiedMeanwhile() throws {
+        let server = try Self.server()
+        // A feed of its own, which is not told of the floor.
+        let other = try DataSetNode(store: server.store, cacheBytes: 0)
+        let reader = LogReader(feed: other.feed, store: server.store)
+        try server.acknowledge(6, "d1")
+        server.compact(keeping: 2)
+        #expect(other.feed.floor == 0)
+        guard
+            case .answer(let answer) = reader.answer(
+                to: try server.admitted(#"{"maxRevision":1,"changeSets":[]}"#)),
+            case .batch(let batch) = reader.deltas(
+                DeltaQuestion(principal: TestServer.user, since: 1))
+        else {
+            Issue.record("no answer")
+            return
+        }
+        #expect(answer.isDifference)
+        #expect(answer.revision == 6)
+        #expect(batch.isDifference)
+        #expect(batch.nextVersion == 6)
+    }
+
+    @Test("never name a revision that the feed has not reached")
+    func aheadOfTheFeed() throws {
+        let server = try Self.server()
+        let log = EmbeddedLog(path: server.path, vfs: nil, schema: server.node.schema)
+        let part = try log.difference(after: 0, maxBytes: 1 << 20) { 4 }
+        #expect(part.reached == 4)
+        #expect(part.head.revision == 6)
+        #expect(!part.isWhole)
+        #expect(part.rows.map(\.place) == [4])
+        let rest = try log.difference(after: 4, maxBytes: 1 << 20) { 9 }
+        #expect(rest.isWhole)
+        #expect(rest.rows.map(\.place) == [5, 6])
+    }
+
+    @Test("hold what a new column gave to rows that nobody changed")
+    func newColumn() throws {
+        let server = try TestServer("CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT);")
+        try server.send(SetText().create("teams", "-1", #""name":"A""#))
+        try server.send(SetText().create("teams", "-2", #""name":"B""#))
+        let grown = """
+            CREATE TABLE teams (
+                id INTEGER PRIMARY KEY, name TEXT, rank INTEGER NOT NULL DEFAULT 3);
+            """
+        try server.restart(script: grown)
+        try server.send(SetText().update("teams", "2", #""revision":2,"name":"C""#))
+        #expect(server.node.head.revision == 4)
+        let asked = Self.pull(2, "d2", #""rows":true,"#)
+        let expected = "teams update [1, 2] 1@1(name=A rank=3) 2@4(name=C rank=3)"
+        #expect(try server.answer(asked).changeSets.map(\.content) == [expected])
+        guard
+            case .batch(let batch) = LogReader(feed: server.node.feed, store: server.store)
+                .deltas(Self.question(since: 2))
+        else {
+            Issue.record("no batch")
+            return
+        }
+        let deltas = try SyncCoder.decodeDeltaBatch(batch.json).deltas
+        #expect(deltas.map(\.version) == [3, 4])
+        #expect(deltas.map(\.recordRevision) == [1, nil])
+        #expect(deltas.map(\.isNew) == [true, true])
+        // A file of the version before knew no such places.
+        try server.execute(
+            """
+            DROP INDEX martlet_records_revision; DROP TABLE martlet_announced;
+            UPDATE martlet_meta SET value = 1 WHERE key = 'format'
+            """)
+        try server.restart(script: grown)
+        #expect(try server.answer(asked).changeSets.map(\.content) == [expected])
+        #expect(try server.rows("SELECT value FROM martlet_meta WHERE key = 'format'") == "2")
+    }
+
+    private static func question(since: Revision) -> DeltaQuestion {
+        var question = DeltaQuestion(principal: TestServer.user, since: since)
+        question.wantsRows = true
+        return question
+    }
+
+    @Test("a row that another program removed is gone")
+    func foreignRemoval() throws {
+        let server = try Self.server()
+        try server.execute("DELETE FROM notes")
+        let answer = try server.answer(Self.pull(3, "d2", #""rows":true,"#))
+        #expect(answer.changeSets[0]["notes"]?.delete == [.text("n7")])
+    }
+}
+
+@Suite("Compaction")
+struct CompactionTests {
+    @Test("goes in small steps, and passes over what is not acknowledged")
+    func steps() throws {
+        let server = try AnswerTests.server()
+        try server.acknowledge(700, "d1")
+        var step = server.node.compact(keeping: 650, entries: 20)
+        // The first fifty are d1's.
+        #expect(step == CompactionStep(emptied: 20, floor: 20, isDone: false))
+        step = server.node.compact(keeping: 650, entries: 20)
+        step = server.node.compact(keeping: 650, entries: 20)
+        #expect(step == CompactionStep(emptied: 10, floor: 50, isDone: true))
+        step = server.node.compact(keeping: 600)
+        #expect(step == CompactionStep(emptied: 0, floor: 100, isDone: true))
+        #expect(server.node.compactable(keeping: 500) == 100)
+        // Asking to keep more brings nothing back.
+        step = server.node.compact(keeping: 700)
+        #expect(step == CompactionStep(emptied: 0, floor: 100, isDone: true))
+        #expect(
+            try server.rows(
+                "SELECT count(*), sum(temporaries IS NULL) FROM martlet_log WHERE length(body) = 0")
+                == "50|50")
+    }
+
+    @Test("leaves the chain of hashes and the verdicts as they were")
+    func lineage() throws {
+        let server = try AnswerTests.server()
+        let before = try server.rows(
+            "SELECT revision, identifier, sequence, hex(content), hex(hash) FROM martlet_log")
+        for device in ["d1", "d2"] {
+            try server.acknowledge(700, device)
+        }
+        server.compact(keeping: 0)
+        #expect(
+            try server.rows(
+                "SELECT revision, identifier, sequence, hex(content), hex(hash) FROM martlet_log")
+                == before)
+        try server.restart()
+        let hash = try #require(try EmbeddedLog(path: server.path, vfs: nil).hash(at: 3))
+        let good = #"{"maxRevision":3,"protocol":1,"lineage":"\#(hash.text)","changeSets":[]}"#
+        #expect(try server.answer(good).changeSets.map(\.isDifference) == [true])
+        let bad = #"{"maxRevision":3,"protocol":1,"lineage":"00","changeSets":[]}"#
+        #expect(try server.problem(bad)?.kind == "lineage")
+        #expect(try server.answer(#"{"maxRevision":700,"changeSets":[]}"#).changeSets.isEmpty)
+        #expect(try server.send(SetText("z").create("teams", "-9000")).fate == "accepted 701")
+    }
+
+    @Test("the emptying of acknowledged entries finds them by index alone")
+    func plan() throws {
+        let server = try AnswerTests.server()
+        let plan = try server.rows(
+            """
+            EXPLAIN QUERY PLAN UPDATE martlet_log SET body = x'', temporaries = NULL \
+            WHERE device = 1 AND device <> 0 AND sequence > 2 AND sequence <= 3 \
+            AND sequence IS NOT NULL AND revision <= 4
+            """)
+        #expect(plan.contains("martlet_log_sequence (device=? AND sequence>? AND sequence<?)"))
+    }
+}
