@@ -110,7 +110,8 @@ private struct DifferenceRun {
 
     private mutating func pull(_ index: Int) throws {
         let replica = replicas[index]
-        let asksForRows = replica.isCollecting || pick(9) == 0
+        // The lineage of a part says by itself that rows have to follow.
+        let asksForRows = pick(9) == 0
         let json = """
             {"clientId":"r\(index)","protocol":1,"maxRevision":\(replica.revision),\
             \(replica.lineage.map { "\"lineage\":\"\($0)\"," } ?? "")\
@@ -118,7 +119,10 @@ private struct DifferenceRun {
             """
         let answer = try server.answer(json)
         let isDifference = answer.changeSets.first?.isDifference == true
-        #expect(isDifference == (asksForRows || replica.revision < server.node.feed.floor))
+        #expect(
+            isDifference
+                == (asksForRows || replica.isCollecting
+                    || replica.revision < server.node.feed.floor))
         for set in answer.changeSets { try fold(set, index) }
         try finish(index, answer.maxRevision, answer.lineage, answer.more, isDifference)
     }
@@ -128,13 +132,15 @@ private struct DifferenceRun {
         var question = DeltaQuestion(
             principal: TestServer.user, since: replica.revision, byteLimit: 1 + pick(1_500))
         question.lineage = replica.lineage
-        question.wantsRows = replica.isCollecting || pick(9) == 0
+        if replica.isCollecting, pick(2) == 0 { question.lineage = nil }
+        question.wantsRows = question.lineage == nil && replica.isCollecting || pick(9) == 0
         guard case .batch(let bytes) = reader.deltas(question) else {
             Issue.record("no batch")
             return
         }
         let batch = try SyncCoder.decodeDeltaBatch(bytes.json)
-        let isDifference = question.wantsRows || replica.revision < server.node.feed.floor
+        let isDifference =
+            question.wantsRows || replica.isCollecting || replica.revision < server.node.feed.floor
         #expect(batch.isDifference == isDifference)
         #expect(batch.from == replica.revision)
         for delta in batch.deltas { try fold(delta, index, isDifference: isDifference) }

@@ -28,8 +28,7 @@ extension AnswerBuilder {
             for set in sets { body.addInAnyCase(set) }
         }
         var answer = try finish(
-            body, question, at: part.reached,
-            lineage: hash(at: part.reached, head: part.head), more: more)
+            body, question, at: part.reached, lineage: lineage(of: part, more: more), more: more)
         answer.isDifference = true
         return answer
     }
@@ -46,6 +45,12 @@ extension AnswerBuilder {
         } catch {
             throw .fault(error)
         }
+    }
+
+    /// What an answer with the part names as its lineage.
+    func lineage(of part: DifferencePart, more: Bool) throws(Failure) -> String {
+        let hash = try hash(at: part.reached, head: part.head)
+        return more ? UnfinishedLineage.text(hash) : hash.text
     }
 
     /// When the entries were accepted at which the rows of a part stand.

@@ -75,18 +75,18 @@ struct AnswerBuilder {
             }
         }
         return try finish(
-            body, question, at: reached, lineage: hash(at: reached, head: question.head),
+            body, question, at: reached, lineage: hash(at: reached, head: question.head).text,
             more: more)
     }
 
     func finish(
-        _ body: AnswerBody, _ question: Question, at reached: Revision, lineage: LineageHash,
+        _ body: AnswerBody, _ question: Question, at reached: Revision, lineage: String,
         more: Bool
     ) throws(Failure) -> PreparedAnswer {
         var head = SyncAnswer(maxRevision: reached, more: more)
         if !question.isPlainRequest {
             head.dataSet = identity
-            head.lineage = lineage.text
+            head.lineage = lineage
             head.schema = fingerprint
         }
         let start: [UInt8]
@@ -116,7 +116,7 @@ struct AnswerBuilder {
                 throw .fault(error)
             }
         }
-        return known?.text == named ? nil : RequestCheck.lineage
+        return known?.text == UnfinishedLineage.hash(in: named) ? nil : RequestCheck.lineage
     }
 
     /// The log's hash after an entry.

@@ -73,7 +73,8 @@ extension DataSetFeed {
     private func batch(
         _ question: DeltaQuestion, device: Int64, head: LogHead, _ builder: AnswerBuilder
     ) throws(AnswerBuilder.Failure) -> DeltaBatchBytes {
-        if question.wantsRows || question.since < cache.floor {
+        let goesOn = UnfinishedLineage.isNamed(question.lineage)
+        if question.wantsRows || goesOn || question.since < cache.floor {
             return try difference(question, builder)
         }
         do throws(AnswerBuilder.Failure) {

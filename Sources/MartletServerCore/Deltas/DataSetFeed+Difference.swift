@@ -10,7 +10,7 @@ extension DataSetFeed {
             for: question.principal)
         var batch = DeltaBatch(
             from: question.since, deltas: [], nextVersion: part.reached, dataSet: identity,
-            lineage: try builder.hash(at: part.reached, head: part.head).text,
+            lineage: try builder.lineage(of: part, more: !part.isWhole),
             more: !part.isWhole)
         batch.isDifference = true
         let times = try builder.times(of: part)

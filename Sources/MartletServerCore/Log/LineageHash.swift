@@ -46,3 +46,18 @@ public struct LineageHash: Hashable, Sendable {
     /// Hexadecimal, as on the wire.
     public var text: String { Hexadecimal.text(bytes) }
 }
+
+/// The hash as an answer names it that is part of a difference and not its end. A device names it
+/// again when it goes on, and so says that rows have to follow: entries would not do.
+enum UnfinishedLineage {
+    private static let mark = "-rows"
+
+    static func text(_ hash: LineageHash) -> String { hash.text + mark }
+
+    static func isNamed(_ lineage: String?) -> Bool { lineage?.hasSuffix(mark) == true }
+
+    /// The hash in what a device names, with or without the mark.
+    static func hash(in lineage: String) -> String {
+        isNamed(lineage) ? String(lineage.dropLast(mark.count)) : lineage
+    }
+}

@@ -96,7 +96,8 @@ public final class DataSetFeed: Sendable {
             head: head, acceptsGzip: admitted.acceptsGzip,
             isPlainRequest: admitted.request.clientID == nil
                 && admitted.request.protocolVersion == nil)
-        question.wantsRows = admitted.request.wantsRows
+        question.wantsRows =
+            admitted.request.wantsRows || UnfinishedLineage.isNamed(admitted.request.lineage)
         return question
     }
 
