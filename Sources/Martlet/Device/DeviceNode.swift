@@ -310,6 +310,10 @@ extension DeviceNode {
                 state = .idle
                 return start(now: now)
             }
+            if let disorder = answer.disorder(after: try store.cursor.revision) {
+                return failedToApply(
+                    SyncError(.violation, "The answer is out of order: \(disorder)"), now: now)
+            }
             waitSeconds = nil
             let isWhole = try store.hasStaged || answer.changeSets.contains(where: \.isDifference)
             if isWhole, try answer.more || (isPull && store.hasUnsettled) {
