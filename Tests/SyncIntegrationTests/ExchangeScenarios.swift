@@ -115,7 +115,7 @@ extension SyncIntegration {
             try await Scenario.play(
                 [
                     sync("malformed", since: 0, then: then),
-                    sync("good", since: 0, times: "\"any\"", then: answer(1, Self.good[0])),
+                    sync("good", times: "\"any\"", then: answer(1, Self.good[0])),
                 ].joined(separator: ",")
             ) { (scenario) async throws in
                 // Whether the first try fails or goes on by itself, nothing wrong is applied.

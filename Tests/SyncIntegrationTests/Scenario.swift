@@ -32,7 +32,7 @@ final class Scenario: Sendable {
     ///   - steps: The script's steps, as JSON without the brackets.
     ///   - log: Change sets the server has from the start, likewise.
     static func play(
-        _ steps: String, log: String = "", default fallback: String = "log",
+        _ steps: String, log: String = "", default fallback: String = "log", isLive: Bool = false,
         sourceLocation: SourceLocation = #_sourceLocation,
         _ body: (Scenario) async throws -> Void
     ) async throws {
@@ -50,7 +50,8 @@ final class Scenario: Sendable {
         let mock = try await MockProcess(script: script, folder: folder)
         let file = folder.appendingPathComponent("device.sqlite").path
         let scenario = Scenario(
-            client: try await open(file, schema: schema, server: mock.address),
+            client: try await open(
+                file, schema: schema, server: mock.address, isLive: isLive),
             server: mock.address, file: file)
         do {
             try await body(scenario)
@@ -64,13 +65,22 @@ final class Scenario: Sendable {
         #expect(end.status == 0, "\(end.said)", sourceLocation: sourceLocation)
     }
 
+    /// As `play`, with a device that listens to the stream.
+    static func live(
+        _ steps: String, sourceLocation: SourceLocation = #_sourceLocation,
+        _ body: (Scenario) async throws -> Void
+    ) async throws {
+        try await play(steps, isLive: true, sourceLocation: sourceLocation, body)
+    }
+
     private static func open(
-        _ file: String, schema: String, server: URL
+        _ file: String, schema: String, server: URL, isLive: Bool = false
     ) async throws -> MartletClient {
         var options = ClientOptions()
         // Failures are part of every scenario; nobody waits for them.
         options.node.backoff.first = 10
         options.node.backoff.longest = 100
+        options.pull = isLive ? .live(pollingEvery: nil) : .onRequest
         return try await MartletClient.open(
             path: file, schema: schema, server: server, token: "any", options: options)
     }
@@ -120,6 +130,18 @@ final class Scenario: Sendable {
         get async throws { try await client.status().revision }
     }
 
+    /// The records set aside, each as its type and id.
+    var quarantined: [String] {
+        get async throws {
+            try await rows("SELECT type || ' ' || id FROM martlet_quarantine ORDER BY type, id")
+        }
+    }
+
+    /// Keeps in step from now on, with the stream.
+    func listen() {
+        client.start()
+    }
+
     // MARK: - Waiting
 
     /// Waits until something holds, looking after every event. A suite's time limit ends it.
@@ -130,9 +152,12 @@ final class Scenario: Sendable {
         }
     }
 
-    /// Waits until the device is at a revision.
-    func until(revision: Revision) async throws {
-        try await until { try await self.revision == revision }
+    /// Waits until the device is at a revision, and expects that it has gone no further.
+    func until(
+        revision: Revision, sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws {
+        try await until { try await self.revision >= revision }
+        #expect(try await self.revision == revision, sourceLocation: sourceLocation)
     }
 
     /// Waits for the next failure.

@@ -108,6 +108,8 @@ struct MockServerTests {
                 String($0.prefix { $0 != "\n" })
             }
             #expect(events == ["2", "9", "9", "3"])
+            // Team 2 is the script's.
+            #expect(stream.contains(#""v":3,"t":1763717564,"e":"teams","eid":"3""#))
             #expect(
                 stream.contains(
                     #"data: {"from":1,"deltas":[{"v":2,"e":"teams","eid":"2","op":"upsert","#
@@ -174,7 +176,9 @@ struct MockServerTests {
             {"on": "poll", "then": {"generate": {"type": "teams", "count": 20000, "from": 7,
               "perVersion": 3, "attributes": {"name": "N#", "size": 4}}}},
             {"on": "stream", "then": {"parts": [{"generate": {"type": "teams", "count": 10,
-              "perVersion": 4, "perBatch": 5}}, {"end": true}]}}
+              "perVersion": 4, "perBatch": 5}}, {"end": true}]}},
+            {"on": "poll", "then": {"generate": {"type": "teams", "count": 10, "version": 3,
+              "perVersion": 4}}}
             """
         try await playing(script(steps)) { _, port in
             let poll = await MockConnection.exchange(port, "GET /deltas?since=2")
@@ -192,6 +196,10 @@ struct MockServerTests {
             #expect(batches.map(\.deltas.count) == [8, 2])
             #expect(batches.map(\.from) == [0, 2])
             #expect(batches.map(\.nextVersion) == [2, 3])
+            let rest = await MockConnection.exchange(port, "GET /deltas?since=4")
+            let last = try SyncCoder.decodeDeltaBatch([UInt8](Self.unchunked(rest).utf8))
+            #expect(last.deltas.map(\.id) == ["9", "10"])
+            #expect(last.from == 4 && last.nextVersion == 5)
         }
     }
 

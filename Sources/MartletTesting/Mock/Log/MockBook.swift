@@ -17,9 +17,11 @@ final class MockBook: Sendable {
 
     init(_ script: MockScript) {
         self.script = script
+        var log = MockLog(schema: script.schema, sets: script.log)
+        for (type, id) in script.largestIDs { log.reserve(type, upTo: id) }
         state = Mutex(
             State(
-                log: MockLog(schema: script.schema, sets: script.log),
+                log: log,
                 uses: script.steps.map { _ in 0 }))
     }
 

@@ -70,7 +70,13 @@ struct MockGenerator: Sendable {
     }
 
     /// The version reached by all of it.
-    func lastVersion(since: Int64) -> Int64 { version(at: count - 1, since: since) }
+    func lastVersion(since: Int64) -> Int64 { max(since, version(at: count - 1, since: since)) }
+
+    /// The position of the first record a client does not have yet, where the versions are given.
+    func start(since: Int64) -> Int64 {
+        let versions = since - firstVersion(since: since) + 1
+        return min(count, max(0, versions) * perVersion)
+    }
 
     /// The attributes of the record at a position as a JSON object.
     private func object(at index: Int64) -> [UInt8] {

@@ -27,6 +27,8 @@ public struct MockScript: Sendable {
     let log: [ChangeSet]
     let fallback: Fallback
     let steps: [MockStep]
+    /// The largest id the steps give a record, by type.
+    let largestIDs: [String: Int64]
 
     /// Reads a script.
     /// - Parameter folder: Where the files it names are; nil: where the process runs.
@@ -40,6 +42,7 @@ public struct MockScript: Sendable {
         token = try object.text("token")
         log = try Self.log(object)
         fallback = try Self.fallback(object)
+        largestIDs = root["steps"]?.largestIDs ?? [:]
         var steps: [MockStep] = []
         for (index, node) in try object.list("steps").enumerated() {
             steps.append(

@@ -289,7 +289,7 @@ extension MockPlayer {
             return
         }
         let isStream = request.endpoint == .stream
-        var index: Int64 = 0
+        var index = generator.start(since: since)
         var from = since
         while index < generator.count {
             var end = generator.count
@@ -325,9 +325,10 @@ extension MockPlayer {
         var answer = SyncAnswer(maxRevision: generator.lastVersion(since: since))
         answer.dataSet = book.script.dataSet
         var piece = try SyncCoder.answerHead(answer)
-        var index: Int64 = 0
+        let start = generator.start(since: since)
+        var index = start
         while index < generator.count {
-            if index > 0 { piece.append(UInt8(ascii: ",")) }
+            if index > start { piece.append(UInt8(ascii: ",")) }
             let (set, next) = generator.changeSet(at: index, since: since)
             piece += set
             index = next
