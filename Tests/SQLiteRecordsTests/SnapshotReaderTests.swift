@@ -45,11 +45,16 @@ struct SnapshotReaderTests {
                 (1, 3, 10), (1, 7, 12), (2, 'a', 12), (2, 'b', 11), (2, 'c', 9);
             """)
         let schema = try SchemaReader.read(connection)
+        let types = try zip(schema.types, [1, 2] as [Int64]).map { type, number in
+            var hasher = RowHasher(type: type)
+            return SnapshotDescription.TypeAccount(
+                name: type.name, hash: try hasher.whole(on: connection, number: number))
+        }
         try SnapshotFormat.write(
             SnapshotDescription(
                 dataSet: "d1", revision: 12, lineage: "ab", schema: schema.fingerprint,
                 part: "all", parts: ["all"],
-                types: [.init(name: "teams", records: 2), .init(name: "players", records: 3)]),
+                types: types),
             on: connection, in: "main")
         try connection.execute(spoil)
     }
@@ -104,6 +109,9 @@ struct SnapshotReaderTests {
             ),
             ("UPDATE martlet_records SET revision = 13 WHERE id = 3", .damaged),
             ("UPDATE martlet_records SET revision = 'x' WHERE id = 3", .damaged),
+            ("UPDATE teams SET name = 'Eagle' WHERE id = 3", .damaged),
+            ("UPDATE martlet_records SET revision = 9 WHERE id = 3", .damaged),
+            ("UPDATE martlet_snapshot SET value = 4 WHERE name = 'hash of teams'", .damaged),
             ("DELETE FROM martlet_records WHERE id = 'b'", .damaged),
             ("INSERT INTO martlet_records VALUES (5, 1, 1)", .damaged),
             ("UPDATE martlet_snapshot SET value = 4 WHERE name = 'records of teams'", .damaged),

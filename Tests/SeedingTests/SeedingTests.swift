@@ -204,6 +204,7 @@ struct SeedingTests {
         arguments: [
             "CREATE TRIGGER t AFTER INSERT ON teams BEGIN DELETE FROM players; END",
             "DELETE FROM teams WHERE id = 7",
+            "UPDATE teams SET name = 'Another' WHERE id = 7",
             "UPDATE martlet_snapshot SET value = 'another' WHERE name = 'dataSet'",
             "UPDATE martlet_snapshot SET value = 99999999 WHERE name = 'revision'",
             "PRAGMA application_id = 0",

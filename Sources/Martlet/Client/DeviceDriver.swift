@@ -22,6 +22,8 @@ final class DeviceDriver {
     /// The same for who waits until the event was taken.
     private(set) var deliver: (@Sendable (DeviceNode.Event) async -> Void)?
     var streams: [Int: Task<Void, Never>] = [:]
+    /// The fetching of a snapshot, while it lasts.
+    var fetching: Task<Void, Never>?
     private let changes: DeviceChanges
     private let trace: StatementTrace?
     private let publish: @Sendable (ClientEvent) -> Void
@@ -60,6 +62,7 @@ final class DeviceDriver {
     deinit {
         for task in [sends, timers, streams].flatMap(\.values) { task.cancel() }
         streamTimer?.cancel()
+        fetching?.cancel()
     }
 
     /// - Parameters:
@@ -191,6 +194,7 @@ extension DeviceDriver {
         stop()
         for task in sends.values { task.cancel() }
         sends.removeAll()
+        fetching?.cancel()
         isClosed = true
         connection.finish()
         revision.finish()
@@ -245,7 +249,7 @@ extension DeviceDriver {
             case .openStream(let number, let cursor): openStream(number, cursor)
             case .closeStream(let number): streams.removeValue(forKey: number)?.cancel()
             case .fetchSnapshot(let number):
-                inbox?(.snapshotFailed(number, message: "The transport has no snapshots."))
+                fetchSnapshot(number)
             case .notify(let notice):
                 if let revision = announce(notice) { ended = revision }
             }

@@ -2,6 +2,6 @@ extension CommandDescription {
     /// All commands, in the order of the overview.
     static let all: [CommandDescription] = [
         .serve, .tokenCreate, .tokenList, .tokenRevoke, .initialise, .sync, .status, .importRecords,
-        .exportRecords, .schema, .demo, .simulate, .mock, .completion,
+        .exportRecords, .schema, .snapshot, .demo, .simulate, .mock, .completion,
     ]
 }

@@ -113,6 +113,16 @@ struct DeviceFile {
         return url
     }
 
+    /// The way to the server that the arguments name.
+    static func transport(_ arguments: ParsedArguments) throws -> URLSessionTransport {
+        guard let server = try address(arguments, [:]) else {
+            throw UsageError(
+                "\(arguments.command) needs --server URL, or MARTLET_SERVER.",
+                command: arguments.command)
+        }
+        return try URLSessionTransport(server: server, token: try token(arguments, [:]))
+    }
+
     private static func token(
         _ arguments: ParsedArguments, _ settings: [String: String]
     ) throws -> String? {

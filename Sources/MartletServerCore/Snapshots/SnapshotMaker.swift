@@ -68,10 +68,11 @@ public final class SnapshotMaker {
             paths = names.map(place)
             for path in paths { try begin(path, like: connection) }
             for (index, path) in paths.enumerated() { try attach(path, index, to: connection) }
-            let descriptions = try connection.reading {
+            let begun = try connection.reading {
                 try fill(names, schema, permissions, on: connection)
             }
             for index in paths.indices { try connection.execute("DETACH \(Self.name(index))") }
+            let descriptions = try zip(begun, paths).map { try finish($0, at: $1, isWanted) }
             for path in paths {
                 let reader = try SnapshotReader(path: path, vfs: vfs)
                 reader.connection.stopStatements { !isWanted() }
@@ -150,19 +151,36 @@ public final class SnapshotMaker {
         let types = try numbered(schema, connection)
         return try names.enumerated().map { index, name in
             let part = SnapshotPart(connection: connection, database: Self.name(index))
-            var counts: [String: Int64] = [:]
             // By number, so that each table is filled from its beginning to its end.
             for (type, number) in types.sorted(by: { $0.number < $1.number }) {
                 let condition = self.condition(type.name, in: index, permissions)
-                counts[type.name] = try part.copy(type, number: number, where: condition)
+                try part.copy(type, number: number, where: condition)
             }
-            let description = SnapshotDescription(
+            return SnapshotDescription(
                 dataSet: identity, revision: revision, lineage: lineage,
                 schema: schema.fingerprint, part: name, parts: names,
-                types: schema.types.map { .init(name: $0.name, records: counts[$0.name] ?? 0) })
-            try SnapshotFormat.write(description, on: connection, in: Self.name(index))
-            return description
+                types: schema.types.map { .init(name: $0.name, hash: RangeHash()) })
         }
+    }
+
+    /// Writes into a filled file what it is, with the hashes of its records.
+    private func finish(
+        _ begun: SnapshotDescription, at path: String, _ isWanted: @escaping () -> Bool
+    ) throws -> SnapshotDescription {
+        let connection = try Connection(path: path, mode: .readWrite, vfs: vfs)
+        connection.stopStatements { !isWanted() }
+        try connection.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
+        let schema = try SchemaReader.read(connection)
+        var description = begun
+        description.types = try numbered(schema, connection).map { type, number in
+            var hasher = RowHasher(type: type)
+            return .init(
+                name: type.name, hash: try hasher.whole(on: connection, number: number))
+        }
+        try connection.begin()
+        try SnapshotFormat.write(description, on: connection, in: "main")
+        try connection.commit()
+        return description
     }
 
     private func condition(

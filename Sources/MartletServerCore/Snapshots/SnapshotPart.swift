@@ -10,15 +10,14 @@ struct SnapshotPart {
 
     /// Copies a type's records, their revisions, and the type's number.
     /// - Parameter condition: Nil for none, "" for all, else an SQL expression.
-    /// - Returns: How many records there are.
     func copy(
         _ type: EntityType, number: Int64, where condition: String?
-    ) throws(SQLiteError) -> Int64 {
+    ) throws(SQLiteError) {
         let list = try connection.prepare("INSERT INTO \(database).martlet_types VALUES (?1, ?2)")
         list.bind(1, integer: number)
         list.bind(2, text: type.name)
         try list.run()
-        guard let condition else { return 0 }
+        guard let condition else { return }
         let table = SQLName.quoted(type.name)
         let key = SQLName.quoted(type.key)
         if condition.isEmpty, !type.attributes.contains(where: \.isGenerated) {
@@ -42,8 +41,7 @@ struct SnapshotPart {
             JOIN main.martlet_records AS r ON r.type = \(number) AND r.id = t.\(key) \
             WHERE NOT r.deleted ORDER BY t.\(key)
             """)
-        let records = try count("martlet_records WHERE type = \(number)")
-        if try count(table) != records {
+        if try count(table) != count("martlet_records WHERE type = \(number)") {
             // What another program wrote is no record before it is in the log.
             try connection.execute(
                 """
@@ -53,7 +51,6 @@ struct SnapshotPart {
                         AND martlet_listed.id = \(table).\(key))
                 """)
         }
-        return records
     }
 
     private func count(_ rest: String) throws(SQLiteError) -> Int64 {

@@ -20,12 +20,15 @@ package struct SnapshotDescription: Hashable, Sendable {
     /// What the file holds of one type.
     package struct TypeAccount: Hashable, Sendable {
         package var name: String
-        package var records: Int64
+        /// How many records there are, and the sum of their hashes (`RowHasher`).
+        package var hash: RangeHash
 
-        package init(name: String, records: Int64) {
+        package init(name: String, hash: RangeHash) {
             self.name = name
-            self.records = records
+            self.hash = hash
         }
+
+        package var records: Int64 { hash.count }
     }
 
     package init(

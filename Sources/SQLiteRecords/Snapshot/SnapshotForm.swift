@@ -62,7 +62,7 @@ struct SnapshotForm {
         _ = try statement.rows { (row) throws(SQLiteError) in
             values[row.text(0)] = (row.storedText(1), row.storedInteger(1))
         }
-        guard values.count == SnapshotFormat.Key.allCases.count + schema.types.count else {
+        guard values.count == SnapshotFormat.Key.allCases.count + 2 * schema.types.count else {
             throw SnapshotError.damaged("it says too little or too much of itself")
         }
         func text(_ key: SnapshotFormat.Key) throws(SnapshotError) -> String {
@@ -71,8 +71,15 @@ struct SnapshotForm {
             }
             return text
         }
+        func signed(_ key: String) throws(SnapshotError) -> Int64 {
+            guard let number = values[key]?.number else {
+                throw SnapshotError.damaged("a number is missing")
+            }
+            return number
+        }
         func number(_ key: String) throws(SnapshotError) -> Int64 {
-            guard let number = values[key]?.number, number >= 0 else {
+            let number = try signed(key)
+            guard number >= 0 else {
                 throw SnapshotError.damaged("a number is missing")
             }
             return number
@@ -84,7 +91,11 @@ struct SnapshotForm {
                 .map(String.init),
             types: try schema.types.map { (type) throws(SnapshotError) in
                 .init(
-                    name: type.name, records: try number(SnapshotFormat.countKey(type.name)))
+                    name: type.name,
+                    hash: RangeHash(
+                        count: try number(SnapshotFormat.countKey(type.name)),
+                        sum: UInt64(
+                            bitPattern: try signed(SnapshotFormat.hashKey(type.name)))))
             })
         guard description.schema == schema.fingerprint else {
             throw SnapshotError.damaged("its tables are not those it names")

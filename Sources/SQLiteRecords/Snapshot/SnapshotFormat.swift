@@ -1,4 +1,4 @@
-internal import MartletCore
+internal import MartletProtocol
 package import SQLiteKit
 
 /// What a snapshot file is: a SQLite database with the app's tables and their rows, without
@@ -48,6 +48,10 @@ package enum SnapshotFormat {
     /// Where `martlet_snapshot` has the number of a type's records in this part.
     static func countKey(_ type: String) -> String { "records of \(type)" }
 
+    /// Where `martlet_snapshot` has the sum of the hashes of a type's records (`RowHasher`), as a
+    /// signed number of the same bits.
+    static func hashKey(_ type: String) -> String { "hash of \(type)" }
+
     /// Whether a part may have this name: 1 to 64 of a–z, 0–9, “_” and “-”.
     package static func isPartName(_ name: String) -> Bool {
         (1...longestPartName).contains(name.utf8.count)
@@ -95,7 +99,8 @@ package enum SnapshotFormat {
         try put(.part, description.part)
         try put(.parts, description.parts.joined(separator: "\n"))
         for type in description.types {
-            try put(countKey(type.name), type.records)
+            try put(countKey(type.name), type.hash.count)
+            try put(hashKey(type.name), Int64(bitPattern: type.hash.sum))
         }
     }
 }

@@ -35,7 +35,7 @@ package final class SnapshotReader {
         }
     }
 
-    /// Checks the whole content: the pages, and every type's records.
+    /// Checks the whole content: the pages, and every type's records, their values too.
     /// - Complexity: O(*n*) in the bytes of the file, in constant memory.
     /// - Throws: As the initializer.
     package func verify() throws {
@@ -107,6 +107,10 @@ package final class SnapshotReader {
             """)
         guard rows == account.records, known == account.records else {
             throw SnapshotError.damaged("records of a type are missing or too many")
+        }
+        var hasher = RowHasher(type: type)
+        guard try hasher.whole(on: connection, number: number) == account.hash else {
+            throw SnapshotError.damaged("records of a type are not as they were")
         }
     }
 

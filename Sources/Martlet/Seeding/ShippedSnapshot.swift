@@ -1,0 +1,76 @@
+public import MartletProtocol
+internal import MartletStore
+internal import SQLiteRecords
+internal import SystemKit
+
+/// A snapshot as a file that a device can begin with (`Seeding.file`).
+public struct ShippedSnapshot: Hashable, Sendable {
+    /// The data set's identity.
+    public let dataSet: String
+    /// The revision a device has with it.
+    public let revision: Revision
+    /// The records in it.
+    public let records: Int64
+
+    /// Fetches the newest snapshot to a file, in the place of what is there. A fetch that was cut
+    /// goes on where it was when it is called again.
+    /// - Throws: `SyncError`, `StoreError`; the file is then as it was.
+    public static func fetch(
+        from source: any SnapshotSource, to path: String,
+        progress: @escaping @Sendable (SeedingProgress) -> Void = { _ in }
+    ) async throws -> ShippedSnapshot {
+        do {
+            let files = SeedFiles(path: path)
+            let fetched = try await SnapshotFetcher(
+                source: source, files: files, progress: progress
+            ).fetch()
+            guard let fetched else {
+                throw SyncError(
+                    .busy,
+                    "The server has no snapshot yet, or none that this version reads; try again later."
+                )
+            }
+            guard fetched.paths.count == 1, let name = fetched.manifest.parts.first?.name else {
+                throw SyncError(
+                    .rejected,
+                    "The server's snapshot is in several parts, which are no single file.")
+            }
+            let disk = Confined(label: "martlet.seeding", ())
+            return try await disk.run { _ in
+                try files.open().rename(files.plain(name), to: files.name)
+                try files.removeAll()
+                return try read(path)
+            }
+        } catch {
+            throw SyncError.seeding(error)
+        }
+    }
+
+    /// Puts a snapshot that was made beside a place there, once it is checked and on the disk.
+    /// Blocks.
+    /// - Parameters:
+    ///   - made: The name of the file, in the folder of `path`.
+    /// - Throws: `SyncError`, `StoreError`; the file at `path` is then as it was.
+    public static func place(_ made: String, at path: String) throws -> ShippedSnapshot {
+        do {
+            let files = SeedFiles(path: path)
+            let folder = try files.open()
+            guard let file = try folder.file(made) else {
+                throw SnapshotFault("it is gone")
+            }
+            try SnapshotReader(path: files.path(made)).verify()
+            try file.synchronize()
+            try folder.rename(made, to: files.name)
+            return try read(path)
+        } catch {
+            throw SyncError.seeding(error)
+        }
+    }
+
+    private static func read(_ path: String) throws -> ShippedSnapshot {
+        let description = try SnapshotReader(path: path).description
+        return ShippedSnapshot(
+            dataSet: description.dataSet, revision: description.revision,
+            records: description.records)
+    }
+}

@@ -1,0 +1,80 @@
+import Foundation
+import Martlet
+import MartletServerCore
+
+extension CommandDescription {
+    static let snapshot = CommandDescription(
+        name: "snapshot",
+        summary: "make a snapshot to ship with an app",
+        discussion: """
+            Writes a data set as one SQLite file that a new device can begin with. From a server it
+            fetches the newest snapshot the server has made; from a data folder it makes a new one, of
+            this moment, while the server may go on. An app copies the file at its first launch
+            (`Seeding.file`) and fetches what is newer.
+            """,
+        options: DeviceFile.serverOptions + [
+            Option(
+                name: "data", value: "DIR", help: "a server's data folder, in place of a server"),
+            Option(name: "data-set", value: "NAME", help: "the data set in that folder"),
+            Option(
+                name: "out", value: "FILE", help: "the file to write; one that is there is replaced"
+            ),
+        ],
+        examples: [
+            Example(
+                "snapshot --server https://sync.example.org --token-file token --out team.sqlite",
+                "what the server has made last"),
+            Example("snapshot --data data --data-set team --out team.sqlite", "as of now"),
+        ]
+    ) { arguments, console in
+        guard let out = arguments.value("out") else {
+            throw UsageError("snapshot needs --out FILE.", command: "snapshot")
+        }
+        let path = URL(fileURLWithPath: out).path
+        let snapshot: ShippedSnapshot
+        if let data = arguments.value("data") {
+            snapshot = try make(data, arguments.value("data-set"), path)
+        } else {
+            let transport = try DeviceFile.transport(arguments)
+            snapshot = try await ShippedSnapshot.fetch(from: transport, to: path)
+        }
+        if arguments.isJSON {
+            console.print(
+                JSONText.object([
+                    ("file", .text(out)), ("dataSet", .text(snapshot.dataSet)),
+                    ("revision", .integer(snapshot.revision)),
+                    ("records", .integer(snapshot.records)),
+                ]).description)
+        } else {
+            console.print("\(out): \(snapshot.records) records at revision \(snapshot.revision)")
+        }
+        return .done
+    }
+
+    private static func make(
+        _ data: String, _ name: String?, _ path: String
+    ) throws -> ShippedSnapshot {
+        guard let name else {
+            throw UsageError("snapshot --data DIR needs --data-set NAME.", command: "snapshot")
+        }
+        let source = URL(fileURLWithPath: data).appendingPathComponent("\(name).sqlite").path
+        guard FileManager.default.fileExists(atPath: source) else {
+            throw CommandError(
+                "There is no data set \(name) in \(data). Check --data and --data-set.")
+        }
+        let filter = VisibilityFilter.everything
+        guard let permissions = filter.permissionClasses.first else {
+            throw CommandError("Nobody may see anything of the data set.")
+        }
+        let made = URL(fileURLWithPath: path).lastPathComponent + ".making"
+        let place = URL(fileURLWithPath: path).deletingLastPathComponent()
+            .appendingPathComponent(made).path
+        do {
+            _ = try SnapshotMaker(path: source).make(for: permissions) { _ in place }
+            return try ShippedSnapshot.place(made, at: path)
+        } catch {
+            try? FileManager.default.removeItem(atPath: place)
+            throw error
+        }
+    }
+}
