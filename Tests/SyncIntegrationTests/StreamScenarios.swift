@@ -42,17 +42,17 @@ extension SyncIntegration {
             try await Scenario.live(
                 Self.script(
                     stream(
-                        "the second first", since: 0, batch(1, 2, team(2, 1, "Crows", new: false)),
+                        "the second first", since: 0, batch(1, 2, team(2, 3, "Crows")),
                         #"{"hold": true}"#),
                     sync(
                         "the gap is fetched", since: 0,
                         then: answer(
-                            2, set(1, create: [1: "Ants", 2: "Bees"]), set(2, update: [1: "Crows"]))
+                            2, set(1, create: [1: "Ants", 2: "Bees"]), set(2, create: [3: "Crows"]))
                     ))
             ) { (scenario) async throws in
                 scenario.listen()
                 try await scenario.until(revision: 2)
-                #expect(try await scenario.teams == ["1 Crows", "2 Bees"])
+                #expect(try await scenario.teams == ["1 Ants", "2 Bees", "3 Crows"])
             }
         }
 

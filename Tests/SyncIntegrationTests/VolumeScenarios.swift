@@ -53,7 +53,7 @@ extension SyncIntegration {
         func oneBatch() async throws {
             let growth = try await Self.streamed(20_000, perBatch: 20_000)
             print("20,000 deltas in one batch: \(growth ?? 0) MiB more at most")
-            #expect(growth ?? 0 <= 100)
+            #expect(growth ?? 0 <= 64)
         }
 
         @Test("thousands of deltas at once: memory does not grow with the number of batches")
@@ -63,7 +63,7 @@ extension SyncIntegration {
             print(
                 "deltas in batches of 1,000: \(some ?? 0) MiB more at most for 20,000,"
                     + " \(many ?? 0) for 100,000")
-            #expect(many ?? 0 <= 48)
+            #expect(many ?? 0 <= 24)
         }
 
         @Test("thousands of deltas at once: 100,000 change sets in one answer, memory measured")
@@ -76,7 +76,7 @@ extension SyncIntegration {
                 let growth = try await Self.growth { try await scenario.client.sync() }
                 print("100,000 change sets in one answer: \(growth ?? 0) MiB more at most")
                 try await Self.check(scenario, 100_000)
-                #expect(growth ?? 0 <= 250)
+                #expect(growth ?? 0 <= 128)
             }
         }
     }
