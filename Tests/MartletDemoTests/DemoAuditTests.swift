@@ -103,10 +103,13 @@ struct DemoAuditTests {
         good.equalReplicas = 2
         good.conflicts = 3
         good.kept = 3
+        good.join.began = 1
+        good.join.isSnapshotDue = true
         #expect(good.isGood)
         let spoil: [(inout DemoReport) -> Void] = [
             { $0.lost = 1 }, { $0.doubled = 1 }, { $0.gaps = 1 }, { $0.kept = 2 },
-            { $0.equalReplicas = 1 }, { $0.findings = ["x"] },
+            { $0.equalReplicas = 1 }, { $0.findings = ["x"] }, { $0.join.began = 0 },
+            { $0.live.withinSecond = LiveFigures.leastWithinSecond - 0.001 },
             {
                 $0.replicas = 0
                 $0.equalReplicas = 0
@@ -122,7 +125,7 @@ struct DemoAuditTests {
     @Test("the network loses the share it is told to, the same for the same seed")
     func network() {
         func fates(_ seed: UInt64) -> [NetworkFaults.Fate] {
-            let faults = NetworkFaults(seed: seed, lostAnswers: 20, lostRequests: 5)
+            let faults = NetworkFaults(seed: seed, lostAnswers: 20, lostRequests: 5, cutStreams: 10)
             return (0..<2_000).map { _ in faults.next() }
         }
         #expect(fates(1) == fates(1))

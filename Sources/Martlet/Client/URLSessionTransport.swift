@@ -39,6 +39,8 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource {
         configuration.httpMaximumConnectionsPerHost = 2
         // One session for the transport's life: URLSession keeps the connection alive.
         session = URLSession(configuration: configuration)
+        // A stream holds its connection for as long as it lives; exchanges have theirs.
+        configuration.httpMaximumConnectionsPerHost = 1_024
         let streaming = StreamingSession(configuration: configuration)
         live = DeltaEvents(server: server, token: token, session: streaming)
         snapshots = SnapshotRequests(server: server, token: token, session: streaming)
@@ -58,7 +60,7 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource {
 
     /// Listens to `/deltas` as server-sent events.
     public func deltas(
-        _ cursor: DeltaCursor, receive: @Sendable (LiveEvent) async -> Void
+        _ cursor: DeltaCursor, receive: @escaping @Sendable (LiveEvent) async -> Void
     ) async throws(TransportFailure) {
         try await live.listen(cursor, receive: receive)
     }

@@ -15,7 +15,7 @@ struct DeltaEvents: Sendable {
 
     /// Listens until the server ends the stream; see `LiveTransport`.
     func listen(
-        _ cursor: DeltaCursor, receive: @Sendable (LiveEvent) async -> Void
+        _ cursor: DeltaCursor, receive: @escaping @Sendable (LiveEvent) async -> Void
     ) async throws(TransportFailure) {
         var request = StreamingRequest(url: Self.address(server, cursor))
         request.headers["Accept"] = "text/event-stream"

@@ -13,7 +13,7 @@ public protocol LiveTransport: Transport {
     ///   connection failed, was cut, went silent, brought more than could be taken in, or where the
     ///   task was cancelled.
     func deltas(
-        _ cursor: DeltaCursor, receive: @Sendable (LiveEvent) async -> Void
+        _ cursor: DeltaCursor, receive: @escaping @Sendable (LiveEvent) async -> Void
     ) async throws(TransportFailure)
 }
 

@@ -15,6 +15,9 @@ enum DemoText {
             "conflicts        \(report.conflicts), kept \(report.kept)",
             "exchanges        \(report.exchanges), answers lost \(report.lostAnswers), requests lost"
                 + " \(report.lostRequests), retries \(report.retries)",
+            live(report.live),
+            "joined           one more device in \(milliseconds(report.join.time)), from the snapshot of"
+                + " revision \(report.join.began)",
             "lost             \(report.lost)",
             "doubled          \(report.doubled)",
             "replicas equal   \(report.equalReplicas)/\(report.replicas)",
@@ -29,6 +32,20 @@ enum DemoText {
                     + " replicas equal \(report.equalReplicas)/\(report.replicas)"
                 : "A check failed. Please report it with the seed and the folder \(directory).")
         return lines
+    }
+
+    private static func live(_ live: LiveFigures) -> String {
+        let percent = (live.withinSecond * 1_000).rounded(.down) / 10
+        let least = Int(LiveFigures.leastWithinSecond * 100)
+        return "live             \(live.changes) changes seen \(live.sights) times: median"
+            + " \(milliseconds(live.median)), 99th percentile \(milliseconds(live.percentile99)),"
+            + " worst \(milliseconds(live.worst)); \(percent) % within 1 s"
+            + (live.withinSecond < LiveFigures.leastWithinSecond ? ", NOT \(least) %" : "")
+            + "; \(live.cuts) connections cut"
+    }
+
+    private static func milliseconds(_ time: Duration) -> String {
+        "\(Int((time / .milliseconds(1)).rounded())) ms"
     }
 
     static func json(_ report: DemoReport) -> JSONText {
@@ -47,6 +64,20 @@ enum DemoText {
             ("doubled", .integer(Int64(report.doubled))), ("gaps", .integer(Int64(report.gaps))),
             ("equalReplicas", .integer(Int64(report.equalReplicas))),
             ("replicas", .integer(Int64(report.replicas))),
+            (
+                "live",
+                .object([
+                    ("changes", .integer(Int64(report.live.changes))),
+                    ("sights", .integer(Int64(report.live.sights))),
+                    ("medianSeconds", .real(report.live.median / .seconds(1))),
+                    ("percentile99Seconds", .real(report.live.percentile99 / .seconds(1))),
+                    ("worstSeconds", .real(report.live.worst / .seconds(1))),
+                    ("withinSecond", .real(report.live.withinSecond)),
+                    ("cuts", .integer(Int64(report.live.cuts))),
+                ])
+            ),
+            ("joinSeconds", .real(report.join.time / .seconds(1))),
+            ("joinRevision", .integer(report.join.began)),
             ("diskBytes", .integer(Int64(report.diskBytes))), ("seconds", .object(stages)),
             ("findings", .list(report.findings.map { .text($0) })),
             ("passed", .boolean(report.isGood)),

@@ -1,9 +1,20 @@
 import Martlet
+import MartletProtocol
+import Synchronization
 
-/// A transport that loses requests, and answers after the server has processed them.
-struct LossyTransport: Transport {
-    let base: any Transport
+/// A device's way to the server, that loses requests, answers after the server has processed them,
+/// and live connections.
+struct LossyTransport: LiveTransport, SnapshotSource {
+    let base: any LiveTransport & SnapshotSource
     let faults: NetworkFaults
+    let meter: LiveMeter
+    /// The device's number.
+    let device: Int
+
+    /// Whether a live connection was cut: nothing more comes through.
+    private final class State: Sendable {
+        let isCut = Mutex(false)
+    }
 
     func exchange(_ body: [UInt8]) async throws(TransportFailure) -> TransportAnswer {
         let fate = faults.next()
@@ -11,7 +22,9 @@ struct LossyTransport: Transport {
             throw TransportFailure(message: "The demo's network lost the request.")
         }
         do throws(TransportFailure) {
+            let sent = ContinuousClock.now
             let answer = try await base.exchange(body)
+            meter.answered(answer.body, sent: sent, author: device)
             guard fate != .answerLost else {
                 throw TransportFailure(message: "The demo's network lost the answer.")
             }
@@ -19,6 +32,65 @@ struct LossyTransport: Transport {
         } catch {
             if fate == .carried { faults.countFailure() }
             throw error
+        }
+    }
+
+    /// The base's stream, until the network cuts it: before it is there, or in place of a batch.
+    func deltas(
+        _ cursor: DeltaCursor, receive: @escaping @Sendable (LiveEvent) async -> Void
+    ) async throws(TransportFailure) {
+        guard faults.next() != .requestLost else {
+            throw TransportFailure(message: "The demo's network lost the request.")
+        }
+        let (cuts, cut) = AsyncStream.makeStream(of: Void.self)
+        let state = State()
+        let result = await withTaskGroup(of: Result<Void, TransportFailure>.self) { group in
+            group.addTask {
+                do throws(TransportFailure) {
+                    try await base.deltas(cursor) { event in
+                        if state.isCut.withLock(\.self) { return }
+                        if case .batch = event, faults.cutsStream() {
+                            state.isCut.withLock { $0 = true }
+                            cut.yield()
+                        } else {
+                            await receive(event)
+                        }
+                    }
+                    return .success(())
+                } catch {
+                    return .failure(error)
+                }
+            }
+            group.addTask {
+                for await _ in cuts { break }
+                let message = "The demo's network cut the live connection."
+                return .failure(TransportFailure(message: message))
+            }
+            let first = await group.next()
+            group.cancelAll()
+            return first ?? .success(())
+        }
+        try result.get()
+    }
+
+    func manifest() async throws(TransportFailure) -> SnapshotManifest? {
+        guard faults.next() == .carried else {
+            throw TransportFailure(message: "The demo's network lost the list of the snapshot.")
+        }
+        return try await base.manifest()
+    }
+
+    /// The base's bytes, until the network cuts them.
+    func open(
+        _ part: SnapshotManifest.Part, from offset: Int64, tag: String?
+    ) async throws(TransportFailure) -> SnapshotBytes {
+        let bytes = try await base.open(part, from: offset, tag: tag)
+        return SnapshotBytes(offset: bytes.offset, tag: bytes.tag) {
+            () async throws(TransportFailure) in
+            guard !faults.cutsStream() else {
+                throw TransportFailure(message: "The demo's network cut the download.")
+            }
+            return try await bytes.next()
         }
     }
 }

@@ -18,6 +18,8 @@ final class NetworkFaults: Sendable {
         var answersLost = 0
         /// Exchanges that failed by themselves: the server was away.
         var failures = 0
+        /// Live connections and downloads that were cut.
+        var streamsCut = 0
     }
 
     private struct State {
@@ -28,14 +30,17 @@ final class NetworkFaults: Sendable {
     private let state: Mutex<State>
     private let lostAnswers: Int
     private let lostRequests: Int
+    private let cutStreams: Int
 
     /// - Parameters:
     ///   - lostAnswers: Percent of the answers that are lost after the server worked.
     ///   - lostRequests: Percent of the requests that never arrive.
-    init(seed: UInt64, lostAnswers: Int, lostRequests: Int) {
+    ///   - cutStreams: Permille of the batches in whose place a live connection is cut.
+    init(seed: UInt64, lostAnswers: Int, lostRequests: Int, cutStreams: Int) {
         state = Mutex(State(random: SplitMix64(seed: seed)))
         self.lostAnswers = lostAnswers
         self.lostRequests = lostRequests
+        self.cutStreams = cutStreams
     }
 
     var counts: Counts { state.withLock(\.counts) }
@@ -54,6 +59,15 @@ final class NetworkFaults: Sendable {
                 return .requestLost
             }
             return .carried
+        }
+    }
+
+    /// Draws whether a live connection is cut now.
+    func cutsStream() -> Bool {
+        state.withLock { state in
+            guard Int.random(in: 0..<1_000, using: &state.random) < cutStreams else { return false }
+            state.counts.streamsCut += 1
+            return true
         }
     }
 

@@ -50,21 +50,29 @@ public struct Demo: Sendable {
     ) async throws -> DemoReport {
         let faults = NetworkFaults(
             seed: options.seed, lostAnswers: options.lostAnswers,
-            lostRequests: options.lostRequests)
+            lostRequests: options.lostRequests, cutStreams: options.cutStreams)
+        let meter = LiveMeter()
         let team = try await DemoTeam.open(
             count: options.devices, directory: folder.path, script: data.schema,
-            server: server.address, token: folder.token, tag: folder.tag, faults: faults)
+            server: server.address, token: folder.token, tag: folder.tag, faults: faults,
+            meter: meter)
         var report = DemoReport()
         report.seed = options.seed
         report.types = team.schema.types.count
-        report.replicas = team.devices.count
+        report.replicas = team.devices.count + 1
         let clock = ContinuousClock()
-        for stage in [load(data), fill, work, drain] {
+        for stage in [load(data), fill, work] {
             report.seconds.append(try await clock.measure { try await stage(team) })
         }
+        let live = LiveStage(options: options, meter: meter) { tell(.live, $0, $1, $2) }
+        report.seconds.append(
+            try await clock.measure { report.join = try await live.run(team) })
+        report.seconds.append(try await clock.measure { try await drain(team) })
         report.seconds.append(
             try await clock.measure { try await audit(team, folder, server, &report) })
         let counts = faults.counts
+        report.live = meter.figures(devices: team.devices.map(\.number), end: .now)
+        report.live.cuts = counts.streamsCut
         report.exchanges = counts.exchanges
         report.lostAnswers = counts.answersLost
         report.lostRequests = counts.requestsLost
@@ -184,11 +192,12 @@ public struct Demo: Sendable {
         let comparison = ReplicaComparison(
             schema: team.schema, serverPath: try folder.serverFile())
         report.records = try comparison.recordCount()
-        for (index, path) in team.paths.enumerated() {
+        let paths = team.paths + [team.joinerPath]
+        for (index, path) in paths.enumerated() {
             let differences = try comparison.differences(path)
             if differences.isEmpty { report.equalReplicas += 1 }
             report.findings += differences.prefix(3).map { "device \(index + 1): \($0)" }
-            tell(.audit, index + 1, team.devices.count, "replicas compared")
+            tell(.audit, index + 1, paths.count, "replicas compared")
         }
     }
 

@@ -23,6 +23,10 @@ public struct DemoOptions: Sendable {
     public var lostAnswers = 20
     /// Percent of the requests that never arrive.
     public var lostRequests = 5
+    /// Permille of the batches in whose place a live connection is cut.
+    public var cutStreams = 10
+    /// The server makes a snapshot after so many revisions.
+    public var snapshotEvery = 200
     /// How often a device tries an exchange before the demo gives up on it.
     public var tries = 60
 

@@ -5,6 +5,7 @@ public struct DemoProgress: Hashable, Sendable {
         case load = "loading records"
         case seed = "filling devices"
         case work = "working, on- and offline"
+        case live = "live"
         case drain = "coming home"
         case audit = "checking"
     }

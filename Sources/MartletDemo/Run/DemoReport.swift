@@ -26,6 +26,10 @@ public struct DemoReport: Hashable, Sendable {
     /// Devices whose tables equal the server's, and devices in all.
     public var equalReplicas = 0
     public var replicas = 0
+    /// How fast changes were seen by devices that listen.
+    public var live = LiveFigures()
+    /// How a device that joined in the middle came to its data.
+    public var join = JoinFigures()
     /// Bytes on disk.
     public var diskBytes = 0
     /// Seconds of each stage, in order.
@@ -37,6 +41,8 @@ public struct DemoReport: Hashable, Sendable {
     public var isGood: Bool {
         lost == 0 && doubled == 0 && gaps == 0 && kept == conflicts && equalReplicas == replicas
             && replicas > 0 && findings.isEmpty
+            && live.withinSecond >= LiveFigures.leastWithinSecond
+            && (join.began > 0 || !join.isSnapshotDue)
     }
 
     /// The whole time.

@@ -12,13 +12,19 @@ struct DemoTeam: Sendable {
     /// Devices at work at the same time; more would only wait for the processors.
     private static let together = 8
 
+    private let directory: String
+    private let script: String
+    private let network: @Sendable (_ device: Int) -> LossyTransport
+
     /// Opens the devices' files, and makes those that are missing, each with its own identity.
     static func open(
         count: Int, directory: String, script: String, server: URL, token: String,
-        tag: String, faults: NetworkFaults
+        tag: String, faults: NetworkFaults, meter: LiveMeter
     ) async throws -> DemoTeam {
-        let transport = LossyTransport(
-            base: try URLSessionTransport(server: server, token: token), faults: faults)
+        let base = try URLSessionTransport(server: server, token: token)
+        let network: @Sendable (Int) -> LossyTransport = { number in
+            LossyTransport(base: base, faults: faults, meter: meter, device: number)
+        }
         var devices: [DemoDevice] = []
         var paths: [String] = []
         var options = ClientOptions()
@@ -26,7 +32,7 @@ struct DemoTeam: Sendable {
         for number in 1...count {
             let path = "\(directory)/device-\(number).sqlite"
             let client = try await MartletClient.open(
-                path: path, schema: script, transport: transport, options: options)
+                path: path, schema: script, transport: network(number), options: options)
             let schema = try await client.read { $0.schema }
             let device = DemoDevice(
                 number: number, client: client, plan: EditPlan(schema), tag: tag)
@@ -35,7 +41,34 @@ struct DemoTeam: Sendable {
             paths.append(path)
         }
         let schema = try await devices[0].client.read { $0.schema }
-        return DemoTeam(devices: devices, schema: schema, paths: paths)
+        return DemoTeam(
+            devices: devices, schema: schema, paths: paths, directory: directory, script: script,
+            network: network)
+    }
+
+    /// The file of a device that joins; nobody works on it, so each demo makes it anew.
+    var joinerPath: String { "\(directory)/joiner.sqlite" }
+
+    /// A device that was not there before, begun with the server's snapshot over the same network.
+    func join(tries: Int) async throws -> MartletClient {
+        for name in try FileManager.default.contentsOfDirectory(atPath: directory)
+        where name.hasPrefix("joiner.sqlite") {
+            try FileManager.default.removeItem(atPath: "\(directory)/\(name)")
+        }
+        var options = ClientOptions()
+        options.readers = 1
+        options.seeding = .server
+        options.pull = .live(pollingEvery: .seconds(5))
+        for _ in 1..<tries {
+            do {
+                return try await MartletClient.open(
+                    path: joinerPath, schema: script, transport: network(devices.count + 1),
+                    options: options)
+            } catch let error as SyncError where error.kind == .offline {
+                continue
+            }
+        }
+        throw DemoError("A new device could not fetch the snapshot in \(tries) tries.")
     }
 
     /// Runs `body` for every device, a few at a time, and tells after each how many are through.

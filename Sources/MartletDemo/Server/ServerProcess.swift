@@ -20,6 +20,7 @@ final class ServerProcess {
         process.arguments = [
             "serve", "--data", folder + "/server", "--schema", schemaPath, "--port",
             String(options.port), "--token", "demo:\(token)", "--log", "warning",
+            "--snapshot-every", String(options.snapshotEvery),
         ]
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = log

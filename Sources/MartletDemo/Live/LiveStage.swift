@@ -1,0 +1,117 @@
+import Martlet
+public import MartletProtocol
+
+/// Everybody is connected and watches while somebody works.
+struct LiveStage: Sendable {
+    let options: DemoOptions
+    let meter: LiveMeter
+    let tell: @Sendable (_ done: Int, _ total: Int, _ detail: String) -> Void
+
+    /// Between two saves: a team at work, and time for all to show the one before.
+    private static let pace = Duration.milliseconds(200)
+    /// How long the last changes may take to reach everybody, before they count as late.
+    private static let patience = Duration.seconds(30)
+
+    /// - Returns: How the device that joined meanwhile came to its data.
+    func run(_ team: DemoTeam) async throws -> JoinFigures {
+        let saves = max(40, 2 * team.devices.count)
+        return try await withThrowingTaskGroup(of: Void.self) { group in
+            for device in team.devices {
+                let (meter, number) = (meter, device.number)
+                let revisions = device.client.revisions
+                group.addTask {
+                    for await revision in revisions {
+                        meter.reached(revision, device: number, at: .now)
+                    }
+                }
+                device.client.setPullPolicy(.live(pollingEvery: .seconds(5)))
+                device.client.start()
+            }
+            try await connect(team)
+            meter.setOn(true)
+            async let joining = join(team)
+            try await work(team, saves: saves)
+            var (joiner, figures) = try await joining
+            try await settle(team.devices.map(\.client) + [joiner])
+            figures.end = try await joiner.status().revision
+            for device in team.devices { device.client.stop() }
+            await joiner.close()
+            group.cancelAll()
+            return figures
+        }
+    }
+
+    /// Waits until everybody is connected.
+    private func connect(_ team: DemoTeam) async throws {
+        for (index, device) in team.devices.enumerated() {
+            tell(index, team.devices.count, "devices are connected")
+            try await within(Self.patience * 2, "Not all devices came to a live connection.") {
+                try await device.client.status().connection == .live
+            }
+        }
+    }
+
+    private func work(_ team: DemoTeam, saves: Int) async throws {
+        var random = SplitMix64(seed: options.seed &+ 0x5EED)
+        for number in 1...saves {
+            if let device = team.devices.randomElement(using: &random) {
+                _ = try await device.save(&random)
+            }
+            tell(number, saves, "saves, seen by all")
+            try await Task.sleep(for: Self.pace)
+        }
+    }
+
+    /// Somebody new: from the snapshot to the present, while the others work.
+    private func join(_ team: DemoTeam) async throws -> (MartletClient, JoinFigures) {
+        var figures = JoinFigures()
+        let revision = try await team.devices.first?.client.status().revision ?? 0
+        figures.isSnapshotDue = revision >= 2 * Revision(options.snapshotEvery)
+        let start = ContinuousClock.now
+        let client = try await team.join(tries: options.tries)
+        figures.began = try await client.status().revision
+        client.start()
+        try await within(Self.patience * 2, "The new device did not come to a live connection.") {
+            try await client.status().connection == .live
+        }
+        figures.time = ContinuousClock.now - start
+        return (client, figures)
+    }
+
+    /// Waits until everybody shows the last change; what is late then is counted as such.
+    private func settle(_ clients: [MartletClient]) async throws {
+        let end = ContinuousClock.now + Self.patience
+        for client in clients {
+            while try await client.status().revision < meter.newest,
+                ContinuousClock.now < end
+            {
+                try await Task.sleep(for: .milliseconds(20))
+            }
+        }
+        meter.setOn(false)
+    }
+
+    private func within(
+        _ limit: Duration, _ message: String, _ condition: () async throws -> Bool
+    ) async throws {
+        let end = ContinuousClock.now + limit
+        while try await !condition() {
+            guard ContinuousClock.now < end else { throw DemoError(message) }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+}
+
+/// How a device that joined came to its data.
+public struct JoinFigures: Hashable, Sendable {
+    /// The snapshot's revision; 0 where there was none.
+    public var began: Revision = 0
+    /// Whether there must have been one: the data set was old enough.
+    public var isSnapshotDue = false
+    /// Until it had everything and was told of changes at once.
+    public var time = Duration.zero
+    /// The revision it had at the end of the stage.
+    public var end: Revision = 0
+
+    public init() {}
+}
