@@ -32,9 +32,9 @@ extension SyncIntegration {
                 )
             ) { (scenario) async throws in
                 #expect(try await scenario.client.sync() == 3)
-                #expect(try await scenario.teams == ["1 Ants"])
+                same(try await scenario.teams, ["1 Ants"])
                 let later = try await scenario.reopened(schema: Self.later)
-                #expect(try await later.rows("SELECT id, name FROM coaches") == ["5 Eve"])
+                same(try await later.rows("SELECT id, name FROM coaches"), ["5 Eve"])
                 await later.client.close()
             }
         }
@@ -45,10 +45,9 @@ extension SyncIntegration {
                 sync("colours", since: 0, then: answer(2, Self.team, set(2, update: [1: "Bees"])))
             ) { (scenario) async throws in
                 #expect(try await scenario.client.sync() == 2)
-                #expect(try await scenario.teams == ["1 Bees"])
+                same(try await scenario.teams, ["1 Bees"])
                 let later = try await scenario.reopened(schema: Self.later)
-                #expect(
-                    try await later.rows("SELECT id, name, colour FROM teams") == ["1 Bees red"])
+                same(try await later.rows("SELECT id, name, colour FROM teams"), ["1 Bees red"])
                 await later.client.close()
             }
         }

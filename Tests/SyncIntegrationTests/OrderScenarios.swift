@@ -22,7 +22,7 @@ extension SyncIntegration {
                 ].joined(separator: ",")
             ) { (scenario) async throws in
                 #expect(try await scenario.client.sync() == 2)
-                #expect(try await scenario.teams == ["1 Crows", "2 Bees"])
+                same(try await scenario.teams, ["1 Crows", "2 Bees"])
             }
         }
 
@@ -43,7 +43,7 @@ extension SyncIntegration {
                 ].joined(separator: ",")
             ) { (scenario) async throws in
                 #expect(try await scenario.client.sync() == 3)
-                #expect(try await scenario.teams == ["1 Eagles", "2 Bees"])
+                same(try await scenario.teams, ["1 Eagles", "2 Bees"])
             }
         }
 
@@ -58,7 +58,7 @@ extension SyncIntegration {
                 ].joined(separator: ",")
             ) { (scenario) async throws in
                 #expect(try await scenario.client.sync() == 1)
-                #expect(try await scenario.teams == ["1 Ants", "2 Bees"])
+                same(try await scenario.teams, ["1 Ants", "2 Bees"])
             }
         }
     }

@@ -157,7 +157,7 @@ final class Scenario: Sendable {
         revision: Revision, sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
         try await until { try await self.revision >= revision }
-        #expect(try await self.revision == revision, sourceLocation: sourceLocation)
+        same(try await self.revision, revision, sourceLocation: sourceLocation)
     }
 
     /// Waits for the next failure.
@@ -167,6 +167,14 @@ final class Scenario: Sendable {
         }
         throw SyncError(.offline, "The client was closed before anything failed.")
     }
+}
+
+/// Expects what was found to be what is wanted, and shows both where it is not: of an expression that
+/// waits, `#expect` shows nothing.
+func same<Found: Equatable>(
+    _ found: Found, _ wanted: Found, sourceLocation: SourceLocation = #_sourceLocation
+) {
+    #expect(found == wanted, sourceLocation: sourceLocation)
 }
 
 /// A change set as the log has it, of teams only.

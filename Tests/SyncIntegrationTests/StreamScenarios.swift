@@ -28,10 +28,10 @@ extension SyncIntegration {
             ) { (scenario) async throws in
                 scenario.listen()
                 try await scenario.until(revision: 3)
-                #expect(try await scenario.teams == ["1 Crows"])
+                same(try await scenario.teams, ["1 Crows"])
                 try await scenario.client.write { try $0.insert("teams", ["name": "Doves"]) }
                 try await scenario.until(revision: 4)
-                #expect(try await scenario.teams == ["1 Crows", "3 Doves"])
+                same(try await scenario.teams, ["1 Crows", "3 Doves"])
             }
         }
 
@@ -52,7 +52,7 @@ extension SyncIntegration {
             ) { (scenario) async throws in
                 scenario.listen()
                 try await scenario.until(revision: 2)
-                #expect(try await scenario.teams == ["1 Ants", "2 Bees", "3 Crows"])
+                same(try await scenario.teams, ["1 Ants", "2 Bees", "3 Crows"])
             }
         }
 
@@ -68,7 +68,7 @@ extension SyncIntegration {
             ) { (scenario) async throws in
                 scenario.listen()
                 try await scenario.until(revision: 3)
-                #expect(try await scenario.teams == ["1 Bees", "2 Crows"])
+                same(try await scenario.teams, ["1 Bees", "2 Crows"])
             }
         }
 
@@ -86,7 +86,7 @@ extension SyncIntegration {
             ) { (scenario) async throws in
                 scenario.listen()
                 try await scenario.until(revision: 3)
-                #expect(try await scenario.teams == ["1 Bees", "2 Crows"])
+                same(try await scenario.teams, ["1 Bees", "2 Crows"])
             }
         }
 
@@ -113,11 +113,11 @@ extension SyncIntegration {
                 #expect(failed.message.contains("players 7"), "\(failed.message)")
                 let busy = try await scenario.failure()
                 #expect(busy.kind == .busy)
-                #expect(try await scenario.revision == 0)
-                #expect(try await scenario.teams == [])
+                same(try await scenario.revision, 0)
+                same(try await scenario.teams, [])
                 try await scenario.until(revision: 2)
-                #expect(try await scenario.teams == ["1 Ants"])
-                #expect(try await scenario.players == [])
+                same(try await scenario.teams, ["1 Ants"])
+                same(try await scenario.players, [])
             }
         }
 
@@ -158,10 +158,10 @@ extension SyncIntegration {
                 scenario.listen()
                 try await scenario.until { try await scenario.revision >= 1 }
                 try await scenario.client.sync()
-                #expect(try await scenario.revision == 2)
-                #expect(try await scenario.teams == ["1 Ants", "2 Bees"])
-                #expect(try await scenario.players == [])
-                #expect(try await scenario.quarantined == ["players 7"])
+                same(try await scenario.revision, 2)
+                same(try await scenario.teams, ["1 Ants", "2 Bees"])
+                same(try await scenario.players, [])
+                same(try await scenario.quarantined, ["players 7"])
             }
         }
 
@@ -200,11 +200,11 @@ extension SyncIntegration {
             ) { (scenario) async throws in
                 scenario.listen()
                 try await scenario.until(revision: 1)
-                #expect(try await scenario.quarantined == ["players 7"])
+                same(try await scenario.quarantined, ["players 7"])
                 try await scenario.client.sync()
-                #expect(try await scenario.revision == 2)
-                #expect(try await scenario.players == ["7 Pia 9 null"])
-                #expect(try await scenario.quarantined == [])
+                same(try await scenario.revision, 2)
+                same(try await scenario.players, ["7 Pia 9 null"])
+                same(try await scenario.quarantined, [])
             }
         }
 
@@ -227,7 +227,7 @@ extension SyncIntegration {
             ) { (scenario) async throws in
                 scenario.listen()
                 try await scenario.until(revision: 2)
-                #expect(try await scenario.teams == ["1 Ants", "2 Bees", "3 Crows"])
+                same(try await scenario.teams, ["1 Ants", "2 Bees", "3 Crows"])
             }
         }
 
@@ -255,7 +255,7 @@ extension SyncIntegration {
             ) { (scenario) async throws in
                 scenario.listen()
                 try await scenario.until(revision: 1)
-                #expect(try await scenario.teams == ["1 Ants"])
+                same(try await scenario.teams, ["1 Ants"])
             }
         }
 
@@ -273,7 +273,7 @@ extension SyncIntegration {
             ) { (scenario) async throws in
                 scenario.listen()
                 try await scenario.until(revision: 2)
-                #expect(try await scenario.teams == ["2 Bees"])
+                same(try await scenario.teams, ["2 Bees"])
             }
         }
 
@@ -289,9 +289,9 @@ extension SyncIntegration {
             ) { (scenario) async throws in
                 scenario.listen()
                 try await scenario.until(revision: 1)
-                #expect(try await scenario.teams == ["1 Ants"])
+                same(try await scenario.teams, ["1 Ants"])
                 try await scenario.client.sync()
-                #expect(try await scenario.teams == ["1 Ants", "2 Bees"])
+                same(try await scenario.teams, ["1 Ants", "2 Bees"])
             }
         }
 
@@ -314,7 +314,7 @@ extension SyncIntegration {
             ) { (scenario) async throws in
                 scenario.listen()
                 try await scenario.until(revision: 1)
-                #expect(try await scenario.teams == ["4 Crows"])
+                same(try await scenario.teams, ["4 Crows"])
             }
         }
 
@@ -332,8 +332,8 @@ extension SyncIntegration {
             ) { (scenario) async throws in
                 scenario.listen()
                 try await scenario.until(revision: 2)
-                #expect(try await scenario.players == ["7 Pia 3 4"])
-                #expect(try await scenario.teams == ["4 Doves"])
+                same(try await scenario.players, ["7 Pia 3 4"])
+                same(try await scenario.teams, ["4 Doves"])
                 // Nothing is left that a later save of the person's would stumble over.
                 try await scenario.client.write { try $0.insert("teams", ["name": "Eagles"]) }
                 #expect(try await scenario.client.sync() == 3)
@@ -353,7 +353,7 @@ extension SyncIntegration {
                 try await scenario.until(revision: 1)
                 let error = try await scenario.failure()
                 #expect(error.kind == .unauthorized)
-                #expect(try await scenario.teams == ["1 Ants"])
+                same(try await scenario.teams, ["1 Ants"])
             }
         }
     }
