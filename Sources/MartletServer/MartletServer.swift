@@ -147,6 +147,7 @@ public final class MartletServer: Sendable {
                     path: "\(configuration.dataDirectory)/\(name).sqlite",
                     schema: configuration.schema, rules: rules,
                     dependencyWaitSeconds: configuration.dependencyWaitSeconds,
+                    keepRevisions: configuration.keepRevisions,
                     now: configuration.now,
                     metrics: metrics, log: configuration.log,
                     snapshots: .init(

@@ -18,6 +18,10 @@ public struct ServerConfiguration: Sendable {
     public var seeding: [UInt8]?
     /// A snapshot of a data set is made after so many revisions; at least 1.
     public var snapshotEvery: Int64 = 10_000
+    /// How many of the newest change sets of a data set are kept whole, about; at least 1. Older
+    /// ones are emptied, and a device that is further behind gets the rows that changed instead.
+    /// Nil keeps all.
+    public var keepRevisions: Int64? = 100_000
     /// PEM files; both or neither.
     public var tlsCertificatePath: String?
     public var tlsKeyPath: String?

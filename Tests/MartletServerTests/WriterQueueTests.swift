@@ -35,7 +35,7 @@ private final class Writer: Sendable {
     }
 
     func queue(
-        _ limits: WriterQueue<Item, String>.Limits = .init()
+        _ limits: WriterQueue<Item, String>.Limits = .init(), rest: (@Sendable () -> Bool)? = nil
     ) -> WriterQueue<Item, String> {
         WriterQueue(
             queue: DispatchQueue(label: "writer"), limits: limits,
@@ -45,7 +45,7 @@ private final class Writer: Sendable {
                     let decided = self.decided.withLock { $0 }
                     return names.filter { !decided.contains($0) }
                 },
-                process: { self.process($0) }))
+                process: { self.process($0) }, rest: rest))
     }
 }
 
@@ -175,6 +175,27 @@ struct WriterQueueTests {
             #expect(await task.value == expected)
         }
         #expect(name(await queue.submit(Item(name: "d"))) == "busy")
+        await queue.stop()
+    }
+
+    @Test("what nobody waits for is done in steps once all is done, one before the next request")
+    func rest() async {
+        let writer = Writer()
+        let steps = Mutex<[Int]>([])
+        let (done, finish) = AsyncStream<Void>.makeStream()
+        let queue = writer.queue {
+            // How many batches were before each step.
+            let count = steps.withLock { steps in
+                steps.append(writer.batches.withLock { $0.count })
+                return steps.count
+            }
+            if count == 3 { finish.finish() }
+            return count < 3
+        }
+        #expect(steps.withLock { $0.isEmpty })
+        _ = await queue.submit(Item(name: "a"))
+        for await _ in done {}
+        #expect(steps.withLock { $0 } == [1, 1, 1])
         await queue.stop()
     }
 }

@@ -29,6 +29,9 @@ extension CommandDescription {
             Option(
                 name: "snapshot-every", value: "N",
                 help: "make a snapshot after N revisions; default 10000"),
+            Option(
+                name: "keep-revisions", value: "N",
+                help: "change sets kept whole, or all; default 100000; docs/command-line.md"),
             Option(name: "tls-cert", value: "FILE", help: "certificate chain, PEM"),
             Option(name: "tls-key", value: "FILE", help: "its private key, PEM"),
             Option(
@@ -71,11 +74,18 @@ extension CommandDescription {
         configuration.seeding = try arguments.value("seeding").map { try contents($0, "seeding") }
         configuration.snapshotEvery = Int64(
             try arguments.integer("snapshot-every", in: 1...1_000_000_000, default: 10_000))
+        configuration.keepRevisions = try keepRevisions(arguments)
         configuration.tlsCertificatePath = arguments.value("tls-cert")
         configuration.tlsKeyPath = arguments.value("tls-key")
         configuration.allowedOrigins = arguments.values["allow-origin"] ?? []
         configuration.log = .standardError(minimum: try level(arguments))
         return configuration
+    }
+
+    private static func keepRevisions(_ arguments: ParsedArguments) throws -> Int64? {
+        if arguments.value("keep-revisions") == "all" { return nil }
+        return Int64(
+            try arguments.integer("keep-revisions", in: 1...1_000_000_000_000, default: 100_000))
     }
 
     private static func contents(_ path: String, _ what: String) throws -> [UInt8] {

@@ -13,12 +13,14 @@ struct DeltaQuery: Sendable {
     let clientID: String?
     let dataSet: String?
     let lineage: String?
+    /// Whether rows are wanted in place of entries.
+    let wantsRows: Bool
 
     /// - Parameter isEvents: Whether the answer is a stream of events, which a browser that connects
     ///   again by itself resumes by naming the last one it had.
     init(_ request: HTTPRequest, isEvents: Bool) throws(Problem) {
         let items = try QueryItems(
-            request.query, names: ["since", "wait", "client", "dataSet", "lineage"])
+            request.query, names: ["since", "wait", "client", "dataSet", "lineage", "rows"])
         guard var since = try items.integer("since", in: 0...Int64.max) else {
             throw Problem.malformed("The query needs “since”, the version the device has.")
         }
@@ -29,6 +31,7 @@ struct DeltaQuery: Sendable {
         }
         self.since = since
         self.lineage = lineage
+        wantsRows = try items.integer("rows", in: 0...1) == 1
         clientID = try items.name("client")
         dataSet = try items.name("dataSet")
         wait = try items.integer("wait", in: 0...Self.longestWait) ?? 0
@@ -40,6 +43,7 @@ struct DeltaQuery: Sendable {
         question.clientID = clientID
         question.dataSet = dataSet
         question.lineage = lineage
+        question.wantsRows = wantsRows
         return question
     }
 }

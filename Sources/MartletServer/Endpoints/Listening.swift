@@ -35,13 +35,9 @@ struct Listening: Sendable {
     ) async throws -> Ending {
         var question = question
         question.byteLimit = Self.batchBytes
-        // The hash belongs to the first version only.
-        question.lineage = nil
         var generation = try await handler.tokenWatch.generation(handler.tokens)
-        if !first.isEmpty {
-            try await send(first)
-            question.since = first.nextVersion
-        }
+        if !first.isEmpty { try await send(first) }
+        question.advance(past: first)
         while true {
             try Task.checkCancellation()
             let current = try await handler.tokenWatch.generation(handler.tokens)
@@ -54,7 +50,7 @@ struct Listening: Sendable {
                 return service.signal.isStopped ? .stopping : .problem(problem)
             case .success(let batch) where !batch.isEmpty:
                 try await send(batch)
-                question.since = batch.nextVersion
+                question.advance(past: batch)
                 continue
             case .success: break
             }

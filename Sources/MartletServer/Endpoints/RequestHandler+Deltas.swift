@@ -99,9 +99,11 @@ extension RequestHandler {
         return Outcome(response)
     }
 
-    /// A batch as an event; JSON has no line ends of its own.
+    /// A batch as an event; JSON has no line ends of its own. Part of a difference has no id: who
+    /// comes back with nothing but a version begins the difference anew.
     private static func event(_ batch: DeltaBatchBytes) -> [UInt8] {
-        var event = [UInt8]("id: \(batch.nextVersion)\ndata: ".utf8)
+        let isPart = batch.isDifference && batch.more
+        var event = [UInt8]((isPart ? "data: " : "id: \(batch.nextVersion)\ndata: ").utf8)
         event.reserveCapacity(event.count + batch.json.count + 2)
         event += batch.json
         event += [10, 10]

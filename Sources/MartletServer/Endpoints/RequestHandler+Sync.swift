@@ -54,6 +54,7 @@ extension RequestHandler {
         }
         outcome.accepted = answer.accepted
         outcome.refused = refused.count
+        if answer.isDifference { metrics.countDifference() }
         metrics.countVerdicts(accepted: answer.accepted, refused: refused)
         return outcome
     }

@@ -19,6 +19,8 @@ final class Metrics: Sendable {
         var answerBytes = 0
         var cacheHits = 0
         var cacheMisses = 0
+        var differences = 0
+        var entriesEmptied = 0
         var snapshotsMade = 0
         var snapshotsFailed = 0
         var snapshotBytes = 0
@@ -57,6 +59,15 @@ final class Metrics: Sendable {
         counts.withLock { counts in
             if isHit { counts.cacheHits += 1 } else { counts.cacheMisses += 1 }
         }
+    }
+
+    /// Counts an answer or a batch that has rows in place of entries.
+    func countDifference() {
+        counts.withLock { $0.differences += 1 }
+    }
+
+    func countCompaction(emptied: Int) {
+        counts.withLock { $0.entriesEmptied += emptied }
     }
 
     /// - Parameter isMade: Whether it was made; else making it failed.
@@ -110,6 +121,12 @@ final class Metrics: Sendable {
         text.single(
             "martlet_pulls_from_storage_total", "counter", "Pulls that had to read the log.",
             counts.cacheMisses)
+        text.single(
+            "martlet_differences_total", "counter", "Answers with rows in place of entries.",
+            counts.differences)
+        text.single(
+            "martlet_log_entries_compacted_total", "counter",
+            "Entries of the log emptied by compaction.", counts.entriesEmptied)
         appendSnapshots(counts, to: &text)
         append(server, usage, to: &text)
         return text.text

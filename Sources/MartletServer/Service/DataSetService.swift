@@ -21,6 +21,8 @@ final class DataSetService: Sendable {
         var schema: String
         var rules: Rules
         var dependencyWaitSeconds: Int
+        /// How many of the newest entries compaction leaves whole; nil where there is none.
+        var keepRevisions: Int64?
         /// Milliseconds since 1970.
         var now: @Sendable () -> Int64
         var metrics: Metrics
@@ -146,7 +148,29 @@ final class DataSetService: Sendable {
                 } catch {
                     return requests.map { _ in .failure(.stopping) }
                 }
-            })
+            }, rest: setup.keepRevisions.map { compaction(name, writer, keeping: $0, setup) })
+    }
+
+    /// Empties old entries in steps, each worth a transaction of its own.
+    /// - Returns: Does one step, and says whether another is due.
+    private static func compaction(
+        _ name: String, _ writer: Confined<DataSetNode>, keeping newest: Int64, _ setup: Setup
+    ) -> @Sendable () -> Bool {
+        let worthwhile = min(Int64(DataSetNode.entriesPerStep), max(1, newest / 4))
+        return {
+            let isDue = try? writer.here { node in
+                guard node.compactable(keeping: newest) >= worthwhile else { return false }
+                let step = node.compact(keeping: newest)
+                setup.metrics.countCompaction(emptied: step.emptied)
+                guard let fault = node.takeFault() else { return !step.isDone }
+                // Tried again after the next commit.
+                setup.log.log(
+                    .error, "storage",
+                    [("dataSet", .text(name)), ("reason", .text(fault.description))])
+                return false
+            }
+            return isDue ?? false
+        }
     }
 
     /// The sets a request's sets depend on, those before them in the request left out.
@@ -182,6 +206,12 @@ final class DataSetService: Sendable {
 
     /// The deltas after a cursor.
     func deltas(_ question: DeltaQuestion) async -> Result<DeltaBatchBytes, Problem> {
+        let result = await batch(question)
+        if case .success(let batch) = result, batch.isDifference { metrics.countDifference() }
+        return result
+    }
+
+    private func batch(_ question: DeltaQuestion) async -> Result<DeltaBatchBytes, Problem> {
         switch feed.deltas(question) {
         case .batch(let batch): return .success(batch)
         case .problem(let problem): return .failure(problem)

@@ -22,6 +22,9 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
         var undecided: @Sendable ([String], Item) -> [String]
         /// Carries out a batch; one verdict for each item.
         var process: @Sendable ([Item]) -> [Verdict]
+        /// Does a little of what nobody waits for, and says whether there is more of it; asked
+        /// when all that was submitted is done.
+        var rest: (@Sendable () -> Bool)?
     }
 
     struct Limits: Sendable {
@@ -52,6 +55,8 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
         var parked: [UInt64: (job: Job, missing: Set<String>)] = [:]
         var lastNumber: UInt64 = 0
         var isRunning = false
+        /// Whether a step of `rest` is on its way.
+        var isResting = false
         var isStopped = false
         var ended: [CheckedContinuation<Void, Never>] = []
 
@@ -122,7 +127,7 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
     private func drain() {
         while true {
             let batch = nextBatch()
-            if batch.isEmpty { return }
+            if batch.isEmpty { return scheduleRest() }
             var ready: [Job] = []
             for job in batch where !parks(job, behind: ready) { ready.append(job) }
             guard !ready.isEmpty else { continue }
@@ -157,6 +162,27 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
         }
         ended.forEach { $0.resume() }
         return batch
+    }
+
+    /// One step comes behind what is on the writer's thread already, so that a request never waits
+    /// for more than one.
+    private func scheduleRest() {
+        guard work.rest != nil else { return }
+        let isDue = state.withLock { state in
+            guard !state.isStopped, !state.isResting else { return false }
+            state.isResting = true
+            return true
+        }
+        if isDue { queue.async { self.rest() } }
+    }
+
+    private func rest() {
+        let isIdle = state.withLock { state in
+            state.isResting = false
+            return !state.isRunning && !state.isStopped
+        }
+        // Behind a request that came meanwhile it is asked for again.
+        if isIdle, work.rest?() == true { scheduleRest() }
     }
 
     /// Sets a job aside if it depends on sets that have not arrived.

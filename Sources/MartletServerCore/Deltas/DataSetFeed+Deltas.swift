@@ -21,6 +21,18 @@ public struct DeltaQuestion: Sendable {
         self.since = since
         self.byteLimit = byteLimit
     }
+
+    /// Goes on behind a batch. Behind part of a difference more rows are wanted; the hash belonged
+    /// to the version before.
+    public mutating func advance(past batch: DeltaBatchBytes) {
+        if batch.isEmpty {
+            wantsRows = wantsRows || UnfinishedLineage.isNamed(lineage)
+        } else {
+            wantsRows = batch.isDifference && batch.more
+        }
+        lineage = nil
+        since = batch.nextVersion
+    }
 }
 
 extension DataSetFeed {

@@ -1,0 +1,167 @@
+import Foundation
+import Testing
+
+@testable import MartletServer
+
+@Suite("Differences over HTTP")
+struct DifferenceEndpointTests {
+    private static let bearer = "Authorization: Bearer secret"
+
+    private static func request(
+        _ sequence: Int, since: Int = 0, acknowledged: Int? = nil, _ set: String
+    ) -> String {
+        """
+        {"clientId": "device-1", "protocol": 1, "maxRevision": \(since),
+         "acknowledged": \(acknowledged ?? sequence - 1), "changeSets": [
+          {"identifier": "s\(sequence)", "sequence": \(sequence), "seen": \(since),
+           "types": ["teams"], "teams": \(set)}]}
+        """
+    }
+
+    /// Ten teams, the first deleted again: eleven revisions, of which two to four are kept whole.
+    private static func fill(_ live: LiveServer) async throws {
+        for number in 1...10 {
+            _ = try await live.sync(
+                request(
+                    number, since: number - 1,
+                    """
+                    {"create": [-\(number)], "update": [], "delete": [],
+                     "attributes": {"-\(number)": {"name": "Team \(number)", "founded": 1900}}}
+                    """))
+        }
+        _ = try await live.sync(
+            request(
+                11, since: 10, #"{"create": [], "update": [], "delete": [1], "attributes": {}}"#))
+        try await compacted(live)
+    }
+
+    /// Waits until the server has emptied something and has nothing more to empty.
+    private static func compacted(_ live: LiveServer) async throws {
+        for _ in 0..<2_000 {
+            let metrics = try await live.request("GET", "/metrics").body
+            let count = metrics.split(separator: "\n").first {
+                $0.hasPrefix("martlet_log_entries_compacted_total ")
+            }
+            if let count, let emptied = Int(count.split(separator: " ")[1]), emptied >= 8 { return }
+        }
+        Issue.record("nothing was compacted")
+    }
+
+    private static func names(_ batch: LiveServer.Answer) throws -> [String] {
+        let deltas = try #require(try batch.member("deltas") as [[String: Any]]?)
+        return deltas.map { delta in
+            let name = (delta["p"] as? String)?.split(separator: "\"").dropFirst(2).first
+            return "\(delta["v"] ?? "")\(delta["op"] ?? "") \(delta["eid"] ?? "") \(name ?? "")"
+        }
+    }
+
+    @Test("who is behind the log gets rows by sync and by poll, before and after a restart")
+    func poll() async throws {
+        let folder = TemporaryFolder()
+        var live = try await LiveServer(folder: folder) { $0.keepRevisions = 2 }
+        try await Self.fill(live)
+        for _ in 0..<2 {
+            let poll = try await live.request("GET", "/deltas?since=7", headers: [Self.bearer])
+            #expect(try poll.member("difference") == true)
+            #expect(try poll.member("from") == 7)
+            #expect(try poll.member("nextVersion") == 11)
+            #expect(try poll.member("more") as Bool? == nil)
+            let deltas = try #require(try poll.member("deltas") as [[String: Any]]?)
+            #expect(deltas.map { $0["v"] as? Int } == [8, 9, 10, 11])
+            #expect(deltas.map { $0["op"] as? String } == ["upsert", "upsert", "upsert", "delete"])
+            #expect(deltas.map { $0["new"] as? Bool } == [true, true, true, nil])
+            #expect(deltas[0]["p"] as? String == #"{"name":"Team 8","founded":1900}"#)
+            #expect(deltas[3]["eid"] as? String == "1")
+            let near = try await live.request("GET", "/deltas?since=10", headers: [Self.bearer])
+            #expect(try near.member("difference") as Bool? == nil)
+            let asked = try await live.request(
+                "GET", "/deltas?since=10&rows=1", headers: [Self.bearer])
+            #expect(try asked.member("difference") == true)
+            let sync = try await live.sync(#"{"maxRevision": 7, "changeSets": []}"#)
+            #expect(sync.changeSets.map { $0["difference"] as? Bool } == [true])
+            let teams = try #require(sync.changeSets[0]["teams"] as? [String: Any])
+            #expect(teams["update"] as? [Int] == [8, 9, 10])
+            #expect(teams["delete"] as? [Int] == [1])
+            let metrics = try await live.request("GET", "/metrics").body
+            #expect(metrics.contains("martlet_differences_total 3\n"))
+            await live.stop()
+            live = try await LiveServer(folder: folder) { $0.keepRevisions = nil }
+        }
+        #expect(
+            try await live.request("GET", "/deltas?since=0&rows=2", headers: [Self.bearer]).status
+                == 400)
+        await live.stop()
+    }
+
+    @Test("a stream that begins behind the log sends rows, then entries; its parts have no id")
+    func stream() async throws {
+        let live = try await LiveServer { $0.keepRevisions = 2 }
+        // Two parts: three rows reach what the first batch of a stream holds, 8 MiB.
+        let long = String(repeating: "z", count: 3_000_000)
+        for number in 1...3 {
+            _ = try await live.sync(
+                Self.request(
+                    number, since: number - 1,
+                    """
+                    {"create": [-\(number)], "update": [], "delete": [],
+                     "attributes": {"-\(number)": {"name": "\(number)\(long)"}}}
+                    """))
+        }
+        for number in 4...10 {
+            _ = try await live.sync(
+                Self.request(
+                    number, since: number - 1,
+                    """
+                    {"create": [-\(number)], "update": [], "delete": [],
+                     "attributes": {"-\(number)": {"name": "Team \(number)"}}}
+                    """))
+        }
+        try await Self.compacted(live)
+        let client = RawClient(port: live.port)
+        await client.send(
+            """
+            GET /deltas?since=0 HTTP/1.0\r\n\(Self.bearer)\r\n\
+            Accept: text/event-stream\r\n\r\n
+            """)
+        // The long rows apart: what was sent before them, between them and behind them.
+        func short(_ bytes: [UInt8]) -> String {
+            String(decoding: bytes.filter { $0 != UInt8(ascii: "z") }, as: UTF8.self)
+        }
+        var seen = short(await client.read(atLeast: 9_000_000))
+        while !seen.contains("\"nextVersion\":10}") { seen += short(await client.read(atLeast: 1)) }
+        #expect(seen.contains("retry: 2000\n\ndata: {\"from\":0,"))
+        #expect(seen.contains("-rows\",\"more\":true,\"difference\":true"))
+        #expect(seen.contains("\"nextVersion\":3}\n\nid: 10\ndata: {\"from\":3,"))
+        #expect(seen.components(separatedBy: "\"difference\":true").count == 3)
+        #expect(seen.components(separatedBy: "\"more\":true").count == 2)
+        _ = try await live.sync(
+            Self.request(
+                11, since: 10,
+                #"{"create": [-11], "update": [], "delete": [], "attributes": {"-11": {"name": "New"}}}"#
+            ))
+        seen = await client.read(until: "\"nextVersion\":11}")
+        #expect(!seen.contains("\"difference\":true"))
+        #expect(seen.contains("id: 11\n"))
+        await client.abort()
+        await live.stop()
+    }
+
+    @Test("the log goes on being compacted while it is written, and verdicts stay")
+    func repeats() async throws {
+        let live = try await LiveServer { $0.keepRevisions = 1 }
+        try await Self.fill(live)
+        let again = try await live.sync(
+            Self.request(
+                3, since: 2, acknowledged: 10,
+                """
+                {"create": [-3], "update": [], "delete": [],
+                 "attributes": {"-3": {"name": "Team 3", "founded": 1900}}}
+                """))
+        let own = try #require(again.changeSets.last)
+        #expect(own["identifier"] as? String == "s3")
+        #expect(own["revision"] as? Int == 3)
+        #expect(own["conflict"] as? Bool == false)
+        #expect(try again.member("maxRevision") == 11)
+        await live.stop()
+    }
+}
