@@ -8,6 +8,7 @@ enum Benchmarks {
     /// The groups of cases, by name.
     static let groups: [(name: String, run: @Sendable () async throws -> Void)] = [
         ("coder", CoderCases.run), ("server", ServerCases.run), ("sync", SyncCases.run),
+        ("snapshot", SnapshotCases.run),
         ("capture", CaptureCases.run), ("store", StoreCases.run),
     ]
 

@@ -53,8 +53,10 @@ struct DeviceFile {
         let path = arguments.positional[0]
         let server = try address(arguments, [:])
         let token = try server == nil ? nil : token(arguments, [:])
+        var options = ClientOptions()
+        options.seeding = server == nil ? nil : .server
         let client = try await MartletClient.open(
-            path: path, schema: schema, server: server, token: token)
+            path: path, schema: schema, server: server, token: token, options: options)
         var settings: [(String, String)] = []
         if let server { settings.append(("server", server.absoluteString)) }
         if let file = arguments.value("token-file") {
