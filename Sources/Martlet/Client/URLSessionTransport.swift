@@ -58,10 +58,15 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource {
         try await snapshots.open(part, from: offset, tag: tag)
     }
 
-    /// Listens to `/deltas` as server-sent events.
+    /// Listens to `/deltas`: over a WebSocket where URLSession has them and nothing on the way is
+    /// against it, else as server-sent events.
     public func deltas(
         _ cursor: DeltaCursor, receive: @escaping @Sendable (LiveEvent) async -> Void
     ) async throws(TransportFailure) {
+        #if !canImport(FoundationNetworking)
+            let socket = DeltaSocket(server: live.server, token: token, session: session)
+            if try await socket.listen(cursor, receive: receive) { return }
+        #endif
         try await live.listen(cursor, receive: receive)
     }
 
