@@ -44,6 +44,13 @@ static inline int martlet_raise_descriptor_limit(void) {
     return setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/* Files the process may have open; -1 where nobody knows. */
+static inline long martlet_descriptor_limit(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return -1;
+    return limit.rlim_cur > 1L << 30 ? 1L << 30 : (long)limit.rlim_cur;
+}
+
 static inline ssize_t martlet_send(evutil_socket_t socket, const void *bytes, size_t count) {
     return send(socket, bytes, count, MSG_NOSIGNAL);
 }

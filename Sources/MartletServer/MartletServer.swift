@@ -57,6 +57,15 @@ public final class MartletServer: Sendable {
             running.withLock {
                 $0 = Running(lock: lock, tokens: tokens, dataSets: dataSets, http: http)
             }
+            if let fitting = await http.connectionsForWantOfFiles() {
+                configuration.log.log(
+                    .warning, "descriptors",
+                    [
+                        ("reason", .text(Self.fewDescriptors)),
+                        ("connections", .number(fitting)),
+                        ("wanted", .number(options.maxConnections)),
+                    ])
+            }
             configuration.log.log(
                 .info, "started",
                 [
@@ -112,6 +121,11 @@ public final class MartletServer: Sendable {
         _ = await signal.wait()
         await server.stop()
     }
+
+    private static let fewDescriptors = """
+        The process may open too few files for all connections it should take; raise the limit: \
+        “ulimit -Hn” in the shell that starts it, or LimitNOFILE= in its systemd unit.
+        """
 
     // MARK: - Starting
 

@@ -37,7 +37,13 @@ public final class WebSocketSession {
     /// Whether a message has begun and is not whole yet.
     public private(set) var isInMessage = false
 
-    private var context: OpaquePointer?
+    /// wslay's state, 8 KiB of it buffers: there is none while nothing is under way, which for a
+    /// quiet listener is nearly always.
+    private var held: OpaquePointer?
+    private var maxMessageByteCount: Int
+    /// Bytes taken in, and bytes of them that were frames whose head is known; equal between frames.
+    private var takenByteCount: UInt64 = 0
+    private var framedByteCount: UInt64 = 0
     private let role: Role
     private let mask: (@Sendable () -> [UInt8])?
     /// Set while bytes are taken in only.
@@ -60,24 +66,43 @@ public final class WebSocketSession {
         case .server: mask = nil
         case .client(let mask): self.mask = mask
         }
+        self.maxMessageByteCount = maxMessageByteCount
+    }
+
+    deinit {
+        wslay_event_context_free(held)
+    }
+
+    /// wslay's state, made where there is none.
+    private var context: OpaquePointer? {
+        if let held { return held }
         var callbacks = Self.callbacks
         let argument = Unmanaged.passUnretained(self).toOpaque()
         let code =
             mask == nil
-            ? wslay_event_context_server_init(&context, &callbacks, argument)
-            : wslay_event_context_client_init(&context, &callbacks, argument)
-        precondition(code == 0 && context != nil, "wslay has no memory for a session")
-        allowMessages(upTo: maxMessageByteCount)
+            ? wslay_event_context_server_init(&held, &callbacks, argument)
+            : wslay_event_context_client_init(&held, &callbacks, argument)
+        precondition(code == 0 && held != nil, "wslay has no memory for a session")
+        wslay_event_config_set_max_recv_msg_length(held, UInt64(maxMessageByteCount))
+        return held
     }
 
-    deinit {
-        wslay_event_context_free(context)
+    /// Lets wslay's state go where it is as good as new: between frames and messages, with nothing
+    /// to send and nobody closing.
+    private func rest() {
+        guard let held, takenByteCount == framedByteCount, !isInMessage, !isBroken,
+            wslay_event_get_close_sent(held) == 0, wslay_event_get_close_received(held) == 0,
+            wslay_event_get_read_enabled(held) != 0, wslay_event_want_write(held) == 0
+        else { return }
+        wslay_event_context_free(held)
+        self.held = nil
     }
 
     /// Changes the limit of a message's bytes, for messages that begin from now on.
     public func allowMessages(upTo byteCount: Int) {
         precondition(byteCount >= 0, "a limit that is a number of bytes")
-        wslay_event_config_set_max_recv_msg_length(context, UInt64(byteCount))
+        maxMessageByteCount = byteCount
+        if let held { wslay_event_config_set_max_recv_msg_length(held, UInt64(byteCount)) }
     }
 
     // MARK: - What comes in
@@ -89,6 +114,8 @@ public final class WebSocketSession {
     public func receive(_ bytes: UnsafeRawBufferPointer) -> [Event] {
         input = bytes
         isStarved = false
+        takenByteCount += UInt64(bytes.count)
+        defer { rest() }
         // wslay keeps up to 4 KiB to itself, and returns before it has used them up where a head
         // is cut; only when it asks in vain has it done all it can.
         while !isStarved, !isBroken, wslay_event_get_read_enabled(context) != 0 {
@@ -168,25 +195,29 @@ public final class WebSocketSession {
     /// The code of the closing frame this end has sent; nil while it has sent none.
     public var sentCode: WebSocketCode? {
         if let replacedCode { return replacedCode }
-        guard wslay_event_get_close_sent(context) != 0 else { return nil }
-        return WebSocketCode(rawValue: wslay_event_get_status_code_sent(context))
+        guard let held, wslay_event_get_close_sent(held) != 0 else { return nil }
+        return WebSocketCode(rawValue: wslay_event_get_status_code_sent(held))
     }
 
     /// Whether nothing more will come: the other end has closed, or broken the protocol.
     public var isDeaf: Bool {
-        isBroken || wslay_event_get_read_enabled(context) == 0
+        isBroken || held.map { wslay_event_get_read_enabled($0) == 0 } ?? false
     }
 
     /// Whether all has been said and heard: what `takeOutput` hands out is the last, and the
     /// connection can be closed behind it.
     public var isFinished: Bool {
         isBroken
-            || (wslay_event_want_read(context) == 0 && wslay_event_want_write(context) == 0)
+            || held.map { wslay_event_want_read($0) == 0 && wslay_event_want_write($0) == 0 }
+                ?? false
     }
 
     @discardableResult
     private func queue(_ opcode: wslay_opcode, _ bytes: [UInt8]) -> Bool {
-        guard !isBroken, wslay_event_get_close_sent(context) == 0 else { return false }
+        guard !isBroken, held.map({ wslay_event_get_close_sent($0) == 0 }) ?? true else {
+            return false
+        }
+        defer { rest() }
         let code = bytes.withUnsafeBufferPointer { bytes in
             var message = wslay_event_msg(
                 opcode: UInt8(opcode.rawValue), msg: bytes.baseAddress, msg_length: bytes.count)
@@ -262,6 +293,10 @@ extension WebSocketSession {
     private func frameBegins(
         _ frame: wslay_event_on_frame_recv_start_arg, _ context: OpaquePointer?
     ) {
+        // A head of two bytes, a longer length, the mask.
+        let length = frame.payload_length
+        framedByteCount += 2 + length + (length < 126 ? 0 : length < 65_536 ? 2 : 8)
+        if mask == nil { framedByteCount += 4 }
         isInControlFrame = frame.opcode >= 8
         guard !isInControlFrame else { return }
         isInMessage = true

@@ -1,9 +1,20 @@
-import HTTPKit
 import Synchronization
 import Testing
 
+@testable import HTTPKit
+
 @Suite("HTTP server limits")
 struct HTTPLimitsTests {
+    @Test(
+        "takes as many connections as the process may open files for, some left for other uses",
+        arguments: [
+            (20_000, 12_000, nil), (12_256, 12_000, nil), (12_255, 12_000, 11_999),
+            (1_024, 12_000, 768), (100, 12_000, 16), (-1, 12_000, nil), (100, 10, nil),
+        ] as [(Int, Int, Int?)])
+    func descriptors(limit: Int, wanted: Int, fitting: Int?) {
+        #expect(ServerCore.connections(limit: limit, wanted: wanted) == fitting)
+    }
+
     @Test("answers 408 to a head that does not end, and closes")
     func slowHead() async throws {
         try await withServer {

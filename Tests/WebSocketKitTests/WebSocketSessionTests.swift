@@ -42,6 +42,20 @@ struct WebSocketSessionTests {
         #expect(!server.isInMessage)
     }
 
+    @Test("what a cut frame's beginning said is not forgotten while the session speaks")
+    func cutWhileSpeaking() {
+        let bytes = (RawFrame.text("first").bytes + RawFrame.text("second").bytes)
+        for cut in 1..<bytes.count {
+            let server = Self.server()
+            var events = server.receive(Array(bytes[..<cut]))
+            server.send(text: [65])
+            server.ping()
+            events += server.receive(Array(bytes[cut...]))
+            #expect(events == [Self.text("first"), Self.text("second")], "\(cut)")
+            #expect(server.takeOutput() == [0x81, 1, 65, 0x89, 0])
+        }
+    }
+
     @Test("a letter cut by the border of two fragments is whole again")
     func cutLetter() {
         let server = Self.server()

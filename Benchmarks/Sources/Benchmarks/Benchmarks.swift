@@ -9,7 +9,7 @@ enum Benchmarks {
     static let groups: [(name: String, run: @Sendable () async throws -> Void)] = [
         ("coder", CoderCases.run), ("server", ServerCases.run), ("sync", SyncCases.run),
         ("snapshot", SnapshotCases.run),
-        ("capture", CaptureCases.run), ("store", StoreCases.run),
+        ("capture", CaptureCases.run), ("store", StoreCases.run), ("fanout", FanoutCases.run),
     ]
 
     static func main() async throws {

@@ -26,6 +26,12 @@ public final class HTTPServer: Sendable {
         await core.stop(grace: grace)
     }
 
+    /// How many connections the process may have open, by the operating system's limit of open
+    /// files, where that is fewer than `HTTPServerOptions.maxConnections`; nil where all fit.
+    public func connectionsForWantOfFiles() async -> Int? {
+        await core.connectionsForWantOfFiles
+    }
+
     public func counters() async -> HTTPServerCounters {
         await core.counters
     }

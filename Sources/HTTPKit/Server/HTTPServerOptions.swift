@@ -17,8 +17,9 @@ public struct HTTPServerOptions: Sendable {
     public var idleTimeout = Duration.seconds(75)
     /// Bytes of a streamed answer kept for a client that reads slowly, before its writer waits.
     public var streamBufferBytes = 64 << 10
-    /// Open connections; one more is answered 503 and closed.
-    public var maxConnections = 10_000
+    /// Open connections; one more is answered 503 and closed. Room for 10,000 listeners, and
+    /// requests beside them; a process that may have fewer files open takes fewer.
+    public var maxConnections = 12_000
     /// Open connections from one address; one more is answered 429 and closed.
     public var maxConnectionsPerAddress = 1_000
     /// Addresses `maxConnectionsPerAddress` does not count: a proxy in front.

@@ -9,6 +9,8 @@ final class ServerCore {
     private(set) var tls: TLSContext?
     private(set) var isStopping = false
     private var listener: Listener?
+    /// The options', or fewer for want of files.
+    private var maxConnections = 0
     private var connections: [ObjectIdentifier: HTTPConnection] = [:]
     private var connectionsByAddress: [String: Int] = [:]
     private var emptied: [CheckedContinuation<Void, Never>] = []
@@ -26,6 +28,7 @@ final class ServerCore {
         if let files = options.tls {
             tls = try TLSContext(files: files)
         }
+        maxConnections = connectionsForWantOfFiles ?? options.maxConnections
         let listener = try Listener(host: options.host, port: options.port, core: self)
         self.listener = listener
         return listener.port
@@ -60,6 +63,21 @@ final class ServerCore {
 
     // MARK: - Connections
 
+    /// Files that are not connections: the data sets, their logs, the libraries' own.
+    private nonisolated static let otherFiles = 256
+
+    /// How many connections fit, where that is fewer than are wanted.
+    nonisolated static func connections(limit: Int, wanted: Int) -> Int? {
+        guard limit >= 0 else { return nil }
+        let room = max(16, limit - otherFiles)
+        return room < wanted ? room : nil
+    }
+
+    /// See `HTTPServer.connectionsForWantOfFiles`.
+    var connectionsForWantOfFiles: Int? {
+        Self.connections(limit: martlet_descriptor_limit(), wanted: options.maxConnections)
+    }
+
     /// Refusals linger a moment so that the client reads them; a flood of them is cut short.
     private static let lingeringRefusals = 256
 
@@ -86,7 +104,7 @@ final class ServerCore {
     }
 
     private func refusal(address: String) -> HTTPRefusal? {
-        if counters.openConnections >= options.maxConnections {
+        if counters.openConnections >= maxConnections {
             return HTTPRefusal(
                 status: 503, kind: "busy", detail: "The server has no connection to spare.",
                 retryAfterSeconds: options.retryAfterSeconds)

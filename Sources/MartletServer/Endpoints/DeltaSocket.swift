@@ -34,9 +34,8 @@ struct DeltaSocket: Sendable {
                 let listening = Listening(handler: handler, service: service, token: token)
                 await withTaskGroup { group in
                     group.addTask { await follow(listening, question, first, socket) }
-                    group.addTask { await hear(socket, token) }
                     // Whichever ends first has closed the socket, which ends the other.
-                    await group.next()
+                    await hear(socket, token)
                     group.cancelAll()
                 }
             }

@@ -125,7 +125,10 @@ final class DataSetService: Sendable {
         _ name: String, _ writer: Confined<DataSetNode>, _ feed: DataSetFeed,
         _ signal: RevisionSignal, _ snapshots: SnapshotService, _ setup: Setup
     ) -> WriterQueue<AdmittedRequest, PreparedAnswer>.Work {
-        .init(
+        // Beside the writer: waking a thousand listeners takes a while, and those whose sets were
+        // decided come first.
+        let notices = DispatchQueue(label: "martlet.notices.\(name)")
+        return .init(
             setCount: { $0.request.changeSets.count },
             dependencies: { dependencies(of: $0.request) },
             identifiers: { $0.request.changeSets.compactMap(\.identifier) },
@@ -137,7 +140,8 @@ final class DataSetService: Sendable {
                 if sets > 0 { setup.metrics.countBatch(sets: sets) }
                 do {
                     let results = try writer.here { $0.process(requests, now: setup.now()) }
-                    signal.advance(to: feed.head.revision)
+                    let reached = feed.head.revision
+                    notices.async { signal.advance(to: reached) }
                     snapshots.reached(feed.head.revision)
                     if let fault = try writer.here({ $0.takeFault() }) {
                         setup.log.log(

@@ -75,4 +75,21 @@ int rows_run(
 /// Runs statements on a plain connection. Returns SQLite's code.
 int rows_execute(const char *path, const char *sql);
 
+/// Listeners on connections of their own, and one connection that posts.
+typedef struct fanout fanout;
+
+typedef struct {
+    /// Seconds from the posting of a change to its answer, and to its arrival at the first listener,
+    /// the middle one and the last.
+    double answer, first, median, last;
+} fanout_times;
+
+/// Opens listeners: each sends `request`, and is there when it has seen `sign`. Returns an errno.
+int fanout_open(fanout **made, uint16_t port, int listeners, const char *request, const char *sign);
+
+/// Posts a change and waits until each listener has seen `sign`. Returns an errno.
+int fanout_round(fanout *f, const char *request, const char *sign, fanout_times *times);
+
+void fanout_close(fanout *f);
+
 #endif
