@@ -8,7 +8,7 @@ public import MartletStore
 /// same transaction; `sync()` exchanges once, `start()` keeps exchanging. Values go in and out;
 /// the file's own connections stay inside.
 public final class MartletClient: DatabaseAccess {
-    private let device: Confined<DeviceDriver>
+    let device: Confined<DeviceDriver>
     private let readers: ReaderPool
     private let path: String
     private let trace: StatementTrace?

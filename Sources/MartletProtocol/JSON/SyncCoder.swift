@@ -2,8 +2,9 @@
 ///
 /// **Written form**: compact, members in a fixed order, optional members only when present.
 /// - Request: `clientId`, `protocol`, `maxRevision`, `acknowledged`, `dataSet`, `lineage`,
-///   `schema`, `rows` (only when true), `changeSets`.
-/// - Answer: `maxRevision`, `more` (only when true), `dataSet`, `lineage`, `schema`, `changeSets`.
+///   `schema`, `rows` (only when true), `check`, `changeSets`.
+/// - Answer: `maxRevision`, `more` (only when true), `dataSet`, `lineage`, `schema`, `check`,
+///   `changeSets`.
 /// - Change set: `identifier`, `sequence`, `seen`, `dependencyIdentifier`, `timestamp`,
 ///   `revision`, `conflict`, `reason`, `message`, `retryAfter`, `difference` (only when
 ///   true), `types`, then one member for each
@@ -62,7 +63,7 @@ public enum SyncCoder {
     ///   name the wire uses itself.
     public static func encode(_ answer: SyncAnswer) throws(WireFault) -> [UInt8] {
         var writer = SyncWriter()
-        writer.writeHead(answer)
+        try writer.writeHead(answer)
         return try writer.finish(answer.changeSets)
     }
 
@@ -97,7 +98,7 @@ public enum SyncCoder {
     /// An answer up to and including `"changeSets":[`; see `requestHead`.
     public static func answerHead(_ answer: SyncAnswer) throws(WireFault) -> [UInt8] {
         var writer = SyncWriter()
-        writer.writeHead(answer)
+        try writer.writeHead(answer)
         return writer.json.bytes
     }
 

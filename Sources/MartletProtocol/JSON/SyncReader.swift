@@ -30,6 +30,7 @@ struct SyncReader {
             case "dataSet": request.dataSet = try reader.readName()
             case "lineage": request.lineage = try reader.readName()
             case "schema": request.schema = try reader.readName()
+            case "check": request.check = try reader.readCheckRequest()
             case "rows": request.wantsRows = try reader.json.readBoolean()
             case "changeSets":
                 request.changeSets = try reader.readChangeSets()
@@ -52,6 +53,7 @@ struct SyncReader {
             case "dataSet": answer.dataSet = try reader.readName()
             case "lineage": answer.lineage = try reader.readName()
             case "schema": answer.schema = try reader.readName()
+            case "check": answer.check = try reader.readCheckAnswer()
             case "changeSets":
                 answer.changeSets = try reader.readChangeSets()
                 hasChangeSets = true

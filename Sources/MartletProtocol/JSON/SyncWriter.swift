@@ -16,17 +16,25 @@ struct SyncWriter {
         json.member("lineage", request.lineage)
         json.member("schema", request.schema)
         json.member("rows", request.wantsRows ? true : nil)
+        if let check = request.check {
+            json.name("check")
+            write(check)
+        }
         json.name("changeSets")
         json.beginArray()
     }
 
-    mutating func writeHead(_ answer: SyncAnswer) {
+    mutating func writeHead(_ answer: SyncAnswer) throws(WireFault) {
         json.beginObject()
         json.member("maxRevision", answer.maxRevision)
         json.member("more", answer.more ? true : nil)
         json.member("dataSet", answer.dataSet)
         json.member("lineage", answer.lineage)
         json.member("schema", answer.schema)
+        if let check = answer.check {
+            json.name("check")
+            try write(check)
+        }
         json.name("changeSets")
         json.beginArray()
     }

@@ -22,6 +22,12 @@ public enum Limits {
     public static let uploadBytes = 8 << 20
     /// Bytes of change sets an answer carries before it is cut at a set boundary.
     public static let answerBytes = 8 << 20
+    /// Ranges in the check of one request.
+    public static let checkRanges = 4_096
+    /// Rows a check's answer carries; the rest is asked for again.
+    public static let checkRows = 2_000
+    /// Records that may have changed since a check's revision, beyond which nothing is compared.
+    public static let checkLeftOut = 2_000
     /// UTF-8 bytes of a name: type, attribute, identifier, client id.
     public static let nameBytes = 128
     /// UTF-8 bytes of one text value.

@@ -14,6 +14,8 @@ public struct SyncAnswer: Hashable, Sendable {
     public var lineage: String?
     /// The fingerprint of the server's schema.
     public var schema: String?
+    /// What a comparison found, where one was asked for and could be made.
+    public var check: CheckAnswer?
     public var changeSets: [ChangeSet]
 
     public init(maxRevision: Revision, more: Bool = false, changeSets: [ChangeSet] = []) {

@@ -20,6 +20,8 @@ public struct SyncRequest: Hashable, Sendable {
     /// Whether the device wants rows as they are now, a difference, instead of log entries: it
     /// could not apply these.
     public var wantsRows = false
+    /// What the device holds, to be compared; nil: nothing.
+    public var check: CheckRequest?
     public var changeSets: [ChangeSet]
 
     public init(maxRevision: Revision, changeSets: [ChangeSet] = []) {

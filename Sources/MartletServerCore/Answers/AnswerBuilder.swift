@@ -30,6 +30,8 @@ struct AnswerBuilder {
         var refused: [ChangeSet] = []
         /// Whether the device asks for rows instead of entries.
         var wantsRows = false
+        /// What a comparison of the device's state found.
+        var check: CheckAnswer?
     }
 
     /// Why no answer could be made.
@@ -89,6 +91,7 @@ struct AnswerBuilder {
             head.lineage = lineage
             head.schema = fingerprint
         }
+        head.check = question.check
         let start: [UInt8]
         do throws(WireFault) {
             start = try SyncCoder.answerHead(head)

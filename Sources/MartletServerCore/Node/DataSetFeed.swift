@@ -11,7 +11,7 @@ public final class DataSetFeed: Sendable {
     public enum Outcome: Sendable {
         case answer(PreparedAnswer)
         case problem(Problem)
-        /// The answer needs entries that are not in memory: ask a `LogReader`.
+        /// The answer needs entries that are not in memory, or rows: ask a `LogReader`.
         case needsLog
         /// The request carries change sets, or comes from a device not met before: it is the
         /// node's.
@@ -49,7 +49,9 @@ public final class DataSetFeed: Sendable {
         answer(to: admitted, log: nil)
     }
 
-    func answer(to admitted: AdmittedRequest, log: (any LogSource)?) -> Outcome {
+    func answer(
+        to admitted: AdmittedRequest, log: (any LogSource)?, check: (any CheckSource)? = nil
+    ) -> Outcome {
         guard admitted.isPull else { return .needsNode }
         var number: Int64 = 0
         if let clientID = admitted.request.clientID {
@@ -68,12 +70,32 @@ public final class DataSetFeed: Sendable {
             if let problem = try builder.lineageProblem(admitted.request, head: head) {
                 return .problem(problem)
             }
-            return .answer(try builder.answer(to: question(admitted, number, head)))
+            var question = question(admitted, number, head)
+            question.check = try compare(admitted, check, mayAskReader: log == nil)
+            return .answer(try builder.answer(to: question))
         } catch {
             switch error {
             case .notInMemory, .compacted: return .needsLog
             case .fault(let fault): return .problem(RequestCheck.problem(for: fault))
             }
+        }
+    }
+
+    /// What a comparison finds; nil where none is asked for, where the principal does not see
+    /// everything and so has nothing that compares, and at the writer, which compares nothing.
+    private func compare(
+        _ admitted: AdmittedRequest, _ source: (any CheckSource)?, mayAskReader: Bool
+    ) throws(AnswerBuilder.Failure) -> CheckAnswer? {
+        guard let check = admitted.request.check, filter.showsEverything(to: admitted.principal)
+        else { return nil }
+        guard let source else {
+            guard mayAskReader else { return nil }
+            throw .notInMemory
+        }
+        do throws(StorageFault) {
+            return try source.compare(check)
+        } catch {
+            throw .fault(error)
         }
     }
 

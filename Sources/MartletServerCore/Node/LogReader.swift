@@ -8,16 +8,18 @@ import MartletProtocol
 public final class LogReader {
     let feed: DataSetFeed
     let log: any LogSource
+    private let check: any CheckSource
 
     /// - Parameter store: The data set's storage, for its place only; it is not touched.
     public init(feed: DataSetFeed, store: EmbeddedStore) {
         self.feed = feed
         log = EmbeddedLog(path: store.path, vfs: store.vfs, schema: store.schema)
+        check = EmbeddedCheck(path: store.path, vfs: store.vfs, schema: store.schema)
     }
 
     /// As `DataSetFeed.answer(to:)`; never `.needsLog`.
     public func answer(to admitted: AdmittedRequest) -> DataSetFeed.Outcome {
-        feed.answer(to: admitted, log: log)
+        feed.answer(to: admitted, log: log, check: check)
     }
 }
 

@@ -11,6 +11,11 @@ enum RequestCheck {
                 status: 400, kind: "invalidRequest",
                 detail: "“maxRevision” is negative; expected the newest revision the device has")
         }
+        if let check = request.check, check.revision > request.maxRevision {
+            return Problem(
+                status: 400, kind: "invalidRequest",
+                detail: "“check” is about a newer revision than “maxRevision”")
+        }
         if let version = request.protocolVersion,
             !(WireVersion.oldest...WireVersion.current).contains(version)
         {

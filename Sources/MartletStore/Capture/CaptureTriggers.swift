@@ -54,16 +54,19 @@ enum CaptureTriggers {
     }
 
     /// Makes the capture triggers of all types what they should be.
+    /// - Returns: Whether they were not.
+    @discardableResult
     static func bring(
         _ connection: Connection, to types: [EntityType], numbers: [Int64]
-    ) throws(SQLiteError) {
+    ) throws(SQLiteError) -> Bool {
         let wanted = zip(types, numbers).flatMap { statements(type: $0, number: $1) }
         // SQLite keeps a trigger's text as it was written.
-        guard try Set(present(connection).values) != Set(wanted) else { return }
+        guard try Set(present(connection).values) != Set(wanted) else { return false }
         try dropAll(connection)
         for statement in wanted {
             try connection.execute(statement)
         }
+        return true
     }
 
     /// The columns a note of a record holds, in order.

@@ -192,6 +192,16 @@ extension LocalStore {
         try put.run()
     }
 
+    /// Makes the triggers again that are gone, and turns capture on where it is off. Runs in the
+    /// caller's transaction.
+    /// - Returns: Whether there was anything to do.
+    package func restoreCapture() throws -> Bool {
+        let isOff = try connection.integer("SELECT capture FROM martlet_control") != 1
+        if isOff { try setCapture(true) }
+        let wereGone = try CaptureTriggers.bring(connection, to: schema.types, numbers: numbers)
+        return isOff || wereGone
+    }
+
     /// Turns capture off or on; off only inside a transaction that turns it on again.
     package func setCapture(_ isOn: Bool) throws {
         try connection.run("UPDATE martlet_control SET capture = \(isOn ? 1 : 0)")

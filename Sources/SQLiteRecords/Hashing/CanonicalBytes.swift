@@ -8,7 +8,7 @@ internal import SQLiteKit
 /// Columns are taken as they are stored, without making values of the wire of them. What no wire
 /// carries (an infinity, text that is not UTF-8) has bytes too: damage is to be found, not to be
 /// an obstacle.
-struct CanonicalBytes {
+struct CanonicalBytes: Sendable {
     private enum Tag {
         static let integer: UInt8 = 1
         static let real: UInt8 = 2

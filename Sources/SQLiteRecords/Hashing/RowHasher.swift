@@ -7,7 +7,7 @@ package import SQLiteKit
 ///
 /// A record contributes two hashes to its range: its row's, and its mark's, which is its revision.
 /// docs/wire.md says what exactly is hashed.
-package struct RowHasher {
+package struct RowHasher: Sendable {
     private enum What {
         static let row: UInt8 = 1
         static let mark: UInt8 = 2

@@ -1,0 +1,58 @@
+internal import MartletProtocol
+
+extension MartletClient {
+    /// Compares all confirmed data with the server's and repairs what differs.
+    ///
+    /// Hashes of ranges travel, and the rows that differ; nothing is fetched anew. Queued edits stay
+    /// on top of what is repaired. It may run while others write, here and at the server. Capture
+    /// triggers that are gone are made again.
+    /// - Parameter manner: What becomes of edits that were not captured.
+    /// - Returns: What differed and what was done; nothing where all was the same.
+    /// - Throws: `SyncError` where the exchanges fail, or the server compares nothing; what was
+    ///   repaired until then stays. `StoreError` where the file fails.
+    @discardableResult
+    public func check(repairing manner: CheckRepair = .revert) async throws -> CheckReport {
+        var run = CheckRun(repairing: manner)
+        try await step(&run) { run, store, _ in try run.begin(store) }
+        try await sync()
+        guard let transport = try await device.run({ $0.transport }) else { return CheckReport() }
+        while let body = try await step(&run, { try $0.request($1, now: $2) }) {
+            let answer: TransportAnswer
+            do {
+                answer = try await transport.exchange(body)
+            } catch {
+                throw SyncError(.offline, error.message)
+            }
+            guard answer.status == 200 else {
+                throw Self.refusal(SyncCoder.decodeProblem(answer.body, status: answer.status))
+            }
+            try await step(&run) { try $0.take(answer.body, $1, now: $2) }
+        }
+        return run.report
+    }
+
+    private func step<Result: Sendable>(
+        _ run: inout CheckRun,
+        _ body: @escaping @Sendable (inout CheckRun, DeviceStore, Int64) throws -> Result
+    ) async throws -> Result {
+        let before = run
+        let (after, result) = try await device.run { driver in
+            try driver.decide { store, now in
+                var run = before
+                let result = try body(&run, store, now)
+                return (run, result)
+            }
+        }
+        run = after
+        return result
+    }
+
+    private static func refusal(_ problem: Problem) -> SyncError {
+        switch problem.status {
+        case 401: SyncError(.unauthorized, problem.detail)
+        case 403, 409: SyncError(.wrongDataSet, problem.detail)
+        case 429, 500...: SyncError(.busy, problem.detail)
+        default: SyncError(.rejected, problem.detail)
+        }
+    }
+}

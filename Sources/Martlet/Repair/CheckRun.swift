@@ -1,0 +1,148 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import MartletStore
+
+/// A whole check of a device's data: part after part is hashed, compared and repaired.
+///
+/// A value that is moved on by one who has the device's store at hand; between two steps anything
+/// may happen to the device.
+struct CheckRun: Sendable {
+    /// Records hashed at once.
+    static let batchRecords = 65_536
+    /// Times that one part is hashed again because too much was changed meanwhile.
+    static let mostTries = 5
+    /// Answers without a comparison after which the server is taken to make none.
+    static let mostSilences = 3
+
+    let manner: CheckRepair
+    private let batchRecords: Int
+    private(set) var report = CheckReport()
+    private var place: CheckPlace? = CheckPlace()
+    private var next: CheckPlace?
+    private var check: SelfCheck?
+    private var excluded: [String: Set<String>] = [:]
+    private var tries = 0
+    private var silences = 0
+    private var hasBegun = false
+
+    init(repairing manner: CheckRepair, batchRecords: Int = Self.batchRecords) {
+        self.manner = manner
+        self.batchRecords = batchRecords
+    }
+
+    /// Makes capture what it should be. To be called before anything else turns it on again.
+    mutating func begin(_ store: DeviceStore) throws {
+        guard !hasBegun else { return }
+        hasBegun = true
+        report.isCaptureRestored = try store.restoreCapture()
+    }
+
+    /// The next request's body; nil: all is compared.
+    mutating func request(_ store: DeviceStore, now: Int64) throws -> [UInt8]? {
+        try begin(store)
+        while true {
+            if var current = check {
+                if let request = current.next() {
+                    check = current
+                    return try store.checkBody(request)
+                }
+                report.recordCount += current.records.reduce(0) { $0 + $1.ids.count }
+                goOn()
+            } else {
+                guard let place else { return nil }
+                let batch = try store.hashConfirmed(
+                    from: place, without: excluded, limit: batchRecords, now: now)
+                next = batch.next
+                check = SelfCheck(
+                    revision: batch.revision,
+                    records: batch.records.filter {
+                        !report.unknownTypes.contains($0.type.name)
+                    })
+            }
+        }
+    }
+
+    /// Takes the answer to the last request, and repairs what it shows.
+    /// - Throws: `SyncError` for an answer that is none; `SQLiteError` where the file fails.
+    mutating func take(_ body: [UInt8], _ store: DeviceStore, now: Int64) throws {
+        guard var current = check else { return }
+        let answer = try decoded(body, store)
+        guard let found = answer.check else {
+            silences += 1
+            guard silences < Self.mostSilences else {
+                throw SyncError(.rejected, "The server does not compare data; update it.")
+            }
+            // A device the server had not met; it has now. What was asked is asked again.
+            check = nil
+            return
+        }
+        let outcome: SelfCheck.Outcome
+        do {
+            outcome = try current.take(found)
+        } catch {
+            throw SyncError(.violation, "The server compared something else than it was asked to.")
+        }
+        check = current
+        guard !outcome.isBehind, found.revision >= current.revision else { return again() }
+        if !outcome.differences.isEmpty {
+            let findings = try store.repair(
+                outcome.differences, of: current.records, at: current.revision...found.revision,
+                by: manner, now: now)
+            guard let findings else { return again() }
+            report.findings += findings
+        }
+        report.unknownTypes += outcome.unknownTypes
+        guard outcome.unknownAttributes.isEmpty else {
+            for (type, names) in outcome.unknownAttributes {
+                excluded[type, default: []].formUnion(names)
+            }
+            check = nil
+            return
+        }
+    }
+
+    private func decoded(_ body: [UInt8], _ store: DeviceStore) throws -> SyncAnswer {
+        let answer: SyncAnswer
+        do {
+            answer = try SyncCoder.decodeAnswer(body)
+        } catch {
+            throw SyncError(.violation, "The answer cannot be read: \(error)")
+        }
+        if let own = try store.dataSet, let other = answer.dataSet, own != other {
+            throw SyncError(.wrongDataSet, "The server answers for another data set.")
+        }
+        return answer
+    }
+
+    /// Hashes the part again: the state it was compared in is gone.
+    private mutating func again() {
+        tries += 1
+        guard tries >= Self.mostTries else {
+            check = nil
+            return
+        }
+        report.unfinishedTypes += check?.records.map(\.type.name) ?? []
+        goOn()
+    }
+
+    private mutating func goOn() {
+        place = next
+        check = nil
+        tries = 0
+        silences = 0
+    }
+}
+
+extension DeviceStore {
+    /// A request that carries nothing but a comparison.
+    fileprivate func checkBody(_ check: CheckRequest) throws -> [UInt8] {
+        var request = SyncRequest(maxRevision: try revision)
+        request.clientID = try clientID
+        request.protocolVersion = WireVersion.current
+        request.dataSet = try dataSet
+        request.lineage = try lineage
+        request.schema = applying.schema.fingerprint
+        request.check = check
+        return try SyncCoder.encode(request)
+    }
+}

@@ -1,0 +1,198 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import MartletStore
+internal import SQLiteKit
+internal import SQLiteRecords
+
+/// Where hashing goes on: at a type, and a key in it.
+struct CheckPlace: Sendable {
+    var type = 0
+    var from: RecordID?
+}
+
+/// Records hashed in one transaction.
+struct HashedBatch: Sendable {
+    let revision: Revision
+    var records: [HashedRecords] = []
+    /// nil: that was all.
+    var next: CheckPlace?
+}
+
+extension DeviceStore {
+    /// Makes the triggers again that are gone, and turns capture on where it is off.
+    /// - Returns: Whether there was anything to do.
+    func restoreCapture() throws -> Bool {
+        try inApplyingTransaction { try applying.restoreCapture() }
+    }
+
+    /// Hashes what the device holds as confirmed: the app's rows, under which the base images of
+    /// unconfirmed edits stand, with the revisions it remembers. Records it made itself and that
+    /// have no permanent id yet are no part of it.
+    /// - Parameters:
+    ///   - excluded: By type: attributes that are left out.
+    ///   - limit: Records of one batch. The user's writes wait while they are hashed.
+    /// - Throws: `SyncError` `.busy` while a difference or a snapshot is under way.
+    func hashConfirmed(
+        from place: CheckPlace, without excluded: [String: Set<String>], limit: Int, now: Int64
+    ) throws -> HashedBatch {
+        try inApplyingTransaction {
+            guard try !hasStaged, try fetchingAnew == nil else {
+                throw SyncError(.busy, "The device is still fetching data; check when it is done.")
+            }
+            try closeForeignCapture(applying, now: now)
+            var batch = HashedBatch(revision: try revision)
+            var place = place
+            var room = limit
+            while place.type < applying.schema.types.count {
+                let type = applying.schema.types[place.type]
+                let hidden = excluded[type.name] ?? []
+                let attributes = type.attributes.filter {
+                    !$0.isGenerated && !hidden.contains($0.name)
+                }
+                var scan = ConfirmedScan(
+                    store: applying, type: place.type, attributes: attributes, from: place.from)
+                let records = try scan.records(limit: room)
+                batch.records.append(records)
+                room -= records.ids.count
+                place =
+                    records.below.map { CheckPlace(type: place.type, from: $0) }
+                    ?? CheckPlace(type: place.type + 1)
+                guard room > 0 else { break }
+            }
+            batch.next = place.type < applying.schema.types.count ? place : nil
+            return batch
+        }
+    }
+}
+
+/// Reads one type's rows, marks and base images side by side, in the order of their keys.
+private struct ConfirmedScan {
+    let store: LocalStore
+    let type: Int
+    let attributes: [Attribute]
+    let from: RecordID?
+
+    private typealias Hashes = [(id: RecordID, hash: UInt64?)]
+
+    init(store: LocalStore, type: Int, attributes: [Attribute], from: RecordID?) {
+        self.store = store
+        self.type = type
+        self.attributes = attributes
+        self.from = from
+    }
+
+    mutating func records(limit: Int) throws -> HashedRecords {
+        let described = store.schema.types[type]
+        var hasher = RowHasher(type: described, attributes: attributes)
+        let (rows, below) = try rows(&hasher, limit: limit)
+        let range = KeyRange(from: from, below: below)
+        let marks = try marks(&hasher, range)
+        let bases = try bases(&hasher, range)
+        var records = HashedRecords(
+            type: described, attributes: hasher.attributes, from: from, below: below,
+            leftOut: try quarantined(described.name))
+        var (row, mark, base) = (0, 0, 0)
+        while true {
+            var least: RecordID?
+            func look(_ hashes: Hashes, _ position: Int) {
+                guard position < hashes.count else { return }
+                let id = hashes[position].id
+                if least.map({ id < $0 }) ?? true { least = id }
+            }
+            look(rows, row)
+            look(marks, mark)
+            look(bases, base)
+            guard let id = least else { break }
+            var hash = RangeHash()
+            var confirmed: UInt64?
+            if row < rows.count, rows[row].id == id {
+                confirmed = rows[row].hash
+                row += 1
+            }
+            if base < bases.count, bases[base].id == id {
+                confirmed = bases[base].hash
+                base += 1
+            }
+            if let confirmed { hash.add(row: confirmed) }
+            if mark < marks.count, marks[mark].id == id {
+                if let revision = marks[mark].hash { hash.add(mark: revision) }
+                mark += 1
+            } else if confirmed == nil {
+                continue
+            }
+            if !records.leftOut.contains(id) { records.append(id, hash) }
+        }
+        return records
+    }
+
+    private func rows(
+        _ hasher: inout RowHasher, limit: Int
+    ) throws -> (Hashes, below: RecordID?) {
+        let described = store.schema.types[type]
+        let range = KeyRange(from: from, below: nil)
+        let rows = try store.connection.statement(
+            """
+            SELECT \(hasher.columns) FROM \(SQLName.quoted(described.name))
+            WHERE \(range.ordered(SQLName.quoted(described.key), described.keyKind))
+            """)
+        defer { rows.reset() }
+        range.bind(to: rows)
+        var hashes: Hashes = []
+        while try rows.step() {
+            let id = try rows.recordID(0)
+            guard !id.isTemporary else { continue }
+            guard hashes.count < limit else { return (hashes, id) }
+            hashes.append((id, hasher.hash(rows)))
+        }
+        return (hashes, nil)
+    }
+
+    private func marks(_ hasher: inout RowHasher, _ range: KeyRange) throws -> Hashes {
+        let marks = try store.connection.statement(
+            """
+            SELECT id, revision FROM martlet_records
+            WHERE type = ?1 AND \(range.ordered("id", store.schema.types[type].keyKind))
+            """)
+        defer { marks.reset() }
+        marks.bind(1, integer: store.numbers[type])
+        range.bind(to: marks)
+        var hashes: Hashes = []
+        while try marks.step() {
+            let id = try marks.recordID(0)
+            hashes.append((id, hasher.mark(id, marks.integer(1))))
+        }
+        return hashes
+    }
+
+    private func bases(_ hasher: inout RowHasher, _ range: KeyRange) throws -> Hashes {
+        let bases = try store.connection.statement(
+            """
+            SELECT id, image FROM martlet_base
+            WHERE type = ?1 AND \(range.ordered("id", store.schema.types[type].keyKind))
+            """)
+        defer { bases.reset() }
+        bases.bind(1, integer: store.numbers[type])
+        range.bind(to: bases)
+        var hashes: Hashes = []
+        while try bases.step() {
+            let id = try bases.recordID(0)
+            guard !id.isTemporary else { continue }
+            guard !bases.isNull(1) else {
+                hashes.append((id, nil))
+                continue
+            }
+            hashes.append((id, hasher.hash(id, try SyncCoder.decodeAttributes(bases.blob(1)))))
+        }
+        return hashes
+    }
+
+    private func quarantined(_ name: String) throws -> Set<RecordID> {
+        let rows = try store.connection.statement(
+            "SELECT id FROM martlet_quarantine WHERE type = ?1")
+        defer { rows.reset() }
+        rows.bind(1, text: name)
+        var ids: Set<RecordID> = []
+        while try rows.step() { ids.insert(try rows.recordID(0)) }
+        return ids
+    }
+}

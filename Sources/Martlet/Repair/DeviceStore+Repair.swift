@@ -1,0 +1,285 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import MartletStore
+internal import SQLiteKit
+internal import SQLiteRecords
+
+extension DeviceStore {
+    /// Makes records be as the server has them, or makes change sets of what was not captured, in
+    /// one transaction.
+    /// - Parameters:
+    ///   - records: What was hashed.
+    ///   - revisions: Where the differences are true.
+    /// - Returns: What was found and done; nil where the device has got further than what was
+    ///   compared, or begun anew: nothing was done then.
+    func repair(
+        _ differences: [SelfCheck.Difference], of records: [HashedRecords],
+        at revisions: ClosedRange<Revision>, by manner: CheckRepair, now: Int64
+    ) throws -> [CheckReport.Finding]? {
+        try inApplyingTransaction {
+            let current = try revision
+            guard revisions.contains(current), try !hasStaged, try fetchingAnew == nil else {
+                return nil
+            }
+            try closeForeignCapture(applying, now: now)
+            try applying.setCapture(false)
+            var repair = try Repair(store: applying, manner: manner)
+            for difference in differences {
+                try repair.judge(difference, of: records[difference.place])
+            }
+            var rebase = Rebase(store: applying, registry: registry, now: now)
+            if let set = repair.truths(after: current) {
+                try rebase.apply([set][...], after: current)
+            }
+            let changes = try repair.captured()
+            if !changes.isEmpty {
+                try Outbox(store: applying).enqueue(
+                    changes, identifier: newIdentity(), now: now)
+            }
+            try applying.setState("nextTemporaryID", .integer(repair.nextTemporaryID))
+            try applying.setCapture(true)
+            observer?.applyingWillCommit(rebase.report)
+            return repair.findings
+        }
+    }
+}
+
+/// Sorts differences by what they come from, and gathers what is to be done.
+private struct Repair {
+    let store: LocalStore
+    let manner: CheckRepair
+    private(set) var findings: [CheckReport.Finding] = []
+    private(set) var nextTemporaryID: Int64
+    /// By type: rows to put in place, and records to remove.
+    private var updates: [Int: [RecordEntry]] = [:]
+    private var deletes: [Int: [RecordID]] = [:]
+    /// Uncaptured edits that become change sets.
+    private var edits: [Edit] = []
+
+    private struct Edit {
+        let type: Int
+        let id: RecordID
+        let truth: Attributes?
+        /// Of a record with queued edits: what to write on top of them.
+        let onTop: Attributes?
+    }
+
+    /// A record's confirmed state on the device.
+    private struct Confirmed {
+        /// Nil also where the row holds what cannot be read.
+        var row: Attributes?
+        var hasRow = false
+        var mark: Revision?
+        var hasQueuedEdits = false
+    }
+
+    init(store: LocalStore, manner: CheckRepair) throws {
+        self.store = store
+        self.manner = manner
+        nextTemporaryID = try store.integerState("nextTemporaryID") ?? -1
+    }
+
+    mutating func judge(_ difference: SelfCheck.Difference, of records: HashedRecords) throws {
+        guard let type = store.schema.index(of: records.type.name) else { return }
+        let confirmed = try confirmed(type, difference.id)
+        let truth = difference.truth
+        guard let reason = reason(confirmed, truth, records) else { return }
+        let edit =
+            try manner == .capture && reason == .uncaptured
+            ? edit(type, difference.id, confirmed, truth) : nil
+        if let edit { edits.append(edit) }
+        // An edit on top of queued ones is made once these stand on the truth.
+        if edit == nil || edit?.onTop != nil {
+            if let truth {
+                updates[type, default: []].append(truth)
+            } else {
+                deletes[type, default: []].append(difference.id)
+            }
+        }
+        findings.append(
+            CheckReport.Finding(
+                type: records.type.name, id: difference.id, reason: reason,
+                outcome: edit == nil ? .repaired : .captured))
+    }
+
+    private func confirmed(_ type: Int, _ id: RecordID) throws -> Confirmed {
+        let outbox = Outbox(store: store)
+        let number = store.numbers[type]
+        var confirmed = Confirmed(mark: try outbox.confirmedRevision(number, id))
+        if let base = try outbox.base(number, id) {
+            confirmed.hasQueuedEdits = true
+            confirmed.row = try base.image.map { try SyncCoder.decodeAttributes($0) }
+            confirmed.hasRow = confirmed.row != nil
+            return confirmed
+        }
+        confirmed.hasRow = try store.tables[type].exists(id)
+        confirmed.row = try readable(type, id).map { store.stored($0, type: type) }
+        return confirmed
+    }
+
+    /// A row; nil where it is not there, or holds what no wire carries.
+    private func readable(_ type: Int, _ id: RecordID) throws -> Attributes? {
+        let row = Result { () throws(SQLiteError) in try store.tables[type].read(id) }
+        if case .failure(let error) = row, error.isMismatch { return nil }
+        return try row.get()
+    }
+
+    /// What the difference comes from; nil where there is none any more.
+    private func reason(
+        _ confirmed: Confirmed, _ truth: RecordEntry?, _ records: HashedRecords
+    ) -> CheckReport.Reason? {
+        guard let truth else {
+            guard confirmed.hasRow || confirmed.mark != nil else { return nil }
+            return confirmed.mark == nil && !confirmed.hasQueuedEdits ? .uncaptured : .extra
+        }
+        guard confirmed.hasRow else {
+            return confirmed.mark == truth.revision ? .uncaptured : .missing
+        }
+        var hasher = RowHasher(type: records.type, attributes: records.attributes)
+        let isSame =
+            confirmed.row.map {
+                hasher.hash(truth.id, $0) == hasher.hash(truth.id, truth.attributes)
+            } ?? false
+        if isSame { return confirmed.mark == truth.revision ? nil : .revision }
+        return confirmed.mark == truth.revision ? .uncaptured : .different
+    }
+
+    // MARK: What is to be done
+
+    /// The server's rows as a difference; nil where there are none to put in place.
+    func truths(after current: Revision) -> ChangeSet? {
+        let types = Set(updates.keys).union(deletes.keys).sorted()
+        guard !types.isEmpty else { return nil }
+        var set = ChangeSet(
+            types: types.map { type in
+                let entries = updates[type] ?? []
+                return TypeChanges(
+                    name: store.schema.types[type].name, update: entries.map(\.id),
+                    delete: deletes[type] ?? [], entries: entries)
+            })
+        set.isDifference = true
+        // Past the device's own, so that it counts; the device's revision stays.
+        set.revision = current + 1
+        return set
+    }
+
+    /// The uncaptured edit of a record; nil where it cannot be made one.
+    private func edit(
+        _ type: Int, _ id: RecordID, _ confirmed: Confirmed, _ truth: RecordEntry?
+    ) throws -> Edit? {
+        let known = truth.map { stored($0.attributes, type: type) }
+        guard confirmed.row != nil || !confirmed.hasRow else { return nil }
+        guard confirmed.hasQueuedEdits else {
+            return Edit(type: type, id: id, truth: known, onTop: nil)
+        }
+        guard let known, let row = confirmed.row, try store.tables[type].exists(id) else {
+            return nil
+        }
+        let queued = try queuedNames(type, id)
+        let changed = changes(from: known, to: row, type: type)
+        var onTop = Attributes()
+        for (name, value) in zip(changed.names, changed.values) where !queued.contains(name) {
+            onTop[name] = value
+        }
+        return onTop.isEmpty ? nil : Edit(type: type, id: id, truth: known, onTop: onTop)
+    }
+
+    /// The attributes that queued edits of a record set.
+    private func queuedNames(_ type: Int, _ id: RecordID) throws -> Set<String> {
+        let rows = try store.connection.statement(
+            "SELECT after FROM martlet_changes WHERE type = ?1 AND id = ?2 AND after IS NOT NULL")
+        defer { rows.reset() }
+        rows.bind(1, integer: store.numbers[type])
+        rows.bind(2, id)
+        var names: Set<String> = []
+        while try rows.step() {
+            names.formUnion(try SyncCoder.decodeAttributes(rows.blob(0)).names)
+        }
+        return names
+    }
+
+    /// The changes of the uncaptured edits, for the outbox. The tables show them already, but for
+    /// new records with integer keys, which get temporary ones.
+    mutating func captured() throws -> [RecordChange] {
+        for index in edits.indices where edits[index].truth == nil {
+            guard case .integer = edits[index].id else { continue }
+            let edit = edits[index]
+            let temporary = RecordID.integer(nextTemporaryID)
+            nextTemporaryID -= 1
+            try rename(edit.type, edit.id, to: temporary)
+            edits[index] = Edit(type: edit.type, id: temporary, truth: nil, onTop: nil)
+        }
+        return try edits.compactMap { try change($0) }
+    }
+
+    private func change(_ edit: Edit) throws -> RecordChange? {
+        let table = store.tables[edit.type]
+        if let onTop = edit.onTop {
+            // Queued edits that had become stale took the record with them.
+            guard try table.update(edit.id, onTop) else { return nil }
+            return RecordChange(
+                type: edit.type, id: edit.id, operation: .update, before: edit.truth, after: onTop)
+        }
+        let row = try table.read(edit.id).map { store.stored($0, type: edit.type) }
+        guard let truth = edit.truth else {
+            return row.map {
+                RecordChange(
+                    type: edit.type, id: edit.id, operation: .create, before: nil,
+                    after: created($0, type: edit.type))
+            }
+        }
+        guard let row else {
+            return RecordChange(
+                type: edit.type, id: edit.id, operation: .delete, before: truth,
+                after: Attributes())
+        }
+        let changed = changes(from: truth, to: row, type: edit.type)
+        guard !changed.isEmpty else { return nil }
+        return RecordChange(
+            type: edit.type, id: edit.id, operation: .update, before: truth, after: changed)
+    }
+
+    /// Gives a record that only this device has a temporary key, and lets what refers to it follow.
+    private func rename(_ type: Int, _ id: RecordID, to temporary: RecordID) throws {
+        let target = store.schema.types[type].name
+        for (holder, reference) in store.schema.references(to: target) {
+            let column = SQLName.quoted(reference.attribute)
+            let follow = try store.connection.statement(
+                "UPDATE \(SQLName.quoted(holder.name)) SET \(column) = ?1 WHERE \(column) = ?2")
+            follow.bind(1, temporary)
+            follow.bind(2, id)
+            try follow.run()
+        }
+        _ = try store.tables[type].changeKey(from: id, to: temporary)
+    }
+
+    // MARK: Attributes
+
+    /// Those of the attributes that the type's table holds.
+    private func stored(_ attributes: Attributes, type: Int) -> Attributes {
+        store.stored(store.known(attributes, type: type), type: type)
+    }
+
+    /// What a new record consists of: a null only where the server would put a default in its
+    /// place.
+    private func created(_ row: Attributes, type: Int) -> Attributes {
+        var created = Attributes()
+        for (name, value) in zip(row.names, row.values) {
+            let hasDefault = store.schema.types[type][attribute: name]?.hasDefault ?? false
+            if value != .null || hasDefault { created[name] = value }
+        }
+        return created
+    }
+
+    /// The attributes whose values differ, as they are in `row`.
+    private func changes(from truth: Attributes, to row: Attributes, type: Int) -> Attributes {
+        var changed = Attributes()
+        for attribute in store.schema.types[type].attributes where !attribute.isGenerated {
+            // What the server does not have is no edit.
+            guard let before = truth[attribute.name] else { continue }
+            let now = row[attribute.name] ?? .null
+            if before != now { changed[attribute.name] = now }
+        }
+        return changed
+    }
+}

@@ -1,0 +1,188 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import SQLiteRecords
+
+/// Finds the records in which a device and the server differ, by halving: ranges of keys whose
+/// hashes differ are asked about again in smaller ranges, until the server sends the rows.
+///
+/// It compares two fixed states: what the device held at one revision, and what the server holds
+/// of it that has not changed since. So what it finds is true, and it ends, however much is written
+/// meanwhile.
+struct SelfCheck: Sendable {
+    /// A record that differs.
+    struct Difference: Sendable {
+        /// The position of its type among the records checked.
+        let place: Int
+        let id: RecordID
+        /// What the server has; nil where it has no such record.
+        let truth: RecordEntry?
+    }
+
+    /// What an answer led to.
+    struct Outcome: Sendable {
+        var differences: [Difference] = []
+        /// Attributes the server does not know; hash again without them.
+        var unknownAttributes: [String: [String]] = [:]
+        var unknownTypes: [String] = []
+        /// Too much has changed since: hash again.
+        var isBehind = false
+    }
+
+    /// The answer is none to what was asked.
+    struct Mismatch: Error {}
+
+    private struct Part {
+        let place: Int
+        let range: Range<Int>
+        let from: RecordID?
+        let below: RecordID?
+    }
+
+    /// Ranges of so few records are not split any more.
+    static let fewRecords = 16
+    /// Records of a range that is meant to be answered with rows, where it differs.
+    private static let goal = 10
+    /// Ranges a type is cut into at most where nothing is known of it yet.
+    private static let mostParts = 256
+
+    let revision: Revision
+    let records: [HashedRecords]
+    private var open: [Part] = []
+    private var asked: [Part] = []
+
+    /// - Parameter revision: The revision at which the records were hashed.
+    init(revision: Revision, records: [HashedRecords]) {
+        self.revision = revision
+        self.records = records
+        for (place, hashed) in records.enumerated() {
+            let whole = Part(
+                place: place, range: 0..<hashed.ids.count, from: hashed.from, below: hashed.below)
+            open += split(whole, into: Self.firstParts(of: hashed.ids.count))
+        }
+    }
+
+    /// Ranges to begin with: few for what is mostly equal, and small enough that those that differ
+    /// are split only once more.
+    static func firstParts(of count: Int) -> Int {
+        let root = Int(Double(count / goal * 4).squareRoot())
+        return max(1, min(mostParts, root))
+    }
+
+    /// What to ask next; nil when all is compared.
+    mutating func next() -> CheckRequest? {
+        guard !open.isEmpty else { return nil }
+        open.sort { ($0.place, $0.range.lowerBound) < ($1.place, $1.range.lowerBound) }
+        asked = Array(open.prefix(Limits.checkRanges))
+        open.removeFirst(asked.count)
+        var request = CheckRequest(revision: revision)
+        var last: Int?
+        for part in asked {
+            let hashed = records[part.place]
+            if part.place != last {
+                request.types.append(
+                    CheckedType(
+                        name: hashed.type.name,
+                        attributes: hashed.attributes.map {
+                            CheckedAttribute(name: $0.name, kind: $0.kind.rawValue)
+                        }))
+                last = part.place
+            }
+            request.types[request.types.count - 1].ranges.append(
+                CheckedRange(
+                    from: part.from, below: part.below, hash: hashed.hash(part.range)))
+        }
+        return request
+    }
+
+    /// Takes the answer to what was asked last.
+    /// - Throws: `Mismatch`; the check can then not go on.
+    mutating func take(_ answer: CheckAnswer) throws -> Outcome {
+        var outcome = Outcome()
+        guard !answer.isBehind else {
+            outcome.isBehind = true
+            return outcome
+        }
+        var rest = asked[...]
+        asked = []
+        for verdict in answer.types {
+            guard let place = rest.first?.place, records[place].type.name == verdict.name else {
+                throw Mismatch()
+            }
+            let parts = rest.prefix { $0.place == place }
+            rest = rest.dropFirst(parts.count)
+            if verdict.isUnknown {
+                outcome.unknownTypes.append(verdict.name)
+            } else if !verdict.unknownAttributes.isEmpty {
+                outcome.unknownAttributes[verdict.name] = verdict.unknownAttributes
+            } else {
+                guard verdict.ranges.count == parts.count else { throw Mismatch() }
+                for (part, found) in zip(parts, verdict.ranges) {
+                    take(found, of: part, &outcome)
+                }
+            }
+        }
+        guard rest.isEmpty else { throw Mismatch() }
+        return outcome
+    }
+
+    private mutating func take(_ found: RangeVerdict, of part: Part, _ outcome: inout Outcome) {
+        switch found {
+        case .equal: break
+        case .hash(let hash, let without):
+            let hashed = records[part.place]
+            let own = without.reduce(hashed.hash(part.range)) { $0 - hashed.hash(of: $1) }
+            guard own != hash else { return }
+            // What is small already had no room in this answer.
+            let isSmall = min(Int64(part.range.count), hash.count) <= Int64(Self.fewRecords)
+            let count = (part.range.count + Self.goal - 1) / Self.goal
+            open += isSmall ? [part] : split(part, into: max(2, min(Self.mostParts, count)))
+        case .rows(let rows): compare(rows, part, &outcome)
+        }
+    }
+
+    private func split(_ part: Part, into count: Int) -> [Part] {
+        let ids = records[part.place].ids
+        let count = max(1, min(count, part.range.count))
+        var parts: [Part] = []
+        var start = part.range.lowerBound
+        var from = part.from
+        for index in 1...count {
+            let isLast = index == count
+            let end = part.range.lowerBound + part.range.count * index / count
+            let below = isLast ? part.below : ids[end]
+            parts.append(Part(place: part.place, range: start..<end, from: from, below: below))
+            start = end
+            from = below
+        }
+        return parts
+    }
+
+    private mutating func compare(_ found: CheckedRows, _ part: Part, _ outcome: inout Outcome) {
+        let hashed = records[part.place]
+        var end = part.range.upperBound
+        if let next = found.next {
+            end = max(part.range.lowerBound, min(end, hashed.position(of: next)))
+            open.append(
+                Part(
+                    place: part.place, range: end..<part.range.upperBound, from: next,
+                    below: part.below))
+        }
+        let ignored = hashed.leftOut.union(found.without)
+        var hasher = RowHasher(type: hashed.type, attributes: hashed.attributes)
+        var seen: Set<RecordID> = []
+        for row in found.rows where !ignored.contains(row.id) {
+            seen.insert(row.id)
+            var hash = RangeHash()
+            hash.add(row: hasher.hash(row.id, row.attributes))
+            hash.add(mark: hasher.mark(row.id, row.revision ?? 0))
+            if hashed.hash(of: row.id) != hash {
+                outcome.differences.append(
+                    Difference(place: part.place, id: row.id, truth: row))
+            }
+        }
+        for id in hashed.ids[part.range.lowerBound..<end]
+        where !seen.contains(id) && !ignored.contains(id) {
+            outcome.differences.append(Difference(place: part.place, id: id, truth: nil))
+        }
+    }
+}

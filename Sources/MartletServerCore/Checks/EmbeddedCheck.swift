@@ -1,0 +1,107 @@
+import MartletCore
+import MartletProtocol
+import SQLiteKit
+import SQLiteRecords
+
+/// Compares devices' ranges with the rows of a data set's file, each check in one read
+/// transaction.
+///
+/// The device speaks of an older revision as a rule. A record that changed since is left out and
+/// named; all others were at that revision as they are now, so that what is said of them holds for
+/// every revision in between.
+final class EmbeddedCheck: CheckSource {
+    /// Ranges of so few rows, on either side, are answered with the rows themselves.
+    static let fewRows: Int64 = 16
+
+    private let path: String
+    private let vfs: String?
+    private let schema: Schema
+    private var connection: Connection?
+
+    init(path: String, vfs: String?, schema: Schema) {
+        self.path = path
+        self.vfs = vfs
+        self.schema = schema
+    }
+
+    func compare(_ request: CheckRequest) throws(StorageFault) -> CheckAnswer {
+        do throws(SQLiteError) {
+            let connection = try open()
+            defer { connection.rollback() }
+            return try compare(request, on: connection)
+        } catch {
+            connection = nil
+            throw StorageFault(error)
+        }
+    }
+
+    private func open() throws(SQLiteError) -> Connection {
+        if let connection { return connection }
+        // WAL needs its shared memory writable even for readers.
+        let open = try Connection(path: path, mode: .readWrite, vfs: vfs)
+        try open.execute("PRAGMA query_only = ON")
+        connection = open
+        return open
+    }
+
+    private func compare(
+        _ request: CheckRequest, on connection: Connection
+    ) throws(SQLiteError) -> CheckAnswer {
+        try connection.execute("BEGIN")
+        let head = try connection.integer("SELECT revision FROM martlet_dataset") ?? 0
+        var answer = CheckAnswer(revision: head)
+        var budget = RangeComparison.Budget()
+        for asked in request.types {
+            var verdict = TypeVerdict(name: asked.name)
+            guard let type = schema[asked.name],
+                let number = try number(of: asked.name, connection),
+                asked.ranges.allSatisfy({ KeyRange($0).suits(type.keyKind) })
+            else {
+                verdict.isUnknown = true
+                answer.types.append(verdict)
+                continue
+            }
+            var attributes: [Attribute] = []
+            for attribute in asked.attributes {
+                if let known = type[attribute: attribute.name],
+                    known.kind.rawValue == attribute.kind
+                {
+                    attributes.append(known)
+                } else {
+                    verdict.unknownAttributes.append(attribute.name)
+                }
+            }
+            if verdict.unknownAttributes.isEmpty {
+                var comparison = RangeComparison(
+                    connection: connection, type: type, number: number, attributes: attributes,
+                    revision: request.revision)
+                for range in asked.ranges {
+                    guard let found = try comparison.compare(range, &budget) else {
+                        return CheckAnswer(revision: head, isBehind: true)
+                    }
+                    verdict.ranges.append(found)
+                }
+            }
+            answer.types.append(verdict)
+        }
+        return answer
+    }
+
+    private func number(
+        of type: String, _ connection: Connection
+    ) throws(SQLiteError) -> Int64? {
+        let find = try connection.statement("SELECT number FROM martlet_types WHERE name = ?1")
+        defer { find.reset() }
+        find.bind(1, text: type)
+        return try find.step() ? find.integer(0) : nil
+    }
+}
+
+@available(*, unavailable)
+extension EmbeddedCheck: Sendable {}
+
+extension KeyRange {
+    init(_ range: CheckedRange) {
+        self.init(from: range.from, below: range.below)
+    }
+}
