@@ -137,8 +137,6 @@ public final class DeviceNode {
     private var waitSeconds: Int64?
     /// Change sets in the request under way whose fate is not known yet.
     var unanswered: Set<String> = []
-    /// Whether the request under way could not carry change sets.
-    private var isPull = false
     /// Whether a snapshot was asked for in this node's life.
     private var hasAskedForSnapshot = false
 
@@ -216,7 +214,6 @@ extension DeviceNode {
     func start(now: Int64) -> [Action] {
         do {
             if try mustFetchSnapshot { return fetchSnapshot() }
-            isPull = isCatchingUp
             let gathered = try store.gather(
                 owner: owner, isGone: options.isOwnerGone, lease: options.exchangeTimeout * 2,
                 byteLimit: uploadBytes,
@@ -315,8 +312,12 @@ extension DeviceNode {
                     SyncError(.violation, "The answer is out of order: \(disorder)"), now: now)
             }
             waitSeconds = nil
-            let isWhole = try store.hasStaged || answer.changeSets.contains(where: \.isDifference)
-            if isWhole, try answer.more || (isPull && store.hasUnsettled) {
+            let hasDifference = answer.changeSets.contains(where: \.isDifference)
+            let isWhole = try hasDifference || store.hasStaged
+            // A difference that was cut leads to no true state. Nor is one taken in, or a snapshot,
+            // while the fate of sent sets is open: it may show what they made.
+            let isOpen = try unanswered.isEmpty && store.hasUnsettled
+            if isWhole, isOpen || hasDifference && answer.more {
                 return try stage(answer, now: now)
             }
             state = .applying(
@@ -333,8 +334,8 @@ extension DeviceNode {
     /// Keeps an answer that leads to a true state only together with the next.
     private func stage(_ answer: SyncAnswer, now: Int64) throws -> [Action] {
         let isStaged = try store.stage(
-            answer.changeSets, reaching: answer.maxRevision, lineage: answer.lineage,
-            dataSet: answer.dataSet, owner: owner, now: now)
+            answer.changeSets, reaching: answer.maxRevision, more: answer.more,
+            lineage: answer.lineage, dataSet: answer.dataSet, owner: owner, now: now)
         guard isStaged else {
             return pause(SyncError(.busy, "Another process took over the exchange."))
         }

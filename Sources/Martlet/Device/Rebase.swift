@@ -166,6 +166,50 @@ struct Rebase {
         var hasDifference: Bool { ground.hasStaged || sets.contains(where: \.isDifference) }
     }
 
+    /// What is staged, then the answer's sets.
+    private mutating func takeIn(_ plan: Plan) throws {
+        let inbox = Inbox(store: store)
+        let parts = plan.ground.hasStaged ? try inbox.parts() : []
+        let isDifference = parts.map(\.isDifference) + plan.sets.map(\.isDifference)
+        func content(_ index: Int) throws -> ChangeSet {
+            index < parts.count
+                ? try inbox.content(of: parts[index])
+                : plan.sets[plan.sets.startIndex + index - parts.count]
+        }
+        var index = 0
+        while index < isDifference.count {
+            let end = isDifference[index...].firstIndex(of: false) ?? isDifference.count
+            if end > index + 1 {
+                try merge(index..<end, after: plan.current, content)
+                index = end
+            } else {
+                try judge(content(index), plan)
+                index += 1
+            }
+        }
+    }
+
+    /// Applies the parts of one difference. A row may stand in several of them, and those of an
+    /// earlier part beside those of a later one may be two that never were there together: so all
+    /// rows are taken out first, and put in from the last part to the first, each in the form met
+    /// first.
+    private mutating func merge(
+        _ parts: Range<Int>, after current: Revision, _ content: (Int) throws -> ChangeSet
+    ) throws {
+        for part in parts { try applier.takeOut(content(part)) }
+        var filled = RemoteApplier.Filled()
+        for part in parts.reversed() {
+            let set = try content(part)
+            guard let revision = set.revision else {
+                throw StoreError(.inconsistent, "The server sent a part without its revision.")
+            }
+            try applier.fill(set, revision: revision, beside: &filled)
+            report.remoteRecords += set.recordCount
+            covered = max(covered, revision)
+            if revision > current { try note(set, isOwn: false, revision: revision) }
+        }
+    }
+
     private mutating func judge(_ set: ChangeSet, _ plan: Plan) throws {
         let own = set.identifier.flatMap { plan.own[$0] }
         if set.conflict == true {
@@ -186,10 +230,7 @@ struct Rebase {
         } else {
             try undo(isWhole: moving == nil)
         }
-        if plan.ground.hasStaged {
-            try Inbox(store: store).forEach { try judge($0, plan) }
-        }
-        for set in plan.sets { try judge(set, plan) }
+        try takeIn(plan)
         for set in plan.waiting where moving?.contains(set.sequence) ?? true {
             let before = failures
             try redo(set)

@@ -22,9 +22,9 @@ struct RemoteApplier {
     let store: LocalStore
     var manner = Manner()
     let place = RemotePlace()
-    private let registry: ModelRegistry
-    private var aside: Aside
-    private var quarantine: Quarantine
+    let registry: ModelRegistry
+    var aside: Aside
+    var quarantine: Quarantine
     private let storedNames: [[String]]
     private var knownNames: [[String]]
 
@@ -176,7 +176,7 @@ struct RemoteApplier {
     }
 
     /// Forgets all that is known beside the table of a record that is gone.
-    private mutating func forgetAll(_ name: String, _ number: Int64, _ id: RecordID) throws {
+    mutating func forgetAll(_ name: String, _ number: Int64, _ id: RecordID) throws {
         try forget(number, id)
         try aside.remove(name, id)
         try quarantine.remove(name, id)
@@ -191,188 +191,11 @@ struct RemoteApplier {
     }
 }
 
-extension RemoteApplier {
-    /// Puts a snapshot's rows in place of all there are.
-    mutating func install(_ snapshot: SnapshotRows) throws {
-        try snapshot.install(in: store, aside: &aside, quarantine: &quarantine)
-    }
-}
-
-// MARK: - Differences
-
-extension RemoteApplier {
-    /// Makes records be as a difference says: whole rows, and records that are gone.
-    private mutating func applyDifference(_ set: ChangeSet, revision: Revision) throws {
-        for changes in set.types {
-            guard let type = store.schema.index(of: changes.name) else { continue }
-            for id in changes.delete {
-                place.note(changes.name, id, revision)
-                _ = try store.tables[type].delete(id)
-                try forgetAll(changes.name, store.numbers[type], id)
-                try tell(deletionOf: id, of: changes.name, revision: revision)
-            }
-        }
-        for changes in set.types {
-            guard let type = store.schema.index(of: changes.name) else {
-                try keepAside(whole: changes, revision: revision)
-                continue
-            }
-            if manner.replaces {
-                try replace(changes, type: type, revision: revision)
-            } else {
-                for entry in changes.entries {
-                    let newest = entry.revision ?? revision
-                    place.note(changes.name, entry.id, newest)
-                    let known = try split(
-                        entry, type: type, isCreate: true, revision: newest)
-                    try put(type, entry.id, known, isWhole: true)
-                    try settle(entry, type: type, revision: newest)
-                }
-            }
-        }
-    }
-
-    /// Books a row of a difference that its table has taken.
-    private mutating func settle(_ entry: RecordEntry, type: Int, revision: Revision) throws {
-        let name = store.schema.types[type].name
-        try quarantine.remove(name, entry.id)
-        try remember(store.numbers[type], entry.id, revision: revision)
-        try tell(entry, of: name, isWhole: true, revision: revision)
-    }
-
-    /// Writes a type's rows by taking all of them out first. Where the manner is careful, a row
-    /// that is refused is quarantined, and what the table had of it is put back if it still fits.
-    private mutating func replace(
-        _ changes: TypeChanges, type: Int, revision: Revision
-    ) throws {
-        let table = store.tables[type]
-        var before: [RecordID: Attributes] = [:]
-        for entry in changes.entries {
-            if manner.isCareful, let present = try table.read(entry.id) {
-                before[entry.id] = store.stored(present, type: type)
-            }
-            _ = try table.delete(entry.id)
-        }
-        var refused: [RecordID] = []
-        for entry in changes.entries {
-            let newest = entry.revision ?? revision
-            place.note(changes.name, entry.id, newest)
-            let known = try split(entry, type: type, isCreate: true, revision: newest)
-            func write(_ applier: inout RemoteApplier) throws {
-                try table.insert(entry.id, known, absentMeansNull: true)
-                try applier.settle(entry, type: type, revision: newest)
-            }
-            guard manner.isCareful else {
-                try write(&self)
-                continue
-            }
-            if let reason = try attempt({ try write(&$0) }) {
-                try quarantine.put(
-                    changes.name, entry.id, entry.attributes, revision: newest, message: reason)
-                refused.append(entry.id)
-            }
-        }
-        for id in refused {
-            guard let image = before[id] else { continue }
-            _ = try attempt { _ in try table.insert(id, image, absentMeansNull: true) }
-        }
-    }
-
-    /// Does one row's work, or undoes it where the row cannot be taken in.
-    /// - Returns: The reason where it was undone.
-    private mutating func attempt(
-        _ work: (inout RemoteApplier) throws -> Void
-    ) throws -> String? {
-        try store.connection.run("SAVEPOINT martlet_row")
-        do {
-            try work(&self)
-            try store.connection.run("RELEASE martlet_row")
-            return nil
-        } catch let error where RemotePlace.isData(error) && store.connection.isInTransaction {
-            try store.connection.run("ROLLBACK TO martlet_row")
-            try store.connection.run("RELEASE martlet_row")
-            return RemotePlace.sentence(error)
-        }
-    }
-
-    /// Tries a record in quarantine again, in the form an entry gives it.
-    /// - Returns: Whether it was in quarantine; its fate is settled then, one way or the other.
-    private mutating func settleQuarantined(
-        _ entry: RecordEntry, type: Int, isCreate: Bool, revision: Revision
-    ) throws -> Bool {
-        let name = store.schema.types[type].name
-        guard !isCreate, let kept = try quarantine.record(name, entry.id) else { return false }
-        var whole = kept.attributes
-        for (attribute, value) in zip(entry.attributes.names, entry.attributes.values) {
-            whole[attribute] = value
-        }
-        try release(RecordEntry(id: entry.id, attributes: whole), type: type, revision: revision)
-        return true
-    }
-
-    /// Tries to put a quarantined record into its table.
-    private mutating func release(
-        _ entry: RecordEntry, type: Int, revision: Revision
-    ) throws {
-        let reason = try attempt { applier in
-            let known = try applier.split(entry, type: type, isCreate: true, revision: revision)
-            try applier.put(type, entry.id, known, isWhole: true)
-            try applier.settle(entry, type: type, revision: revision)
-        }
-        guard let reason else { return }
-        try quarantine.put(
-            store.schema.types[type].name, entry.id, entry.attributes, revision: revision,
-            message: reason)
-    }
-
-    /// Tries every record in quarantine again: the tables may be others now.
-    mutating func releaseQuarantined() throws {
-        guard try quarantine.look() else { return }
-        for record in try quarantine.list() {
-            guard let type = store.schema.index(of: record.type) else { continue }
-            try release(
-                RecordEntry(id: record.id, attributes: record.attributes), type: type,
-                revision: record.revision)
-        }
-    }
-}
-
-// MARK: - Handlers
-
-extension RemoteApplier {
-    private func tell(
-        _ entry: RecordEntry, of type: String, isWhole: Bool, revision: Revision
-    ) throws {
-        guard !registry.isEmpty, let handler = registry[type] else { return }
-        try tell(
-            handler,
-            RemoteChange(
-                type: type, id: entry.id, kind: isWhole ? .whole : .part,
-                attributes: entry.attributes, revision: revision))
-    }
-
-    private func tell(deletionOf id: RecordID, of type: String, revision: Revision) throws {
-        guard !registry.isEmpty, let handler = registry[type] else { return }
-        try tell(
-            handler,
-            RemoteChange(
-                type: type, id: id, kind: .deleted, attributes: Attributes(), revision: revision))
-    }
-
-    private func tell(_ handler: any EntityHandler, _ change: RemoteChange) throws {
-        do {
-            try handler.take(change, in: RemoteContext(store: store))
-        } catch {
-            throw HandlerFailure(message: "The app's handler of \(change.type) failed: \(error)")
-        }
-    }
-}
-
 // MARK: - What this version of the app does not know
 
 extension RemoteApplier {
     /// The attributes the schema has; the others are kept aside for a later version of the app.
-    private mutating func split(
+    mutating func split(
         _ entry: RecordEntry, type: Int, isCreate: Bool, revision: Revision
     ) throws -> Attributes {
         let described = store.schema.types[type]
@@ -401,7 +224,7 @@ extension RemoteApplier {
         return known
     }
 
-    private mutating func keepAside(_ changes: TypeChanges, revision: Revision) throws {
+    mutating func keepAside(_ changes: TypeChanges, revision: Revision) throws {
         let isHandled = registry[changes.name] != nil
         let creates = Set(changes.create)
         if !isHandled {
@@ -423,7 +246,7 @@ extension RemoteApplier {
     }
 
     /// Rows of a difference of a type without a table.
-    private mutating func keepAside(whole changes: TypeChanges, revision: Revision) throws {
+    mutating func keepAside(whole changes: TypeChanges, revision: Revision) throws {
         var created = changes
         created.create = changes.update
         created.update = []

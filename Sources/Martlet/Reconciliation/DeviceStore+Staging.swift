@@ -32,10 +32,17 @@ extension DeviceStore {
         }
     }
 
+    /// Whether part of a difference is staged, and the rest of it to be asked for. It has to be
+    /// rows too: an entry may change part of a record whose other changes come further on.
+    var isInDifference: Bool {
+        get throws { try applying.integerState(Self.stagedCut) != nil }
+    }
+
     /// Keeps an answer to be applied with those that follow.
+    /// - Parameter more: Whether the answer was cut.
     /// - Returns: False where the answer fits this file no more; nothing was kept then.
     package func stage(
-        _ sets: [ChangeSet], reaching: Revision, lineage: String?, dataSet: String?,
+        _ sets: [ChangeSet], reaching: Revision, more: Bool, lineage: String?, dataSet: String?,
         owner: String, now: Int64
     ) throws -> Bool {
         try inApplyingTransaction {
@@ -45,6 +52,8 @@ extension DeviceStore {
             let inbox = Inbox(store: applying)
             for set in sets where set.conflict != true { try inbox.add(set) }
             try setStaged(reaching, lineage: lineage)
+            let isCut = more && sets.contains(where: \.isDifference)
+            try applying.setState(Self.stagedCut, isCut ? .integer(1) : .null)
             if let dataSet { try applying.setState("dataSet", .text(dataSet)) }
             return true
         }
@@ -76,7 +85,9 @@ extension DeviceStore {
     /// Forgets what is staged, in the caller's transaction.
     func clearStaged() throws {
         try Inbox(store: applying).clear()
-        for name in [Self.stagedRevision, Self.stagedLineage, Self.stagedSnapshot] {
+        for name in [
+            Self.stagedRevision, Self.stagedLineage, Self.stagedSnapshot, Self.stagedCut,
+        ] {
             if try applying.textState(name) != nil { try applying.setState(name, .null) }
         }
     }
@@ -104,6 +115,7 @@ extension DeviceStore {
 
     static let stagedRevision = "stagedRevision"
     static let stagedLineage = "stagedLineage"
+    static let stagedCut = "stagedCut"
     static let stagedSnapshot = "stagedSnapshot"
 }
 

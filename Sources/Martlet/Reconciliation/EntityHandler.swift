@@ -53,7 +53,9 @@ public struct RemoteContext {
     @discardableResult
     public func rows(_ sql: String, _ values: [SQLValue] = []) throws -> [[SQLValue]] {
         do {
-            return try store.rows(sql, values).map(\.values)
+            let context = WriteContext(session: Session(store: store), randomBits: { 0 })
+            defer { context.end() }
+            return try context.rows(sql, values).map(\.values)
         } catch {
             throw StoreError.of(error)
         }

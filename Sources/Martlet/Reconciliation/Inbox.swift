@@ -7,24 +7,48 @@ internal import SQLiteKit
 struct Inbox {
     let store: LocalStore
 
+    /// A part, without its content.
+    struct Part {
+        let number: Int64
+        let isDifference: Bool
+    }
+
     /// Keeps a part.
     func add(_ set: ChangeSet) throws {
         let row = try store.connection.statement(
-            "INSERT INTO martlet_inbox(identifier, body) VALUES (?, ?)")
+            "INSERT INTO martlet_inbox(identifier, difference, body) VALUES (?, ?, ?)")
         if let identifier = set.identifier {
             row.bind(1, text: identifier)
         } else {
             row.bindNull(1)
         }
-        row.bind(2, blob: try SyncCoder.encode(set))
+        row.bind(2, integer: set.isDifference ? 1 : 0)
+        row.bind(3, blob: try SyncCoder.encode(set))
         try row.run()
     }
 
-    /// Hands the parts over in the order in which they came, one at a time.
-    func forEach(_ body: (ChangeSet) throws -> Void) throws {
-        let rows = try store.connection.statement("SELECT body FROM martlet_inbox ORDER BY number")
+    /// The parts in the order in which they came.
+    func parts() throws -> [Part] {
+        let rows = try store.connection.statement(
+            "SELECT number, difference FROM martlet_inbox ORDER BY number")
         defer { rows.reset() }
-        while try rows.step() { try body(try SyncCoder.decodeChangeSet(rows.blob(0))) }
+        var parts: [Part] = []
+        while try rows.step() {
+            parts.append(Part(number: rows.integer(0), isDifference: rows.integer(1) == 1))
+        }
+        return parts
+    }
+
+    /// What a part holds.
+    func content(of part: Part) throws -> ChangeSet {
+        let find = try store.connection.statement(
+            "SELECT body FROM martlet_inbox WHERE number = ?")
+        find.bind(1, integer: part.number)
+        defer { find.reset() }
+        guard try find.step() else {
+            throw StoreError(.inconsistent, "A part that was fetched is not there any more.")
+        }
+        return try SyncCoder.decodeChangeSet(find.blob(0))
     }
 
     /// The identifiers of the device's own sets among them.

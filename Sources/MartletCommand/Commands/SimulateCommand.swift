@@ -61,7 +61,9 @@ extension CommandDescription {
             ("accepted", sum(\.accepted)), ("refused", sum(\.refused)),
             ("lostMessages", sum(\.lostMessages)), ("deviceCrashes", sum(\.deviceCrashes)),
             ("serverCrashes", sum(\.serverCrashes)), ("diskErrors", sum(\.diskErrors)),
-            ("newBeginnings", sum(\.newBeginnings)),
+            ("newBeginnings", sum(\.newBeginnings)), ("streams", sum(\.streams)),
+            ("batches", sum(\.batches)), ("snapshots", sum(\.snapshots)),
+            ("compactions", sum(\.compactions)),
         ]
     }
 }

@@ -54,7 +54,8 @@ enum DeviceTables {
             type TEXT NOT NULL, id NOT NULL, revision INTEGER NOT NULL, attributes BLOB NOT NULL,
             PRIMARY KEY (type, id)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS martlet_inbox(
-            number INTEGER PRIMARY KEY, identifier TEXT, body BLOB NOT NULL);
+            number INTEGER PRIMARY KEY, identifier TEXT, difference INTEGER NOT NULL,
+            body BLOB NOT NULL);
         CREATE TABLE IF NOT EXISTS martlet_quarantine(
             type TEXT NOT NULL, id NOT NULL, revision INTEGER NOT NULL,
             attributes BLOB NOT NULL, message TEXT NOT NULL, at INTEGER NOT NULL,

@@ -20,6 +20,10 @@ final class DeviceMachine {
     /// Whether the device may have begun anew since it was last looked at, so that its revision
     /// may have gone back.
     var mayHaveBegunAnew = false
+    /// Whether it keeps a stream open.
+    var isLive = false
+    /// When the newest message of its stream arrives: a connection keeps their order.
+    var lastArrival: Int64 = 0
 
     init(number: Int, seed: UInt64, name: String) {
         self.number = number
@@ -35,7 +39,7 @@ final class DeviceMachine {
 
     /// Switches the device on.
     /// - Throws: When the disk fails during the start; the device stays off.
-    func start(randomBits: @escaping () -> UInt64) throws {
+    func start(usesSnapshots: Bool, randomBits: @escaping () -> UInt64) throws {
         life += 1
         let store = try DeviceStore(
             path: "device.sqlite", script: Workload.script, vfs: disk.vfsName,
@@ -44,6 +48,8 @@ final class DeviceMachine {
         options.exchangeTimeout = 15_000
         options.sliceRecords = 7
         options.uploadBytes = 4_000
+        options.isLive = isLive
+        options.usesSnapshots = usesSnapshots
         node = DeviceNode(store: store, options: options)
     }
 

@@ -26,6 +26,22 @@ public struct Faults: Sendable {
     /// Of a thousand events of a device, after how many it throws its tables away and fetches
     /// everything anew.
     public var newBeginnings = 4
+    /// Of a thousand batches of a stream, after how many the stream is cut, this and what is under
+    /// way lost.
+    public var streamCuts = 30
+    /// Of a thousand batches of a stream, how many are lost alone, and how many come twice or late,
+    /// which no sound network does.
+    public var strayBatches = 30
+    /// Of a thousand events of a device, after how many it is told to open or close its stream.
+    public var streamChanges = 12
+    /// Of a hundred devices that start, how many begin with a snapshot where they have no data.
+    public var snapshots = 50
+    /// Of a hundred snapshots asked for, how many are older ones.
+    public var oldSnapshots = 50
+    /// Of a hundred snapshots asked for, how many are lost or come damaged.
+    public var spoiltSnapshots = 30
+    /// Of a thousand batches the server works on, after how many it compacts its log.
+    public var compactions = 100
 
     public init() {}
 
@@ -44,6 +60,12 @@ public struct Faults: Sendable {
         faults.clockSkew = 0
         faults.clockJumps = 0
         faults.newBeginnings = 0
+        faults.streamCuts = 0
+        faults.strayBatches = 0
+        faults.streamChanges = 0
+        faults.spoiltSnapshots = 0
+        faults.oldSnapshots = 0
+        faults.compactions = 0
         return faults
     }
 }

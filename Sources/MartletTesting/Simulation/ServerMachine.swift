@@ -11,6 +11,9 @@ internal import SQLiteRecords
 final class ServerMachine {
     let disk: FaultDisk
     private var node: DataSetNode?
+    private var log: LogReader?
+    /// The snapshot made last.
+    private var snapshot: [UInt8]?
     /// Looks into the file from outside the code under test.
     private var reader: Connection?
     private var tables: [RecordTable] = []
@@ -24,6 +27,7 @@ final class ServerMachine {
     deinit {
         // Connections must be closed while their disk is still there, or it is never freed.
         node = nil
+        log = nil
         tables = []
         reader = nil
     }
@@ -37,7 +41,9 @@ final class ServerMachine {
         let store = try EmbeddedStore(
             path: Self.path, vfs: disk.vfsName, script: Workload.script, identity: identity,
             now: now)
-        node = try DataSetNode(store: store, cacheBytes: 40_000, answerBytes: 5_000)
+        let node = try DataSetNode(store: store, cacheBytes: 40_000, answerBytes: 5_000)
+        self.node = node
+        log = LogReader(feed: node.feed, store: store)
         let reader = try Connection(path: Self.path, mode: .readOnly, vfs: disk.vfsName)
         self.reader = reader
         tables = try SchemaReader.read(reader).types.map {
@@ -48,6 +54,7 @@ final class ServerMachine {
     /// Switches the server off; what its disk had not synced is lost, in whole or in part.
     func stop(_ random: inout SeededRandom) {
         node = nil
+        log = nil
         tables = []
         reader = nil
         disk.crash()
@@ -86,6 +93,32 @@ final class ServerMachine {
             }
         }
         return answers
+    }
+
+    /// The deltas after a listener's version, or why there are none.
+    func deltas(_ question: DeltaQuestion) -> Result<DeltaBatchBytes, Problem>? {
+        switch log?.deltas(question) {
+        case .batch(let batch): .success(batch)
+        case .problem(let problem): .failure(problem)
+        case .needsLog, nil: nil
+        }
+    }
+
+    /// Empties entries of the log, in steps as a server does between batches.
+    func compact(keeping newest: Int64) {
+        guard let node else { return }
+        while !disk.isDown, !node.compact(keeping: newest, entries: 16).isDone {}
+    }
+
+    /// A snapshot's file: the one made last, where an old one will do, or a new one.
+    func snapshotFile(mayBeOld: Bool) throws -> [UInt8]? {
+        if mayBeOld, let snapshot { return snapshot }
+        let path = "snapshot.sqlite"
+        let maker = SnapshotMaker(path: Self.path, vfs: disk.vfsName)
+        let everybody = VisibilityFilter.everything.permissionClass(of: Principal(name: "staff"))
+        _ = try maker.make(for: everybody) { _ in path }
+        snapshot = disk.contents(of: path)
+        return snapshot
     }
 
     /// What goes back over the network: always a gzip member.

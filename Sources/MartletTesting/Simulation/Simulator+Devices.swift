@@ -10,7 +10,8 @@ extension Simulator {
         guard !device.isUp else { return }
         maybeBreak(device.disk)
         do {
-            try device.start(randomBits: bits())
+            let usesSnapshots = random.chance(faults.snapshots)
+            try device.start(usesSnapshots: usesSnapshots, randomBits: bits())
         } catch let error as SQLiteError where !isSettling {
             report.add("start failed \(error.code)", device.number)
             return stop(device)
@@ -44,6 +45,7 @@ extension Simulator {
     func stop(_ device: DeviceMachine) {
         report.deviceCrashes += 1
         report.add("crash", device.number)
+        listeners.removeAll { $0.device == device.number }
         device.stop(&random)
         queue.put(.restart(device: device.number), at: now + 100 + Int64(random.below(20_000)))
     }
@@ -87,6 +89,12 @@ extension Simulator {
         for action in actions {
             try perform(action, of: device)
         }
+        if random.below(1_000) < faults.streamChanges {
+            device.isLive.toggle()
+            for action in node.setLive(device.isLive, now: localTime(device)) {
+                try perform(action, of: device)
+            }
+        }
         if random.below(1_000) < faults.newBeginnings { try beginAnew(device) }
     }
 
@@ -94,7 +102,17 @@ extension Simulator {
         switch action {
         case .send(let exchange, let body):
             send(exchange, body: Gzip.compress(body), from: device)
-        case .openStream, .closeStream, .fetchSnapshot: break
+        case .openStream(let stream, let cursor):
+            queue.put(
+                .listen(
+                    device: device.number, life: device.life, stream: stream, cursor),
+                at: now + 1 + Int64(random.below(faults.longestDelay)))
+        case .closeStream(let stream):
+            listeners.removeAll { $0.device == device.number && $0.stream == stream }
+        case .fetchSnapshot(let number):
+            queue.put(
+                .snapshotAsked(device: device.number, life: device.life, number: number),
+                at: now + 1 + Int64(random.below(faults.longestDelay)))
         case .setTimer(let number, let milliseconds), .setStreamTimer(let number, let milliseconds):
             queue.put(
                 .deviceEvent(device: device.number, life: device.life, .timer(number)),
@@ -107,7 +125,11 @@ extension Simulator {
         case .notify(.applied(let applied, let revision)):
             report.add("applied \(revision)", device.number)
             report.refused += applied.receipts.count { $0.outcome == .refused }
-        case .notify(.streamed), .notify(.live): break
+        case .notify(.streamed(let applied, let revision)):
+            report.add("streamed \(revision)", device.number)
+            report.batches += 1
+            report.refused += applied.receipts.count { $0.outcome == .refused }
+        case .notify(.live(let isLive)): report.add("live \(isLive)", device.number)
         case .notify(.exchanged(let revision, _)):
             report.add("exchanged \(revision)", device.number)
         case .notify(.failed(let error, let retryIn)):

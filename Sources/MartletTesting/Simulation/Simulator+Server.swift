@@ -24,6 +24,7 @@ extension Simulator {
         report.serverCrashes += 1
         report.add("server crash", 0)
         server.stop(&random)
+        for listener in listeners { cut(devices[listener.device], stream: listener.stream) }
         waiting.removeAll()
         isServing = false
         queue.put(.restartServer, at: now + 50 + Int64(random.below(5_000)))
@@ -42,6 +43,15 @@ extension Simulator {
         mend(server.disk)
         try readLog()
         if random.below(1_000) < faults.crashes { return stopServer() }
+        defer { push() }
+        if random.below(1_000) < faults.compactions {
+            report.compactions += 1
+            report.add("compact", 0)
+            maybeBreak(server.disk)
+            server.compact(keeping: Int64(random.below(40)))
+            if server.disk.isDown { return stopServer() }
+            mend(server.disk)
+        }
         for (request, answer) in zip(batch, answers) {
             report.add("answer \(answer.status)", request.device)
             send(answer.status, body: answer.body, for: request)

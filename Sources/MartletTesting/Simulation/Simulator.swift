@@ -29,6 +29,10 @@ public final class Simulator {
         case request(device: Int, life: Int, exchange: Int, body: [UInt8])
         case answer(device: Int, life: Int, exchange: Int, status: Int, body: [UInt8])
         case serve
+        case listen(device: Int, life: Int, stream: Int, DeltaCursor)
+        case pushed(device: Int, life: Int, stream: Int, batch: [UInt8])
+        case snapshotAsked(device: Int, life: Int, number: Int)
+        case snapshotCame(device: Int, life: Int, number: Int, file: [UInt8]?)
         case restart(device: Int)
         case restartServer
     }
@@ -55,6 +59,8 @@ public final class Simulator {
     /// The log as the simulation has read it: entry n stands at n - 1.
     var logged: [ChangeSet] = []
     var waiting: [WaitingRequest] = []
+    /// Who has a stream open, as the server sees it.
+    var listeners: [Listener] = []
     var isServing = false
     var isSettling = false
     var saves = 0
@@ -143,6 +149,19 @@ public final class Simulator {
                 queue.put(.serve, at: now + Int64(random.below(30)))
             }
         case .serve: try serve()
+        case .listen(let number, let life, let stream, let cursor):
+            try listen(devices[number], life: life, stream: stream, cursor)
+        case .pushed(let number, let life, let stream, let batch):
+            let device = devices[number]
+            guard device.life == life, device.isUp else { return }
+            guard now >= device.isolatedUntil else { return cut(device, stream: stream) }
+            try handle(.streamed(stream, try inflated(batch)), on: device)
+        case .snapshotAsked(let number, let life, let request):
+            try sendSnapshot(to: devices[number], life: life, number: request)
+        case .snapshotCame(let number, let life, let request, let file):
+            let device = devices[number]
+            guard device.life == life, device.isUp else { return }
+            try receiveSnapshot(file, number: request, on: device)
         case .answer(let number, let life, let exchange, let status, let body):
             let device = devices[number]
             guard device.life == life, device.isUp, now >= device.isolatedUntil else { return }
@@ -184,6 +203,14 @@ public struct SimulationReport: Hashable, Sendable {
     public var partitions = 0
     /// Times a device threw its tables away and fetched everything anew.
     public var newBeginnings = 0
+    /// Batches of streams that arrived.
+    public var batches = 0
+    /// Streams that were opened.
+    public var streams = 0
+    /// Snapshots that devices began with.
+    public var snapshots = 0
+    /// Times the log lost the bodies of old entries.
+    public var compactions = 0
     /// A hash over everything that happened, in order: FNV-1a.
     public var trace: UInt64 = 0xcbf2_9ce4_8422_2325
 

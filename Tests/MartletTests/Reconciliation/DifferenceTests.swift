@@ -102,7 +102,7 @@ struct DifferenceTests {
         _ = try device.gather()
         let first = DeviceFixture.difference(5, whole("teams", 1, at: 5, ["name": "Hawks"]))
         let isStaged = try device.store.stage(
-            [first], reaching: 5, lineage: "l5", dataSet: "d", owner: "test", now: 1)
+            [first], reaching: 5, more: true, lineage: "l5", dataSet: "d", owner: "test", now: 1)
         #expect(isStaged)
         #expect(try device.rows("SELECT name FROM teams WHERE id = 1") == [["Falcons"]])
         #expect(try device.store.revision == 2)
@@ -112,6 +112,7 @@ struct DifferenceTests {
             try device.take(.batch(2, 3, [.delete(3, "teams", "2")])) == "needs exchange")
         let request = try device.gather()
         #expect(request.maxRevision == 5)
+        #expect(request.wantsRows)
         #expect(request.lineage == "l5")
         try device.apply(
             [DeviceFixture.difference(9, whole("teams", 2, at: 9, ["name": "Owls"]))],
@@ -129,7 +130,7 @@ struct DifferenceTests {
         let part = DeviceFixture.difference(5, whole("teams", 1, at: 5, ["name": "Hawks"]))
         func stage() throws -> Bool {
             try device.store.stage(
-                [part], reaching: 5, lineage: "l5", dataSet: "d", owner: "test", now: 1)
+                [part], reaching: 5, more: true, lineage: "l5", dataSet: "d", owner: "test", now: 1)
         }
         #expect(try stage())
         #expect(try !stage())

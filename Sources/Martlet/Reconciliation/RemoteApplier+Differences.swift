@@ -1,0 +1,214 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import MartletStore
+internal import SQLiteKit
+internal import SQLiteRecords
+
+extension RemoteApplier {
+    /// Puts a snapshot's rows in place of all there are.
+    mutating func install(_ snapshot: SnapshotRows) throws {
+        try snapshot.install(in: store, aside: &aside, quarantine: &quarantine)
+    }
+}
+
+// MARK: - Differences
+
+extension RemoteApplier {
+    /// Makes records be as a difference says: whole rows, and records that are gone.
+    mutating func applyDifference(_ set: ChangeSet, revision: Revision) throws {
+        for changes in set.types {
+            guard let type = store.schema.index(of: changes.name) else { continue }
+            for id in changes.delete {
+                place.note(changes.name, id, revision)
+                _ = try store.tables[type].delete(id)
+                try forgetAll(changes.name, store.numbers[type], id)
+                try tell(deletionOf: id, of: changes.name, revision: revision)
+            }
+        }
+        for changes in set.types {
+            guard let type = store.schema.index(of: changes.name) else {
+                try keepAside(whole: changes, revision: revision)
+                continue
+            }
+            if manner.replaces {
+                try replace(changes, type: type, revision: revision)
+            } else {
+                for entry in changes.entries {
+                    let newest = entry.revision ?? revision
+                    place.note(changes.name, entry.id, newest)
+                    let known = try split(
+                        entry, type: type, isCreate: true, revision: newest)
+                    try put(type, entry.id, known, isWhole: true)
+                    try settle(entry, type: type, revision: newest)
+                }
+            }
+        }
+    }
+
+    /// What of a difference was met already, while its parts are gone through from the last.
+    struct Filled {
+        fileprivate var gone: [String: Set<RecordID>] = [:]
+    }
+
+    /// Takes out all that a part of a difference names.
+    mutating func takeOut(_ set: ChangeSet) throws {
+        for changes in set.types {
+            let type = store.schema.index(of: changes.name)
+            for id in changes.update + changes.delete {
+                if let type {
+                    _ = try store.tables[type].delete(id)
+                    try forgetAll(changes.name, store.numbers[type], id)
+                } else {
+                    try aside.remove(changes.name, id)
+                }
+            }
+        }
+    }
+
+    /// Puts in what a part of a difference names and no later part has.
+    mutating func fill(
+        _ set: ChangeSet, revision: Revision, beside filled: inout Filled
+    ) throws {
+        for changes in set.types {
+            let type = store.schema.index(of: changes.name)
+            for entry in changes.entries {
+                let newest = entry.revision ?? revision
+                place.note(changes.name, entry.id, newest)
+                if filled.gone[changes.name]?.contains(entry.id) == true { continue }
+                guard let type else {
+                    guard try aside.record(changes.name, entry.id) == nil else { continue }
+                    var one = TypeChanges(name: changes.name, update: [entry.id])
+                    one.entries = [entry]
+                    try keepAside(whole: one, revision: newest)
+                    continue
+                }
+                guard try !store.tables[type].exists(entry.id),
+                    try quarantine.record(changes.name, entry.id) == nil
+                else { continue }
+                try fill(entry, type: type, revision: newest)
+            }
+            for id in changes.delete {
+                filled.gone[changes.name, default: []].insert(id)
+                try tell(deletionOf: id, of: changes.name, revision: revision)
+            }
+        }
+    }
+
+    private mutating func fill(_ entry: RecordEntry, type: Int, revision: Revision) throws {
+        func write(_ applier: inout RemoteApplier) throws {
+            let known = try applier.split(entry, type: type, isCreate: true, revision: revision)
+            try applier.store.tables[type].insert(entry.id, known, absentMeansNull: true)
+            try applier.settle(entry, type: type, revision: revision)
+        }
+        guard manner.isCareful else { return try write(&self) }
+        if let reason = try attempt({ try write(&$0) }) {
+            try quarantine.put(
+                store.schema.types[type].name, entry.id, entry.attributes, revision: revision,
+                message: reason)
+        }
+    }
+
+    /// Books a row of a difference that its table has taken.
+    private mutating func settle(_ entry: RecordEntry, type: Int, revision: Revision) throws {
+        let name = store.schema.types[type].name
+        try quarantine.remove(name, entry.id)
+        try remember(store.numbers[type], entry.id, revision: revision)
+        try tell(entry, of: name, isWhole: true, revision: revision)
+    }
+
+    /// Writes a type's rows by taking all of them out first. Where the manner is careful, a row
+    /// that is refused is quarantined, and what the table had of it is put back if it still fits.
+    private mutating func replace(
+        _ changes: TypeChanges, type: Int, revision: Revision
+    ) throws {
+        let table = store.tables[type]
+        var before: [RecordID: Attributes] = [:]
+        for entry in changes.entries {
+            if manner.isCareful, let present = try table.read(entry.id) {
+                before[entry.id] = store.stored(present, type: type)
+            }
+            _ = try table.delete(entry.id)
+        }
+        var refused: [RecordID] = []
+        for entry in changes.entries {
+            let newest = entry.revision ?? revision
+            place.note(changes.name, entry.id, newest)
+            let known = try split(entry, type: type, isCreate: true, revision: newest)
+            func write(_ applier: inout RemoteApplier) throws {
+                try table.insert(entry.id, known, absentMeansNull: true)
+                try applier.settle(entry, type: type, revision: newest)
+            }
+            guard manner.isCareful else {
+                try write(&self)
+                continue
+            }
+            if let reason = try attempt({ try write(&$0) }) {
+                try quarantine.put(
+                    changes.name, entry.id, entry.attributes, revision: newest, message: reason)
+                refused.append(entry.id)
+            }
+        }
+        for id in refused {
+            guard let image = before[id] else { continue }
+            _ = try attempt { _ in try table.insert(id, image, absentMeansNull: true) }
+        }
+    }
+
+    /// Does one row's work, or undoes it where the row cannot be taken in.
+    /// - Returns: The reason where it was undone.
+    private mutating func attempt(
+        _ work: (inout RemoteApplier) throws -> Void
+    ) throws -> String? {
+        try store.connection.run("SAVEPOINT martlet_row")
+        do {
+            try work(&self)
+            try store.connection.run("RELEASE martlet_row")
+            return nil
+        } catch let error where RemotePlace.isData(error) && store.connection.isInTransaction {
+            try store.connection.run("ROLLBACK TO martlet_row")
+            try store.connection.run("RELEASE martlet_row")
+            return RemotePlace.sentence(error)
+        }
+    }
+
+    /// Tries a record in quarantine again, in the form an entry gives it.
+    /// - Returns: Whether it was in quarantine; its fate is settled then, one way or the other.
+    mutating func settleQuarantined(
+        _ entry: RecordEntry, type: Int, isCreate: Bool, revision: Revision
+    ) throws -> Bool {
+        let name = store.schema.types[type].name
+        guard !isCreate, let kept = try quarantine.record(name, entry.id) else { return false }
+        var whole = kept.attributes
+        for (attribute, value) in zip(entry.attributes.names, entry.attributes.values) {
+            whole[attribute] = value
+        }
+        try release(RecordEntry(id: entry.id, attributes: whole), type: type, revision: revision)
+        return true
+    }
+
+    /// Tries to put a quarantined record into its table.
+    private mutating func release(
+        _ entry: RecordEntry, type: Int, revision: Revision
+    ) throws {
+        let reason = try attempt { applier in
+            let known = try applier.split(entry, type: type, isCreate: true, revision: revision)
+            try applier.put(type, entry.id, known, isWhole: true)
+            try applier.settle(entry, type: type, revision: revision)
+        }
+        guard let reason else { return }
+        try quarantine.put(
+            store.schema.types[type].name, entry.id, entry.attributes, revision: revision,
+            message: reason)
+    }
+
+    /// Tries every record in quarantine again: the tables may be others now.
+    mutating func releaseQuarantined() throws {
+        guard try quarantine.look() else { return }
+        for record in try quarantine.list() {
+            guard let type = store.schema.index(of: record.type) else { continue }
+            try release(
+                RecordEntry(id: record.id, attributes: record.attributes), type: type,
+                revision: record.revision)
+        }
+    }
+}

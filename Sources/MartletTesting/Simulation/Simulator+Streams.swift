@@ -1,0 +1,164 @@
+internal import CompressionKit
+internal import Martlet
+internal import MartletCore
+internal import MartletProtocol
+internal import MartletServerCore
+internal import SQLiteFaults
+internal import SQLiteKit
+internal import SQLiteRecords
+
+extension Simulator {
+    /// An open stream, as the server sees it.
+    struct Listener {
+        let device: Int
+        let life: Int
+        let stream: Int
+        let cursor: DeltaCursor
+        /// Up to where batches were sent.
+        var position: Revision
+    }
+
+    /// A device asks for a stream.
+    func listen(_ device: DeviceMachine, life: Int, stream: Int, _ cursor: DeltaCursor) throws {
+        guard device.life == life, device.isUp else { return }
+        guard server.isUp, now >= device.isolatedUntil, !random.chance(faults.lostRequests) else {
+            return cut(device, stream: stream)
+        }
+        let listener = Listener(
+            device: device.number, life: life, stream: stream, cursor: cursor,
+            position: cursor.since)
+        let question = question(listener, lineage: cursor.lineage)
+        if case .failure(let problem)? = server.deltas(question) {
+            report.add("stream \(problem.status)", device.number)
+            return queue.put(
+                .deviceEvent(
+                    device: device.number, life: life,
+                    .streamEnded(
+                        stream, status: problem.status, message: problem.detail, retryAfter: nil)),
+                at: now + 1 + Int64(random.below(faults.longestDelay)))
+        }
+        report.streams += 1
+        report.add("stream", device.number)
+        listeners.append(listener)
+        device.lastArrival = max(
+            device.lastArrival, now + 1 + Int64(random.below(faults.longestDelay)))
+        queue.put(
+            .deviceEvent(device: device.number, life: life, .streamOpened(stream)),
+            at: device.lastArrival)
+        push()
+    }
+
+    private func question(_ listener: Listener, lineage: String?) -> DeltaQuestion {
+        var question = DeltaQuestion(
+            principal: Principal(name: "staff"), since: listener.position, byteLimit: 5_000)
+        question.clientID = listener.cursor.clientID
+        question.dataSet = listener.cursor.dataSet
+        question.lineage = lineage
+        return question
+    }
+
+    /// Sends everyone who listens what is new.
+    func push() {
+        guard server.isUp else { return }
+        for index in listeners.indices.reversed() where index < listeners.count {
+            push(index)
+        }
+    }
+
+    private func push(_ index: Int) {
+        let device = devices[listeners[index].device]
+        while case .success(let batch)? = server.deltas(question(listeners[index], lineage: nil)),
+            !batch.isEmpty
+        {
+            let listener = listeners[index]
+            listeners[index].position = batch.nextVersion
+            if random.below(1_000) < faults.streamCuts {
+                listeners.remove(at: index)
+                return cut(device, stream: listener.stream)
+            }
+            send(batch.json, listener, to: device)
+        }
+    }
+
+    private func send(_ batch: [UInt8], _ listener: Listener, to device: DeviceMachine) {
+        device.lastArrival = max(
+            device.lastArrival, now + 1 + Int64(random.below(faults.longestDelay / 4 + 1)))
+        var arrivals = [device.lastArrival]
+        if random.below(1_000) < faults.strayBatches {
+            report.add("stray", device.number)
+            let late = now + Int64(random.below(faults.longestDelay * 2 + 1))
+            switch random.below(3) {
+            case 0: arrivals = []
+            case 1: arrivals = [late]
+            default: arrivals.append(late)
+            }
+        }
+        for arrival in arrivals {
+            queue.put(
+                .pushed(
+                    device: listener.device, life: listener.life, stream: listener.stream,
+                    batch: Gzip.compress(batch)),
+                at: arrival)
+        }
+    }
+
+    /// A stream is cut; its device notices after a while.
+    func cut(_ device: DeviceMachine, stream: Int) {
+        report.add("cut", device.number)
+        listeners.removeAll { $0.device == device.number && $0.stream == stream }
+        queue.put(
+            .deviceEvent(
+                device: device.number, life: device.life,
+                .streamEnded(stream, status: nil, message: "cut", retryAfter: nil)),
+            at: now + 1 + Int64(random.below(5_000)))
+    }
+
+    // MARK: - Snapshots
+
+    /// A device asks for a snapshot.
+    func sendSnapshot(to device: DeviceMachine, life: Int, number: Int) throws {
+        guard device.life == life, device.isUp else { return }
+        var file: [UInt8]?
+        if server.isUp, now >= device.isolatedUntil {
+            maybeBreak(server.disk)
+            do {
+                // As it travels; its check sum shows any change on the way.
+                file = try server.snapshotFile(mayBeOld: random.chance(faults.oldSnapshots))
+                    .map { Gzip.compress($0) }
+            } catch  where error is StorageFault || error is SQLiteError || error is SnapshotError {
+                report.add("no snapshot", device.number)
+            }
+            if server.disk.isDown { stopServer() } else { mend(server.disk) }
+        }
+        if random.chance(faults.spoiltSnapshots), var bytes = file, !bytes.isEmpty {
+            switch random.below(3) {
+            case 0: file = nil
+            case 1: file = Array(bytes.prefix(random.below(bytes.count)))
+            default:
+                bytes[random.below(bytes.count)] ^= UInt8(1 + random.below(255))
+                file = bytes
+            }
+        }
+        queue.put(
+            .snapshotCame(device: device.number, life: life, number: number, file: file),
+            at: now + 1 + Int64(random.below(faults.longestDelay)))
+    }
+
+    /// A snapshot arrives; the shell around a device checks it before the device hears of it.
+    func receiveSnapshot(_ file: [UInt8]?, number: Int, on device: DeviceMachine) throws {
+        guard let node = device.node else { return }
+        if let file, let inflated = try? inflated(file), !device.disk.isDown {
+            device.disk.install(inflated, at: node.store.snapshotPath)
+            do {
+                try SnapshotReader(path: node.store.snapshotPath, vfs: device.disk.vfsName)
+                    .verify()
+                report.snapshots += 1
+                report.add("snapshot", device.number)
+                return try handle(.snapshotFetched(number), on: device)
+            } catch  where error is SnapshotError || error is SQLiteError {
+                report.add("spoilt snapshot", device.number)
+            }
+        }
+        try handle(.snapshotFailed(number, message: "There is none."), on: device)
+    }
+}
