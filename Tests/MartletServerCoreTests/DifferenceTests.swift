@@ -104,7 +104,7 @@ struct DifferenceTests {
         var reached: [Revision] = []
         var fates: [[String]] = []
         var more = true
-        while more {
+        while more, reached.count < 9 {
             let since = Int(reached.last ?? 0)
             let answer = try server.answer(
                 Self.pull(since, "d2", since > 0 ? #""rows":true,"# : "", sets: sets))
@@ -117,8 +117,13 @@ struct DifferenceTests {
                     SetText("a7", sequence: 7).update("notes", "n7", #""revision":4,"body":"y""#))
             }
         }
-        #expect(reached == [5, 6, 8])
-        #expect(fates == [["accepted 5"], ["accepted 6"], ["accepted 8", "accepted 7", "stale"]])
+        // The last rows leave no room for what became of the sets.
+        #expect(reached == [5, 6, 8, 8])
+        #expect(
+            fates == [
+                ["accepted 5"], ["accepted 6"], ["accepted 8"],
+                ["accepted 8", "accepted 7", "stale"],
+            ])
         #expect(try server.rows("SELECT count(*) FROM teams WHERE name = 'N'") == "1")
     }
 

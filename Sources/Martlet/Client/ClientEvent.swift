@@ -8,6 +8,8 @@ public enum ClientEvent: Sendable {
     case changed(types: Set<String>, remoteRecords: Int)
     /// The fate of an own change set.
     case receipt(Receipt)
+    /// The device's tables refused so many remote records; see `MartletClient.quarantined()`.
+    case quarantined(Int)
     /// So many temporary ids became permanent.
     case idsAssigned(Int)
     /// An exchange has ended well at a revision, or the live connection has brought it.

@@ -17,6 +17,8 @@ public struct ClientOptions: Sendable {
     public var readers = 2
     /// What watches, refuses and adds to local writes.
     public var hooks = WriteHooks()
+    /// What else takes in remote change, beside the tables.
+    public var models = ModelRegistry()
     /// Hears of statements as they are run; for development.
     public var trace: StatementTrace?
     /// How often to look whether another process has written, while anyone observes.

@@ -42,6 +42,9 @@ final class DeviceDriver {
         let (store, outcome) = try source.open(
             path: path, options: options, generation: generation)
         migration = outcome
+        store.registry = options.models
+        // The tables may be others than when these records were refused.
+        if outcome?.failure == nil { try store.retryQuarantined(now: options.now()) }
         trace = options.trace
         trace?.attach(to: store.session)
         changes = DeviceChanges(store: store, hub: hub, generation: generation)
@@ -327,6 +330,7 @@ extension DeviceDriver {
         if !report.changedTypes.isEmpty {
             publish(.changed(types: report.changedTypes, remoteRecords: report.remoteRecords))
         }
+        if report.quarantined > 0 { publish(.quarantined(report.quarantined)) }
         if report.assignedIDs > 0 { publish(.idsAssigned(report.assignedIDs)) }
         for receipt in report.receipts { publish(.receipt(receipt)) }
     }

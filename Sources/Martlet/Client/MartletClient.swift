@@ -309,6 +309,12 @@ public final class MartletClient: DatabaseAccess {
         try await onStore { try $0.parked() }
     }
 
+    /// Remote records this device's tables refuse, with the reason, by type and key. All else goes
+    /// on without them.
+    public func quarantined() async throws -> [QuarantinedRecord] {
+        try await onStore { try $0.quarantined() }
+    }
+
     /// Gives a refused change set up.
     public func drop(_ identifier: String) async throws {
         try await device.run { driver in

@@ -97,6 +97,7 @@ struct Rebase {
             }
         }
         try store.connection.run("RELEASE martlet_rebase")
+        report.quarantined = applier.quarantine.added
     }
 
     /// How much is moved, and how rows are written: first what mostly suffices, then more.

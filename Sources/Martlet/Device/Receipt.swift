@@ -40,6 +40,8 @@ package struct RebaseReport: Sendable {
     package internal(set) var remoteRecords = 0
     /// Temporary ids that became permanent.
     package internal(set) var assignedIDs = 0
+    /// Remote records the tables refused.
+    package internal(set) var quarantined = 0
     /// Types whose tables may look different now.
     package internal(set) var changedTypes: Set<String> = []
     /// Records that may be gone, by type: deleted by others, or own new ones that were refused.
@@ -53,6 +55,7 @@ package struct RebaseReport: Sendable {
         receipts += other.receipts
         remoteRecords += other.remoteRecords
         assignedIDs += other.assignedIDs
+        quarantined += other.quarantined
         changedTypes.formUnion(other.changedTypes)
         removed.merge(other.removed) { $0.union($1) }
         if let wait = other.retryAfter { retryAfter = max(retryAfter ?? 0, wait) }

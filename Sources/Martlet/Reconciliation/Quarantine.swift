@@ -12,6 +12,8 @@ struct Quarantine {
     /// Whether there are any; nil: not looked yet. Almost always there is none, and then no record
     /// costs a look-up.
     private var hasAny: Bool?
+    /// How many were put in.
+    private(set) var added = 0
 
     init(store: LocalStore, now: Int64) {
         self.store = store
@@ -50,6 +52,7 @@ struct Quarantine {
         row.bind(5, text: message)
         row.bind(6, integer: now)
         try row.run()
+        added += 1
         hasAny = true
     }
 

@@ -205,7 +205,10 @@ extension RemoteApplier {
     mutating func releaseQuarantined() throws {
         guard try quarantine.look() else { return }
         for record in try quarantine.list() {
-            guard let type = store.schema.index(of: record.type) else { continue }
+            // Under an unconfirmed edit it waits for the edit's fate.
+            guard let type = store.schema.index(of: record.type),
+                try Outbox(store: store).base(store.numbers[type], record.id) == nil
+            else { continue }
             try release(
                 RecordEntry(id: record.id, attributes: record.attributes), type: type,
                 revision: record.revision)

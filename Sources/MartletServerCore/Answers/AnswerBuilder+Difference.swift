@@ -19,8 +19,11 @@ extension AnswerBuilder {
             for set in question.refused { sets.append(try encoded(set)) }
         }
         let setBytes = sets.reduce(0) { $0 + $1.count }
-        // With rows of little weight the sets go in any case, so that there is an end to it.
-        let isTooMuch = rows.count > answerBytes / 2 && rows.count + setBytes > answerBytes
+        // With no rows, or rows of little weight, the sets go in any case, so that there is an end
+        // to it.
+        let isTooMuch =
+            !part.rows.isEmpty && rows.count > answerBytes / 2
+            && rows.count + setBytes > answerBytes
         let more = !part.isWhole || isTooMuch && !sets.isEmpty
         var body = AnswerBody(acceptsGzip: question.acceptsGzip, byteLimit: answerBytes)
         body.addInAnyCase(rows)

@@ -61,6 +61,15 @@ final class SmallServer {
 
     func close() { node = nil }
 
+    /// A snapshot of what the server has now.
+    func snapshot() throws -> [UInt8] {
+        let path = "snapshot.sqlite"
+        let everybody = VisibilityFilter.everything.permissionClass(of: Principal(name: "staff"))
+        _ = try SnapshotMaker(path: "server.sqlite", vfs: disk.vfsName)
+            .make(for: everybody) { _ in path }
+        return disk.contents(of: path) ?? []
+    }
+
     func answer(_ body: [UInt8]) throws -> (status: Int, body: [UInt8]) {
         let request = try SyncCoder.decodeRequest(body)
         let admitted = AdmittedRequest(
@@ -79,6 +88,8 @@ final class SmallDevice {
     private var random: SeededBits
     private var opened: DeviceNode?
     private(set) var errors: [SyncError] = []
+    /// A snapshot's file, to begin with where there is no data; nil: none is asked for.
+    var snapshot: [UInt8]?
 
     init(_ disk: FaultDisk, number: UInt64) throws {
         self.disk = disk
@@ -105,6 +116,9 @@ final class SmallDevice {
             randomBits: { [unowned self] in bits() })
         var options = DeviceNode.Options()
         options.sliceRecords = 2
+        options.usesSnapshots = snapshot != nil
+        // What an earlier life of the device held is free again at once; time stands still here.
+        options.isOwnerGone = { [hasSnapshot = snapshot != nil] _ in hasSnapshot }
         opened = DeviceNode(store: store, options: options)
     }
 
@@ -151,7 +165,10 @@ final class SmallDevice {
                                 exchange: exchange, status: answer.status, body: answer.body,
                                 retryAfter: nil))
                 case .applyNext(let exchange): events.append(.applyNext(exchange: exchange))
-                case .setTimer, .setStreamTimer, .openStream, .closeStream, .fetchSnapshot: break
+                case .setTimer, .setStreamTimer, .openStream, .closeStream: break
+                case .fetchSnapshot(let number):
+                    disk.install(snapshot ?? [], at: try store.snapshotPath)
+                    events.append(.snapshotFetched(number))
                 case .notify(.applied): try observe(store)
                 case .notify(.failed(let error, _)): errors.append(error)
                 case .notify(.exchanged), .notify(.streamed), .notify(.live): break
