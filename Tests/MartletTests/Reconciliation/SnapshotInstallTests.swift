@@ -90,7 +90,7 @@ struct SnapshotInstallTests {
         while !isDone {
             operation += 1
             let server = try world.restoredServer()
-            let disk = FaultDisk(name: "seeding-\(operation)", seed: 1)
+            let disk = FaultDisk(name: "crashed-\(operation)", seed: 1)
             for path in original.disk.paths {
                 if let bytes = original.disk.contents(of: path) { disk.install(bytes, at: path) }
             }
