@@ -50,6 +50,7 @@ public struct ShippedSnapshot: Hashable, Sendable {
     /// Blocks.
     /// - Parameters:
     ///   - made: The name of the file, in the folder of `path`.
+    ///   - path: Where the snapshot is to lie.
     /// - Throws: `SyncError`, `StoreError`; the file at `path` is then as it was.
     public static func place(_ made: String, at path: String) throws -> ShippedSnapshot {
         do {

@@ -8,6 +8,7 @@ public protocol SnapshotSource: Sendable {
 
     /// Begins to fetch the gzip form of a part.
     /// - Parameters:
+    ///   - part: What is to be fetched.
     ///   - offset: The first byte wanted.
     ///   - tag: What the bytes before were named, so that those of another file are not mixed in;
     ///     nil from the beginning.
