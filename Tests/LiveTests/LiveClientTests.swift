@@ -230,7 +230,7 @@ struct LiveClientTests {
         client.setPullPolicy(.polling(every: .milliseconds(20)))
         #expect(await holds { proxy.traffic.open == 0 })
         #expect(try await Self.connection(client) == .polling)
-        #expect(try await !Self.isQuiet(client))
+        #expect(try await holds { try await !Self.isQuiet(client) })
         client.setPullPolicy(.onRequest)
         #expect(try await holds { try await Self.isQuiet(client) })
         client.setPullPolicy(.live(pollingEvery: nil))
