@@ -134,16 +134,37 @@ struct DeltaEventsTests {
         await page.stop()
     }
 
+    @Test(
+        "that end say whether they did within a batch",
+        arguments: [
+            (":\n\n", false), ("data: {}\n\n", false), ("data: {}\n\nid: 1\n", true),
+            ("data: {}\n\ndata: {", true), ("data: {}\n", true),
+        ])
+    func within(text: String, isInBatch: Bool) async throws {
+        let page = StreamServer("text/event-stream") { _, writer in
+            try await writer.write([UInt8](text.utf8))
+        }
+        let transport = try URLSessionTransport(server: try await page.start(), token: nil)
+        var failure: TransportFailure?
+        do throws(TransportFailure) {
+            try await transport.deltas(DeltaCursor(since: 0)) { _ in }
+        } catch {
+            failure = error
+        }
+        #expect((failure?.isInBatch ?? false) == isInBatch)
+        await page.stop()
+    }
+
     @Test("are asked for with everything the cursor says, escaped")
     func address() throws {
         let server = try #require(URL(string: "https://example.org/base/"))
         let cursor = DeltaCursor(since: 7, clientID: "a&b+c=ü", dataSet: "d 1", lineage: "l")
         #expect(
             DeltaEvents.address(server, cursor).absoluteString
-                == "https://example.org/base/deltas?since=7&client=a%26b%2Bc%3D%C3%BC"
+                == "https://example.org/base/deltas?since=7&entries=1&client=a%26b%2Bc%3D%C3%BC"
                 + "&dataSet=d%201&lineage=l")
         #expect(
             DeltaEvents.address(server, DeltaCursor(since: 0)).absoluteString
-                == "https://example.org/base/deltas?since=0")
+                == "https://example.org/base/deltas?since=0&entries=1")
     }
 }

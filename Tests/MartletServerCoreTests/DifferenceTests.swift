@@ -203,6 +203,36 @@ struct DifferenceTests {
         #expect(batch.nextVersion == 6)
     }
 
+    @Test("do not go to who takes entries only: it is told where to go on, and nothing else")
+    func entriesOnly() throws {
+        let server = try Self.server()
+        try server.acknowledge(6, "d1")
+        server.compact(keeping: 2)
+        let reader = LogReader(feed: server.node.feed, store: server.store)
+        var question = DeltaQuestion(principal: TestServer.user, since: 1)
+        question.takesEntriesOnly = true
+        guard case .batch(let batch) = reader.deltas(question) else {
+            Issue.record("no batch")
+            return
+        }
+        #expect(
+            String(decoding: batch.json, as: UTF8.self)
+                == #"{"from":1,"dataSet":"\#(TestServer.identity)","behind":true,"deltas":[],"#
+                + #""nextVersion":1}"#)
+        #expect(!batch.isEmpty && batch.isBehind && !batch.isDifference)
+        // Behind it come entries, from the head on.
+        question.advance(past: batch)
+        #expect(question.since == 6)
+        try server.send(SetText("a7", sequence: 7).create("teams", "-7", #""name":"G""#))
+        guard case .batch(let next) = reader.deltas(question) else {
+            Issue.record("no batch")
+            return
+        }
+        let read = try SyncCoder.decodeDeltaBatch(next.json)
+        #expect(read.from == 6 && read.nextVersion == 7 && !read.isBehind)
+        #expect(read.deltas.map(\.version) == [7])
+    }
+
     @Test("never name a revision that the feed has not reached")
     func aheadOfTheFeed() throws {
         let server = try Self.server()

@@ -1,4 +1,5 @@
 import Foundation
+import SocketTalk
 import Testing
 
 @testable import MartletServer
@@ -90,14 +91,63 @@ struct DifferenceEndpointTests {
         #expect(
             try await live.request("GET", "/deltas?since=0&rows=2", headers: [Self.bearer]).status
                 == 400)
+        #expect(
+            try await live.request(
+                "GET", "/deltas?since=0&rows=1&entries=1", headers: [Self.bearer]
+            ).status == 400)
+        await live.stop()
+    }
+
+    @Test("who takes entries only is told by poll, by events and over WebSocket that it is behind")
+    func entriesOnly() async throws {
+        let live = try await LiveServer { $0.keepRevisions = 2 }
+        try await Self.fill(live)
+        let path = "/deltas?since=7&entries=1"
+        let poll = try await live.request("GET", path + "&wait=30", headers: [Self.bearer])
+        #expect(try poll.member("behind") == true)
+        #expect(try poll.member("nextVersion") == 7)
+        let none: [[String: Any]]? = try poll.member("deltas")
+        #expect(none?.isEmpty == true)
+        let near = try await live.request(
+            "GET", "/deltas?since=10&entries=1", headers: [Self.bearer])
+        #expect(try near.member("behind") as Bool? == nil)
+        #expect(try near.member("nextVersion") == 11)
+
+        let events = RawClient(port: live.port)
+        await events.send(
+            "GET \(path) HTTP/1.0\r\n\(Self.bearer)\r\nAccept: text/event-stream\r\n\r\n")
+        let told = await events.read(until: "\"nextVersion\":7}\n\n")
+        #expect(told.contains("\r\n\r\nretry: 2000\n\ndata: {\"from\":7,"))
+        #expect(told.contains("\"behind\":true"))
+
+        let client = RawClient(port: live.port)
+        let socket = TestSocket(
+            write: { await client.send($0) }, read: { await client.read(atLeast: 1) })
+        #expect(await socket.open(path, [Self.bearer]).hasPrefix("HTTP/1.1 101 "))
+        let message = try #require(await socket.text())
+        #expect(message.contains("\"behind\":true") && message.contains("\"nextVersion\":7}"))
+
+        // Both streams go on with what is accepted from then on.
+        _ = try await live.sync(
+            Self.request(
+                12, since: 11,
+                #"{"create": [-12], "update": [], "delete": [], "attributes": {"-12": {"name": "N"}}}"#
+            ))
+        let next = await events.read(until: "\"nextVersion\":12}\n\n")
+        #expect(next.hasPrefix("id: 12\ndata: {\"from\":11,"))
+        #expect(await socket.text()?.hasPrefix("{\"from\":11,") == true)
+        let metrics = try await live.request("GET", "/metrics").body
+        #expect(metrics.contains("martlet_differences_total 0\n"))
+        await events.abort()
+        await client.abort()
         await live.stop()
     }
 
     @Test("a stream that begins behind the log sends rows, then entries; its parts have no id")
     func stream() async throws {
         let live = try await LiveServer { $0.keepRevisions = 2 }
-        // Two parts: three rows reach what the first batch of a stream holds, 8 MiB.
-        let long = String(repeating: "z", count: 3_000_000)
+        // Three parts: one row reaches what a batch of a stream holds, 256 KiB.
+        let long = String(repeating: "z", count: 300_000)
         for number in 1...3 {
             _ = try await live.sync(
                 Self.request(
@@ -127,13 +177,13 @@ struct DifferenceEndpointTests {
         func short(_ bytes: [UInt8]) -> String {
             String(decoding: bytes.filter { $0 != UInt8(ascii: "z") }, as: UTF8.self)
         }
-        var seen = short(await client.read(atLeast: 9_000_000))
+        var seen = short(await client.read(atLeast: 900_000))
         while !seen.contains("\"nextVersion\":10}") { seen += short(await client.read(atLeast: 1)) }
         #expect(seen.contains("retry: 2000\n\ndata: {\"from\":0,"))
         #expect(seen.contains("-rows\",\"more\":true,\"difference\":true"))
         #expect(seen.contains("\"nextVersion\":3}\n\nid: 10\ndata: {\"from\":3,"))
-        #expect(seen.components(separatedBy: "\"difference\":true").count == 3)
-        #expect(seen.components(separatedBy: "\"more\":true").count == 2)
+        #expect(seen.components(separatedBy: "\"difference\":true").count == 5)
+        #expect(seen.components(separatedBy: "\"more\":true").count == 4)
         _ = try await live.sync(
             Self.request(
                 11, since: 10,

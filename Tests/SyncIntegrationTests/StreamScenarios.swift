@@ -231,6 +231,22 @@ extension SyncIntegration {
             }
         }
 
+        @Test("a batch that never gets through a stream is fetched by an exchange, and it goes on")
+        func neverWhole() async throws {
+            let cut = batch(0, 1, team(1, 1, "Ants"), cut: 80)
+            try await Scenario.live(
+                Self.script(
+                    #"{"name": "cut", "on": "stream", "times": "any", "when": {"since": 0}, "#
+                        + #""then": {"parts": [\#(cut)]}}"#,
+                    sync("fetched", since: 0, then: answer(1, set(1, create: [1: "Ants"]))),
+                    stream("behind it", since: 1, batch(1, 2, team(2, 2, "Bees"))))
+            ) { (scenario) async throws in
+                scenario.listen()
+                try await scenario.until(revision: 2)
+                same(try await scenario.teams, ["1 Ants", "2 Bees"])
+            }
+        }
+
         @Test(
             "malformed batches: what cannot be read is fetched by an exchange",
             arguments: [

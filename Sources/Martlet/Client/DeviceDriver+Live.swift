@@ -66,7 +66,7 @@ extension DeviceDriver {
                 inbox(
                     .streamEnded(
                         number, status: error.status, message: error.message,
-                        retryAfter: error.retryAfter))
+                        retryAfter: error.retryAfter, inBatch: error.isInBatch))
             }
         }
     }

@@ -222,7 +222,7 @@ extension DeviceDriver {
         switch event {
         case .timer(let number): timers[number] = nil
         case .answered(let exchange, _, _, _), .failed(let exchange, _): sends[exchange] = nil
-        case .streamEnded(let number, _, _, _): streams[number] = nil
+        case .streamEnded(let number, _, _, _, _): streams[number] = nil
         case .wake, .applyNext, .streamOpened, .streamed, .snapshotFetched, .snapshotFailed: break
         }
         guard !isClosed else { return }

@@ -35,6 +35,9 @@ public struct TransportFailure: Error, Hashable, Sendable {
     public let problem: Problem?
     /// Seconds to wait, where the server asks for it.
     public let retryAfter: Int64?
+    /// Whether a live connection ended when part of a batch had come: it was cut there, or the
+    /// batch is larger than what is taken in.
+    public var isInBatch = false
 
     public init(
         message: String, status: Int? = nil, problem: Problem? = nil, retryAfter: Int64? = nil
@@ -43,5 +46,12 @@ public struct TransportFailure: Error, Hashable, Sendable {
         self.status = status
         self.problem = problem
         self.retryAfter = retryAfter
+    }
+
+    /// The same, of a live connection.
+    func ended(inBatch isInBatch: Bool) -> TransportFailure {
+        var failure = self
+        failure.isInBatch = isInBatch
+        return failure
     }
 }

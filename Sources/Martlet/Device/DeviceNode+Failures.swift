@@ -12,7 +12,8 @@ extension DeviceNode {
             do {
                 try store.renewIdentity()
                 state = .idle
-                return start(now: now)
+                // Over the stream the server would tell the old name which sets are its own.
+                return closeStream() + start(now: now)
             } catch {
                 return pause(storageError(error))
             }

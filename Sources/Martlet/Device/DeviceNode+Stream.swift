@@ -8,6 +8,25 @@ internal import SQLiteKit
 /// What the stream brings goes through the same door as an answer. Whatever cannot be applied in
 /// its turn (a gap, a difference, a bad delta) is fetched by an exchange.
 extension DeviceNode {
+    /// What has become of the stream.
+    enum Stream {
+        case none
+        case opening(Int)
+        case open(OpenStream)
+        /// To be opened again when the timer runs out.
+        /// - Parameter exchangesFirst: What comes next did not get through the last one.
+        case pausing(timer: Int, exchangesFirst: Bool)
+    }
+
+    /// A stream that is there.
+    struct OpenStream {
+        let number: Int
+        /// When it came about.
+        let since: Int64
+        /// Whether any batch came whole.
+        var hasBrought = false
+    }
+
     /// Whether the stream is open.
     package var isStreaming: Bool {
         if case .open = stream { return true }
@@ -28,9 +47,9 @@ extension DeviceNode {
         switch stream {
         case .none, .pausing: return []
         case .opening(let number): return [.closeStream(number)]
-        case .open(let number):
+        case .open(let open):
             stream = .none
-            return [.closeStream(number), .notify(.live(false))] + pollWhenIdle()
+            return [.closeStream(open.number), .notify(.live(false))] + pollWhenIdle()
         }
     }
 
@@ -51,11 +70,22 @@ extension DeviceNode {
         return openStream()
     }
 
-    func openStream() -> [Action] {
-        guard options.isLive else {
-            stream = .none
+    /// The pause after a stream is over.
+    func reopenStream(exchangesFirst: Bool, now: Int64) -> [Action] {
+        stream = .none
+        switch state {
+        case .idle, .pausing(_, isPoll: true):
+            return exchangesFirst && options.isLive ? start(now: now) : openStreamIfWanted()
+        case .pausing:
+            // The exchange that is to be tried again opens it.
+            return exchangesFirst ? [] : openStreamIfWanted()
+        case .exchanging, .applying, .fetchingSnapshot, .halted:
+            // Once it is done the stream begins further on.
             return []
         }
+    }
+
+    private func openStream() -> [Action] {
         do {
             let number = number()
             let cursor = DeltaCursor(
@@ -68,14 +98,16 @@ extension DeviceNode {
         }
     }
 
-    func streamOpened(_ number: Int) -> [Action] {
+    func streamOpened(_ number: Int, now: Int64) -> [Action] {
         guard case .opening(number) = stream else { return [] }
-        stream = .open(number)
+        stream = .open(OpenStream(number: number, since: now))
         return [.notify(.live(true))]
     }
 
     func streamed(_ number: Int, _ bytes: [UInt8], now: Int64) -> [Action] {
-        guard case .open(number) = stream else { return [] }
+        guard case .open(var open) = stream, open.number == number else { return [] }
+        open.hasBrought = true
+        stream = .open(open)
         streamFailures = 0
         do {
             let batch = try SyncCoder.decodeDeltaBatch(bytes)
@@ -115,21 +147,22 @@ extension DeviceNode {
         switch stream {
         case .none, .pausing: return []
         case .opening(let number): return [.closeStream(number)]
-        case .open(let number): return [.closeStream(number), .notify(.live(false))]
+        case .open(let open): return [.closeStream(open.number), .notify(.live(false))]
         }
     }
 
     func streamEnded(
-        _ number: Int, status: Int?, message: String, retryAfter: Int64?, now: Int64
+        _ number: Int, status: Int?, message: String, retryAfter: Int64?, inBatch: Bool, now: Int64
     ) -> [Action] {
-        let wasOpen: Bool
+        let ended: OpenStream?
         switch stream {
-        case .open(number): wasOpen = true
-        case .opening(number): wasOpen = false
+        case .open(let open) where open.number == number: ended = open
+        case .opening(number): ended = nil
         default: return []
         }
         stream = .none
-        let notices: [Action] = wasOpen ? [.notify(.live(false))] : []
+        if let ended, now - ended.since >= options.steadyStream { streamFailures = 0 }
+        let notices: [Action] = ended == nil ? [] : [.notify(.live(false))]
         switch status {
         case 401: return notices + halt(SyncError(.unauthorized, message))
         case 403, 409:
@@ -138,7 +171,11 @@ extension DeviceNode {
         case 404, 405, 406, 501:
             return notices + retryStream(after: options.streamRetry) + pollWhenIdle()
         default:
-            return notices + retryStream(after: retryAfter.map { $0 * 1_000 }) + pollWhenIdle()
+            // A batch that was cut once may have had bad luck; where it is all that came, the next
+            // stream would end in it too.
+            let isStuck = inBatch && ended?.hasBrought != true
+            let floor = retryAfter.map { $0 * 1_000 }
+            return notices + retryStream(after: floor, exchangesFirst: isStuck) + pollWhenIdle()
         }
     }
 
@@ -147,13 +184,13 @@ extension DeviceNode {
         return []
     }
 
-    private func retryStream(after floor: Int64?) -> [Action] {
+    private func retryStream(after floor: Int64?, exchangesFirst: Bool = false) -> [Action] {
         streamFailures += 1
         let wait = max(
             floor ?? 0,
             options.backoff.wait(failures: streamFailures, random: store.randomBits()))
         let timer = number()
-        stream = .pausing(timer: timer)
+        stream = .pausing(timer: timer, exchangesFirst: exchangesFirst)
         return [.setStreamTimer(timer, milliseconds: wait)]
     }
 }

@@ -27,8 +27,11 @@ public final class DeviceNode {
         /// A batch has come over the stream, as JSON.
         case streamed(Int, [UInt8])
         /// The stream is over, or never came about.
-        /// - Parameter status: What the server answered; nil where it did not.
-        case streamEnded(Int, status: Int?, message: String, retryAfter: Int64?)
+        /// - Parameters:
+        ///   - status: What the server answered; nil where it did not.
+        ///   - inBatch: Whether part of a batch had come.
+        case streamEnded(
+            Int, status: Int?, message: String, retryAfter: Int64?, inBatch: Bool = false)
         /// A snapshot lies beside the device's file, checked.
         case snapshotFetched(Int)
         /// There is no snapshot to be had, or not now.
@@ -77,6 +80,9 @@ public final class DeviceNode {
         public var isLive = false
         /// Milliseconds after which a stream is tried again that the server does not have.
         public var streamRetry: Int64 = 600_000
+        /// Milliseconds after which an open stream counts as sound, also where it brought nothing:
+        /// longer than a silent one is kept.
+        public var steadyStream: Int64 = 60_000
         /// Whether a device without any data begins with a snapshot, where the server has one.
         public var usesSnapshots = false
         public var backoff = Backoff()
@@ -100,15 +106,6 @@ public final class DeviceNode {
         case pausing(timer: Int, isPoll: Bool)
         /// Not tried again by itself.
         case halted
-    }
-
-    /// What has become of the stream.
-    enum Stream {
-        case none
-        case opening(Int)
-        case open(Int)
-        /// To be opened again when the timer runs out.
-        case pausing(timer: Int)
     }
 
     struct PendingAnswer {
@@ -164,11 +161,12 @@ public final class DeviceNode {
         case .failed(let exchange, let message):
             isCurrent(exchange) ? pause(SyncError(.offline, message)) : []
         case .applyNext(let exchange): applyNext(exchange, now: now)
-        case .streamOpened(let number): streamOpened(number)
+        case .streamOpened(let number): streamOpened(number, now: now)
         case .streamed(let number, let bytes): streamed(number, bytes, now: now)
-        case .streamEnded(let number, let status, let message, let retryAfter):
+        case .streamEnded(let number, let status, let message, let retryAfter, let inBatch):
             streamEnded(
-                number, status: status, message: message, retryAfter: retryAfter, now: now)
+                number, status: status, message: message, retryAfter: retryAfter,
+                inBatch: inBatch, now: now)
         case .snapshotFetched(let number): snapshotFetched(number, now: now)
         case .snapshotFailed(let number, _): snapshotFailed(number, now: now)
         }
@@ -199,7 +197,9 @@ extension DeviceNode {
     }
 
     private func timer(_ number: Int, now: Int64) -> [Action] {
-        if case .pausing(number) = stream { return openStream() }
+        if case .pausing(number, let exchangesFirst) = stream {
+            return reopenStream(exchangesFirst: exchangesFirst, now: now)
+        }
         switch state {
         case .exchanging(_, number):
             return pause(SyncError(.offline, "The server did not answer in time."))

@@ -28,8 +28,23 @@ struct DeltaEvents: Sendable {
                     + " the address, and what is between.", status: 200)
         }
         var events = ServerSentEvents(limit: Self.eventBytes)
+        do throws(TransportFailure) {
+            try await follow(answer.chunks, &events, receive)
+        } catch {
+            throw error.ended(inBatch: events.isInEvent)
+        }
+        guard !events.isInEvent else {
+            throw TransportFailure(message: "The stream ended within an event.").ended(
+                inBatch: true)
+        }
+    }
+
+    private func follow(
+        _ chunks: ByteChunks, _ events: inout ServerSentEvents,
+        _ receive: @escaping @Sendable (LiveEvent) async -> Void
+    ) async throws(TransportFailure) {
         var isOpen = false
-        for try await chunk in answer.chunks {
+        for try await chunk in chunks {
             if !isOpen {
                 isOpen = true
                 await receive(.opened)
@@ -61,9 +76,10 @@ struct DeltaEvents: Sendable {
             retryAfter: answer.headers["retry-after"].flatMap { Int64($0) } ?? problem.retryAfter)
     }
 
-    /// The address a cursor is asked at.
+    /// The address a cursor is asked at. A device far behind fetches rows by an exchange: compressed,
+    /// and with the fates of its own sets.
     static func address(_ server: URL, _ cursor: DeltaCursor) -> URL {
-        var query = "since=\(cursor.since)"
+        var query = "since=\(cursor.since)&entries=1"
         let names = [
             ("client", cursor.clientID), ("dataSet", cursor.dataSet), ("lineage", cursor.lineage),
         ]

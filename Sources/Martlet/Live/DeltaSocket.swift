@@ -84,8 +84,20 @@
             default:
                 .failure(
                     TransportFailure(
-                        message: "The connection was lost: \(error.localizedDescription)"))
+                        message: "The connection was lost: \(error.localizedDescription)"
+                    ).ended(inBatch: isTooLarge(code, error)))
             }
+        }
+
+        /// Whether a message was larger than `maximumMessageSize`, which URLSession tells by the
+        /// code it closes the socket with, or as an error of POSIX. Not tried: there is no Apple
+        /// machine here.
+        private static func isTooLarge(_ code: Int, _ error: any Error) -> Bool {
+            if code == 1009 { return true }
+            let error = error as NSError
+            return error.domain == NSPOSIXErrorDomain && error.code == Int(EMSGSIZE)
+                || error.domain == NSURLErrorDomain
+                    && error.code == NSURLErrorDataLengthExceedsMaximum
         }
 
         /// What the server says in place of a batch.

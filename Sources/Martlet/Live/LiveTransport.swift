@@ -2,6 +2,8 @@
 ///
 /// A contract beside `Transport`'s: what comes after the cursor comes in order and in whole
 /// batches, and the connection may end at any time; the listener then asks anew from where it is.
+/// Where the server no longer has the entries after the cursor it says so (a batch that `isBehind`),
+/// and goes on with what comes then.
 public protocol LiveTransport: Transport {
     /// Opens the stream of deltas and hands over what it brings, until the server ends it.
     ///
@@ -11,7 +13,8 @@ public protocol LiveTransport: Transport {
     ///     that takes its time holds the stream up, and what is kept for it is bounded.
     /// - Throws: `TransportFailure`: with a status where the server refused, without one where the
     ///   connection failed, was cut, went silent, brought more than could be taken in, or where the
-    ///   task was cancelled.
+    ///   task was cancelled. `isInBatch` says that part of a batch had come: where that happens
+    ///   again and again, the listener fetches what the batch has otherwise.
     func deltas(
         _ cursor: DeltaCursor, receive: @escaping @Sendable (LiveEvent) async -> Void
     ) async throws(TransportFailure)

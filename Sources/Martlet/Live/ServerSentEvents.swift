@@ -24,6 +24,9 @@ struct ServerSentEvents: Sendable {
     /// The identifier a connection that comes back names in `Last-Event-ID`.
     private(set) var lastIdentifier = ""
 
+    /// Whether part of an event has come.
+    var isInEvent: Bool { !line.isEmpty || hasData || !name.isEmpty || identifier != nil }
+
     private let limit: Int
     private var line: [UInt8] = []
     private var data: [UInt8] = []

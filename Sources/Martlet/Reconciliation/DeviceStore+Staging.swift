@@ -126,7 +126,8 @@ package enum BatchOutcome: Sendable {
     case applied(RebaseReport, revision: Revision)
     /// The device has all of it.
     case old
-    /// Something before it is missing, or it is a difference: an exchange brings what is needed.
+    /// Something before it is missing, or it says so, or is a difference: an exchange brings what
+    /// is needed.
     case needsExchange
 }
 
@@ -147,6 +148,7 @@ extension DeviceStore {
                     "The stream is of another data set than this file belongs to. Check the"
                         + " server's address and the token.")
             }
+            guard !batch.isBehind else { return .needsExchange }
             let current = try revision
             guard batch.nextVersion > current else { return .old }
             let isComplete =

@@ -1,5 +1,6 @@
 /// Writes deltas. Members stand in the order `v`, `t`, `e`, `eid`, `op`, `p`, `new`, `r`, `set`,
-/// `old`; of a batch in the order `from`, `dataSet`, `lineage`, `more`, `difference`, `deltas`, `nextVersion`.
+/// `old`; of a batch in the order `from`, `dataSet`, `lineage`, `more`, `difference`, `behind`,
+/// `deltas`, `nextVersion`.
 struct DeltaWriter {
     var json = JSONWriter()
 
@@ -59,6 +60,10 @@ struct DeltaWriter {
         }
         if batch.isDifference {
             json.name("difference")
+            json.boolean(true)
+        }
+        if batch.isBehind {
+            json.name("behind")
             json.boolean(true)
         }
         json.name("deltas")

@@ -21,6 +21,7 @@ extension SyncReader {
             case "lineage": batch.lineage = try reader.readName()
             case "more": batch.more = try reader.json.readBoolean()
             case "difference": batch.isDifference = try reader.json.readBoolean()
+            case "behind": batch.isBehind = try reader.json.readBoolean()
             case "nextVersion": batch.nextVersion = try reader.readCount()
             case "deltas":
                 batch.deltas = try reader.readDeltas()

@@ -20,6 +20,10 @@ public struct DeltaBatch: Hashable, Sendable {
     /// in the order in which they last changed. Only the last of consecutive ones (without `more`)
     /// leads to a state the data set was in.
     public var isDifference = false
+    /// Whether, for a receiver that takes entries only, something before the batches that follow
+    /// has to be fetched otherwise: the log no longer has the entries after `from`. Such a batch
+    /// has no deltas and leads nowhere.
+    public var isBehind = false
 
     public init(
         from: Revision? = nil, deltas: [Delta], nextVersion: Revision, dataSet: String? = nil,

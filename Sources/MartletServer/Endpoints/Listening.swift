@@ -34,7 +34,6 @@ struct Listening: Sendable {
         send: (DeltaBatchBytes) async throws -> Void, quiet: () async throws -> Void
     ) async throws -> Ending {
         var question = question
-        question.byteLimit = Self.batchBytes
         var generation = try await handler.tokenWatch.generation(handler.tokens)
         if !first.isEmpty { try await send(first) }
         question.advance(past: first)

@@ -31,7 +31,9 @@ extension RequestHandler {
         do throws(Problem) {
             let isStream = request.headers["accept"]?.contains("text/event-stream") == true
             let query = try DeltaQuery(request, isEvents: isStream)
-            let question = query.question(token.principal)
+            let question = query.question(
+                token.principal,
+                byteLimit: isStream ? Listening.batchBytes : Limits.answerBytes)
             let first = try await service.deltas(question).get()
             var outcome: Outcome
             if isStream {
@@ -100,9 +102,9 @@ extension RequestHandler {
     }
 
     /// A batch as an event; JSON has no line ends of its own. Part of a difference has no id: who
-    /// comes back with nothing but a version begins the difference anew.
+    /// comes back with nothing but a version begins the difference anew. Nor has what leads nowhere.
     private static func event(_ batch: DeltaBatchBytes) -> [UInt8] {
-        let isPart = batch.isDifference && batch.more
+        let isPart = batch.isDifference && batch.more || batch.isBehind
         var event = [UInt8]((isPart ? "data: " : "id: \(batch.nextVersion)\ndata: ").utf8)
         event.reserveCapacity(event.count + batch.json.count + 2)
         event += batch.json

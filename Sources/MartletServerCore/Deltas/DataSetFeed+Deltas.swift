@@ -15,6 +15,9 @@ public struct DeltaQuestion: Sendable {
     public var byteLimit: Int
     /// Whether rows as they are now are wanted in place of entries.
     public var wantsRows = false
+    /// Whether a listener behind what the log holds is told so in place of getting rows: it
+    /// fetches them otherwise.
+    public var takesEntriesOnly = false
 
     public init(principal: Principal, since: Revision, byteLimit: Int = Limits.answerBytes) {
         self.principal = principal
@@ -31,7 +34,7 @@ public struct DeltaQuestion: Sendable {
             wantsRows = batch.isDifference && batch.more
         }
         lineage = nil
-        since = batch.nextVersion
+        since = batch.position
     }
 }
 
@@ -87,24 +90,37 @@ extension DataSetFeed {
     ) throws(AnswerBuilder.Failure) -> DeltaBatchBytes {
         let goesOn = UnfinishedLineage.isNamed(question.lineage)
         if question.wantsRows || goesOn || question.since < cache.floor {
-            return try difference(question, builder)
+            return try withoutEntries(question, head: head, builder)
         }
         do throws(AnswerBuilder.Failure) {
             return try entries(question, device: device, head: head, builder)
         } catch {
             // The floor rose while the stored log was being read.
             guard case .compacted = error else { throw error }
-            return try difference(question, builder)
+            return try withoutEntries(question, head: head, builder)
         }
+    }
+
+    private func withoutEntries(
+        _ question: DeltaQuestion, head: LogHead, _ builder: AnswerBuilder
+    ) throws(AnswerBuilder.Failure) -> DeltaBatchBytes {
+        guard question.takesEntriesOnly else { return try difference(question, builder) }
+        var batch = DeltaBatch(
+            from: question.since, deltas: [], nextVersion: question.since, dataSet: identity)
+        batch.isBehind = true
+        // Whoever exchanges after this is told of it reaches at least the present head.
+        return DeltaBatchBytes(
+            json: SyncCoder.encode(batch), nextVersion: question.since, position: head.revision,
+            isEmpty: false, more: false, isDifference: false, isBehind: true, devices: [])
     }
 
     private func entries(
         _ question: DeltaQuestion, device: Int64, head: LogHead, _ builder: AnswerBuilder
     ) throws(AnswerBuilder.Failure) -> DeltaBatchBytes {
         let isShared = filter.showsEverything(to: question.principal)
-        if isShared, let made = deltaCache.batch(since: question.since, head: head.revision),
-            !made.devices.contains(device)
-        {
+        let place = DeltaCache.Place(
+            since: question.since, head: head.revision, byteLimit: question.byteLimit)
+        if isShared, let made = deltaCache.batch(at: place), !made.devices.contains(device) {
             return made
         }
         var reached = question.since
@@ -126,7 +142,7 @@ extension DataSetFeed {
         let frame = try frame(from: question.since, reached, head, builder)
         let made = finished(body, frame, devices)
         if isShared, !devices.contains(device), reached == head.revision {
-            deltaCache.keep(made, since: question.since, head: head.revision)
+            deltaCache.keep(made, at: place)
         }
         return made
     }
@@ -148,9 +164,9 @@ extension DataSetFeed {
         json += body
         json += SyncCoder.deltaTail(nextVersion: frame.nextVersion)
         return DeltaBatchBytes(
-            json: json, nextVersion: frame.nextVersion,
+            json: json, nextVersion: frame.nextVersion, position: frame.nextVersion,
             isEmpty: frame.nextVersion == frame.from, more: frame.more, isDifference: false,
-            devices: devices)
+            isBehind: false, devices: devices)
     }
 
     private func piece(

@@ -19,9 +19,9 @@ extension DataSetFeed {
             batch.deltas.append(try delta(row, seconds: (times[row.place] ?? 0) / 1_000))
         }
         return DeltaBatchBytes(
-            json: SyncCoder.encode(batch), nextVersion: part.reached,
+            json: SyncCoder.encode(batch), nextVersion: part.reached, position: part.reached,
             isEmpty: part.reached == question.since, more: !part.isWhole, isDifference: true,
-            devices: [])
+            isBehind: false, devices: [])
     }
 
     private func delta(

@@ -3,12 +3,19 @@ import Synchronization
 
 /// The newest entries as deltas, encoded once for all who listen.
 final class DeltaCache: Sendable {
+    /// What decides what a batch holds.
+    struct Place: Equatable {
+        let since: Revision
+        let head: Revision
+        let byteLimit: Int
+    }
+
     private struct State {
         var pieces: [Revision: [UInt8]] = [:]
         var order: [Revision] = []
         var bytes = 0
         /// The batch made last: listeners that are up to date all ask for the same one.
-        var last: (since: Revision, head: Revision, batch: DeltaBatchBytes)?
+        var last: (place: Place, batch: DeltaBatchBytes)?
     }
 
     private let byteLimit: Int
@@ -35,15 +42,15 @@ final class DeltaCache: Sendable {
         }
     }
 
-    func batch(since: Revision, head: Revision) -> DeltaBatchBytes? {
+    func batch(at place: Place) -> DeltaBatchBytes? {
         state.withLock { state in
-            guard let last = state.last, last.since == since, last.head == head else { return nil }
+            guard let last = state.last, last.place == place else { return nil }
             return last.batch
         }
     }
 
-    func keep(_ batch: DeltaBatchBytes, since: Revision, head: Revision) {
-        state.withLock { $0.last = (since, head, batch) }
+    func keep(_ batch: DeltaBatchBytes, at place: Place) {
+        state.withLock { $0.last = (place, batch) }
     }
 
     func clear() {
@@ -57,13 +64,18 @@ public struct DeltaBatchBytes: Sendable {
     public let json: [UInt8]
     /// The cursor once it is applied.
     public let nextVersion: Revision
-    /// Whether it holds any entry.
+    /// Where a stream goes on behind it: `nextVersion`, but for a listener that is told to fetch
+    /// what is before.
+    public let position: Revision
+    /// Whether it says nothing.
     public let isEmpty: Bool
     /// Whether there is more to be had at once.
     public let more: Bool
     /// Whether rows stand in place of entries: then only a batch without `more` leads to a state
     /// of the data set, and what follows one with it has to be asked for as rows.
     public let isDifference: Bool
+    /// Whether it says that the listener is behind what the log holds.
+    public let isBehind: Bool
     /// The devices whose sets are in it: they get these in their own form.
     let devices: Set<Int64>
 }

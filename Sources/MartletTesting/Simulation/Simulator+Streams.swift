@@ -54,6 +54,7 @@ extension Simulator {
         question.clientID = listener.cursor.clientID
         question.dataSet = listener.cursor.dataSet
         question.lineage = lineage
+        question.takesEntriesOnly = true
         return question
     }
 
@@ -71,7 +72,7 @@ extension Simulator {
             !batch.isEmpty
         {
             let listener = listeners[index]
-            listeners[index].position = batch.nextVersion
+            listeners[index].position = batch.position
             if random.below(1_000) < faults.streamCuts {
                 listeners.remove(at: index)
                 return cut(device, stream: listener.stream)

@@ -6,6 +6,8 @@ import MartletProtocol
 final class NodeFixture {
     let device: DeviceFixture
     let node: DeviceNode
+    /// Milliseconds since 1970.
+    var now: Int64 = 5_000
 
     init(
         _ device: DeviceFixture, _ change: (inout DeviceNode.Options) -> Void = { _ in }
@@ -18,7 +20,7 @@ final class NodeFixture {
     }
 
     func handle(_ event: DeviceNode.Event) -> Told {
-        Told(node.handle(event, now: 5_000))
+        Told(node.handle(event, now: now))
     }
 
     /// Answers an exchange.

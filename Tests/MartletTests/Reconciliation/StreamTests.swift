@@ -58,6 +58,21 @@ struct StreamTests {
         #expect(try told.sent?.request.maxRevision == 2)
     }
 
+    @Test("a stream that says the device is behind makes it exchange, and then goes on")
+    func behind() throws {
+        let world = NodeFixture(try .withTeams())
+        let stream = try world.goLive()
+        var told = DeltaBatch.batch(2, 2, [])
+        told.isBehind = true
+        let sent = try #require(
+            try world.handle(.streamed(stream, SyncCoder.encode(told))).sent)
+        #expect(sent.request.maxRevision == 2)
+        let rows = DeviceFixture.difference(9, .updated("teams", 1, at: 8, ["name": "Hawks"]))
+        #expect(try world.answer(sent.exchange, 9, [rows]).error == nil)
+        let next = batch(9, 10, [.upsert(10, "teams", "1", #"{"name":"Kites"}"#)])
+        #expect(world.handle(.streamed(stream, next)).streamed == 10)
+    }
+
     @Test("nothing is polled while the stream is open, and polling goes on when it ends")
     func polling() throws {
         let world = NodeFixture(try .withTeams()) { $0.pollInterval = 9_000 }
