@@ -316,7 +316,7 @@ extension DeviceNode {
             let isWhole = try hasDifference || store.hasStaged
             // A difference that was cut leads to no true state. Nor is one taken in, or a snapshot,
             // while the fate of sent sets is open: it may show what they made.
-            let isOpen = try unanswered.isEmpty && store.hasUnsettled
+            let isOpen = try store.hasUnsettled(besides: unanswered)
             if isWhole, isOpen || hasDifference && answer.more {
                 return try stage(answer, now: now)
             }
@@ -340,10 +340,30 @@ extension DeviceNode {
             return pause(SyncError(.busy, "Another process took over the exchange."))
         }
         failures = 0
-        // The last request carries the change sets, so that their fates come with what they made.
+        // The last requests carry the change sets, so that their fates come with what they made.
         isCatchingUp = answer.more
+        unanswered.subtract(answer.changeSets.compactMap(\.identifier))
+        if !answer.more {
+            guard unanswered.isEmpty else { return pause(leftOpen()) }
+            if let wait = answer.changeSets.compactMap(\.retryAfter).max() {
+                return pauseQuietly(milliseconds: wait * 1_000)
+            }
+        }
         state = .idle
         return start(now: now)
+    }
+
+    /// The server has judged some of the sets it was sent and said nothing of others. Asking again
+    /// at once would go on for ever.
+    private func leftOpen() -> SyncError {
+        SyncError(
+            .violation, "The server left \(unanswered.count) change sets without a verdict.")
+    }
+
+    private func pauseQuietly(milliseconds: Int64) -> [Action] {
+        let timer = number()
+        state = .pausing(timer: timer, isPoll: false)
+        return [.setTimer(timer, milliseconds: milliseconds)]
     }
 
     /// Applies the next run of sets: whole sets, up to about `sliceRecords` records.
@@ -414,12 +434,8 @@ extension DeviceNode {
             return pause(storageError(error))
         }
         if !unanswered.isEmpty, !answer.more, waitSeconds == nil {
-            // Asking again at once would go on for ever.
             isCatchingUp = false
-            return pause(
-                SyncError(
-                    .violation, "The server left \(unanswered.count) change sets without a verdict."
-                ))
+            return pause(leftOpen())
         }
         let wasCatchingUp = isCatchingUp
         isCatchingUp = answer.more
@@ -430,9 +446,7 @@ extension DeviceNode {
         if goesOn { return [notice] + start(now: now) }
         let opening = openStreamIfWanted()
         if mustSend, let waitSeconds {
-            let timer = number()
-            state = .pausing(timer: timer, isPoll: false)
-            return [notice, .setTimer(timer, milliseconds: waitSeconds * 1_000)] + opening
+            return [notice] + pauseQuietly(milliseconds: waitSeconds * 1_000) + opening
         }
         return [notice] + opening + waitForPoll()
     }

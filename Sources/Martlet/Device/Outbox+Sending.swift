@@ -5,6 +5,7 @@ internal import SQLiteKit
 
 extension Outbox {
     /// The sets that go into the next request, as bytes; those never sent before are frozen now.
+    /// Those whose fate is staged do not go again.
     ///
     /// Runs in the caller's transaction, which must be durable before the bytes leave.
     /// - Parameter byteLimit: Stop before this many bytes; one set always goes.
@@ -12,6 +13,8 @@ extension Outbox {
         let rows = try store.connection.statement(
             """
             SELECT sequence, identifier, seen, timestamp, sent, frozen, bytes FROM martlet_outbox
+            WHERE identifier NOT IN (
+                SELECT identifier FROM martlet_inbox WHERE identifier IS NOT NULL)
             ORDER BY sequence LIMIT \(Limits.changeSetsPerRequest)
             """)
         defer { rows.reset() }

@@ -23,13 +23,21 @@ extension DeviceStore {
         get throws { try applying.integerState(Self.stagedRevision) != nil }
     }
 
-    /// Whether change sets were sent whose fate is not known. It is asked for before a difference
-    /// or a snapshot is applied, which may show what these sets made without saying so.
-    package var hasUnsettled: Bool {
-        get throws {
-            try applying.connection.integer("SELECT 1 FROM martlet_outbox WHERE sent = 1 LIMIT 1")
-                != nil
+    /// Whether change sets were sent whose fate is neither staged nor in an answer at hand. It is
+    /// asked for before a difference or a snapshot is applied, which may show what these sets made
+    /// without saying so.
+    /// - Parameter answered: The sets whose fate is at hand.
+    package func hasUnsettled(besides answered: Set<String>) throws -> Bool {
+        let rows = try applying.connection.statement(
+            """
+            SELECT identifier FROM martlet_outbox WHERE sent = 1 AND identifier NOT IN (
+                SELECT identifier FROM martlet_inbox WHERE identifier IS NOT NULL)
+            """)
+        defer { rows.reset() }
+        while try rows.step() {
+            if !answered.contains(rows.text(0)) { return true }
         }
+        return false
     }
 
     /// Whether part of a difference is staged, and the rest of it to be asked for. It has to be
@@ -50,7 +58,7 @@ extension DeviceStore {
                 try cursor.revision == gatheredRevision, reaching >= gatheredRevision
             else { return false }
             let inbox = Inbox(store: applying)
-            for set in sets where set.conflict != true { try inbox.add(set) }
+            for set in sets where set.retryAfter == nil { try inbox.add(set) }
             try setStaged(reaching, lineage: lineage)
             let isCut = more && sets.contains(where: \.isDifference)
             try applying.setState(Self.stagedCut, isCut ? .integer(1) : .null)

@@ -2,8 +2,8 @@ internal import MartletProtocol
 internal import MartletStore
 internal import SQLiteKit
 
-/// What has arrived and cannot be applied yet: parts of a difference, and what came after them.
-/// They lead to a state the data set was in only together.
+/// What has arrived and cannot be applied yet: parts of a difference, what came after them, and the
+/// fates of own sets. They lead to a state the data set was in only together.
 struct Inbox {
     let store: LocalStore
 

@@ -12,8 +12,8 @@ struct LiveStage: Sendable {
     /// How long the last changes may take to reach everybody, before they count as late.
     private static let patience = Duration.seconds(30)
 
-    /// - Returns: How the device that joined meanwhile came to its data.
-    func run(_ team: DemoTeam) async throws -> JoinFigures {
+    /// - Returns: The device that joined meanwhile, and how it came to its data.
+    func run(_ team: DemoTeam) async throws -> (joiner: DemoDevice, JoinFigures) {
         let saves = max(40, 2 * team.devices.count)
         return try await withThrowingTaskGroup(of: Void.self) { group in
             for device in team.devices {
@@ -32,12 +32,11 @@ struct LiveStage: Sendable {
             async let joining = join(team)
             try await work(team, saves: saves)
             var (joiner, figures) = try await joining
-            try await settle(team.devices.map(\.client) + [joiner])
-            figures.end = try await joiner.status().revision
-            for device in team.devices { device.client.stop() }
-            await joiner.close()
+            try await settle((team.devices + [joiner]).map(\.client))
+            figures.end = try await joiner.client.status().revision
+            for device in team.devices + [joiner] { device.client.stop() }
             group.cancelAll()
-            return figures
+            return (joiner, figures)
         }
     }
 
@@ -63,19 +62,20 @@ struct LiveStage: Sendable {
     }
 
     /// Somebody new: from the snapshot to the present, while the others work.
-    private func join(_ team: DemoTeam) async throws -> (MartletClient, JoinFigures) {
+    private func join(_ team: DemoTeam) async throws -> (DemoDevice, JoinFigures) {
         var figures = JoinFigures()
         let revision = try await team.devices.first?.client.status().revision ?? 0
         figures.isSnapshotDue = revision >= 2 * Revision(options.snapshotEvery)
         let start = ContinuousClock.now
-        let client = try await team.join(tries: options.tries)
+        let joiner = try await team.join(tries: options.tries)
+        let client = joiner.client
         figures.began = try await client.status().revision
         client.start()
         try await within(Self.patience * 2, "The new device did not come to a live connection.") {
             try await client.status().connection == .live
         }
         figures.time = ContinuousClock.now - start
-        return (client, figures)
+        return (joiner, figures)
     }
 
     /// Waits until everybody shows the last change; what is late then is counted as such.

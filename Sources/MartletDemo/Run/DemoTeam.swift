@@ -50,7 +50,7 @@ struct DemoTeam: Sendable {
     var joinerPath: String { "\(directory)/joiner.sqlite" }
 
     /// A device that was not there before, begun with the server's snapshot over the same network.
-    func join(tries: Int) async throws -> MartletClient {
+    func join(tries: Int) async throws -> DemoDevice {
         for name in try FileManager.default.contentsOfDirectory(atPath: directory)
         where name.hasPrefix("joiner.sqlite") {
             try FileManager.default.removeItem(atPath: "\(directory)/\(name)")
@@ -59,11 +59,12 @@ struct DemoTeam: Sendable {
         options.readers = 1
         options.seeding = .server
         options.pull = .live(pollingEvery: .seconds(5))
+        let number = devices.count + 1
         for _ in 1..<tries {
             do {
-                return try await MartletClient.open(
-                    path: joinerPath, schema: script, transport: network(devices.count + 1),
-                    options: options)
+                let client = try await MartletClient.open(
+                    path: joinerPath, schema: script, transport: network(number), options: options)
+                return DemoDevice(number: number, client: client, plan: EditPlan(schema), tag: "")
             } catch let error as SyncError where error.kind == .offline {
                 continue
             }

@@ -246,6 +246,56 @@ struct PoisonTests {
         #expect(
             try world.device.rows("SELECT name FROM teams ORDER BY id") == [["Theirs"], ["Owls"]])
     }
+
+    @Test("a difference waits for the fates of all that was sent, asked for in several requests")
+    func fates() throws {
+        let world = NodeFixture(try .withTeams()) { $0.isLive = false }
+        try world.device.write { try $0.update("teams", .integer(1), ["name": "Mine"]) }
+        try world.device.write { try $0.insert("teams", ["name": "New"]) }
+        let lost = try #require(try world.handle(.wake(isUrgent: true)).sent)
+        let own = lost.request.changeSets.compactMap(\.identifier)
+        #expect(own.count == 2)
+        _ = world.handle(.failed(exchange: lost.exchange, message: "cut"))
+        // From now on a request has room for one set.
+        world.node.uploadBytes = 1
+        let first = try #require(try world.handle(.wake(isUrgent: true)).sent)
+        #expect(first.request.changeSets.map(\.identifier) == [own[0]])
+        // Row 7 is what the second set made; the device does not know yet.
+        let rows = DeviceFixture.difference(8, .updated("teams", 7, at: 6, ["name": "New"]))
+        let told = try world.answer(
+            first.exchange, 8, [rows, .refusal(own[0], .stale)])
+        let second = try #require(try told.sent)
+        #expect(try world.device.store.revision == 2)
+        #expect(second.request.maxRevision == 8)
+        #expect(second.request.changeSets.map(\.identifier) == [own[1]])
+        let end = try world.answer(
+            second.exchange, 8,
+            [.entry(6, own: own[1], .created("teams", 7, old: -1, at: 6, ["name": "New"]))])
+        #expect(end.error == nil)
+        #expect(try world.device.store.revision == 8)
+        #expect(try world.device.store.outboxCount == 0)
+        #expect(try world.device.store.parked().map(\.identifier) == [own[0]])
+        #expect(
+            try world.device.rows("SELECT id, name FROM teams ORDER BY id")
+                == [[1, "Falcons"], [2, "Ravens"], [7, "New"]])
+    }
+
+    @Test("a set the server says nothing of is not asked about at once, again and again")
+    func silent() throws {
+        let world = NodeFixture(try .withTeams()) { $0.isLive = false }
+        try world.device.write { try $0.update("teams", .integer(1), ["name": "Mine"]) }
+        try world.device.write { try $0.update("teams", .integer(2), ["name": "Mine"]) }
+        let lost = try #require(try world.handle(.wake(isUrgent: true)).sent)
+        _ = world.handle(.failed(exchange: lost.exchange, message: "cut"))
+        world.node.uploadBytes = 1
+        let sent = try #require(try world.handle(.wake(isUrgent: true)).sent)
+        let told = try world.answer(
+            sent.exchange, 8,
+            [DeviceFixture.difference(8, .updated("teams", 2, at: 8, ["name": "Owls"]))])
+        #expect(told.error?.kind == .violation)
+        #expect(try told.sent == nil)
+        #expect(told.timer != nil)
+    }
 }
 
 @Suite("Handlers of entity types")
