@@ -8,7 +8,8 @@ enum Benchmarks {
     /// The groups of cases, by name.
     static let groups: [(name: String, run: @Sendable () async throws -> Void)] = [
         ("coder", CoderCases.run), ("server", ServerCases.run), ("sync", SyncCases.run),
-        ("snapshot", SnapshotCases.run),
+        ("snapshot", SnapshotCases.run), ("apply", ApplyCases.run), ("behind", BehindCases.run),
+        ("repair", RepairCases.run),
         ("capture", CaptureCases.run), ("store", StoreCases.run), ("fanout", FanoutCases.run),
     ]
 

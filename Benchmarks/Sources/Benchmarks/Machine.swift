@@ -29,4 +29,19 @@ enum Machine {
         }
         return seconds(usage.ru_utime) + seconds(usage.ru_stime)
     }
+
+    /// KiB, from the kernel's account of this process, such as `VmRSS`.
+    static func memory(_ name: String) throws -> Double {
+        let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
+        let line = status.split(separator: "\n").first { $0.hasPrefix("\(name):") }
+        guard let number = line?.split(whereSeparator: { !$0.isNumber }).first,
+            let value = Double(number)
+        else { throw BenchmarkFailure("The kernel tells no \(name).") }
+        return value
+    }
+
+    /// Lets the kernel's peak begin again at what is resident now (proc(5), clear_refs).
+    static func forgetPeak() throws {
+        try "5".write(toFile: "/proc/self/clear_refs", atomically: false, encoding: .utf8)
+    }
 }

@@ -101,9 +101,11 @@ int store_create(const char *path, int has_text_keys) {
 
 static const char *const insert_sql = "INSERT INTO players VALUES (?,?,?,?,?,?,?,?)";
 
-static int insert_one(sqlite3_stmt *insert, const store_player *player) {
+static int insert_one(sqlite3_stmt *insert, const store_player *player, int has_number) {
     if (player->key)
         sqlite3_bind_text(insert, 1, player->key, -1, SQLITE_STATIC);
+    else if (has_number)
+        sqlite3_bind_int64(insert, 1, player->number);
     else
         sqlite3_bind_null(insert, 1);
     sqlite3_bind_int64(insert, 2, player->team);
@@ -133,11 +135,54 @@ int store_insert(
     if (!code) code = sqlite3_prepare_v2(db, insert_sql, -1, &insert, 0);
     if (!code) code = sqlite3_exec(db, "BEGIN IMMEDIATE", 0, 0, 0);
     for (int number = 0; number < count && !code; number++)
-        code = insert_one(insert, &players[number]);
+        code = insert_one(insert, &players[number], 0);
     if (!code) code = sqlite3_exec(db, "COMMIT", 0, 0, 0);
     out->seconds = wall() - started;
     out->processor_seconds = thread_seconds() - used;
     sqlite3_finalize(insert);
+    sqlite3_close(db);
+    return code;
+}
+
+static const char *const notes_sql =
+    "CREATE TABLE martlet_records(type INTEGER NOT NULL, id NOT NULL, revision INTEGER NOT NULL,"
+    " PRIMARY KEY (type, id)) WITHOUT ROWID";
+
+static int note_one(sqlite3_stmt *note, const store_player *player, int revision) {
+    sqlite3_bind_int64(note, 1, 1);
+    if (player->key)
+        sqlite3_bind_text(note, 2, player->key, -1, SQLITE_STATIC);
+    else
+        sqlite3_bind_int64(note, 2, player->number);
+    sqlite3_bind_int64(note, 3, revision);
+    int code = sqlite3_step(note);
+    sqlite3_reset(note);
+    return code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+int store_apply(
+    const char *path, const store_player *players, int count, int has_text_keys, int is_noted,
+    store_time *out
+) {
+    sqlite3 *db;
+    sqlite3_stmt *insert = 0, *note = 0;
+    int code = open_store(path, &db);
+    if (!code) code = sqlite3_exec(db, notes_sql, 0, 0, 0);
+    double started = wall(), used = thread_seconds();
+    if (!code) code = sqlite3_prepare_v2(db, insert_sql, -1, &insert, 0);
+    if (!code)
+        code = sqlite3_prepare_v2(
+            db, "INSERT OR REPLACE INTO martlet_records VALUES (?,?,?)", -1, &note, 0);
+    if (!code) code = sqlite3_exec(db, "BEGIN IMMEDIATE", 0, 0, 0);
+    for (int number = 0; number < count && !code; number++) {
+        code = insert_one(insert, &players[number], !has_text_keys);
+        if (!code && is_noted) code = note_one(note, &players[number], 1 + number / 100);
+    }
+    if (!code) code = sqlite3_exec(db, "COMMIT", 0, 0, 0);
+    out->seconds = wall() - started;
+    out->processor_seconds = thread_seconds() - used;
+    sqlite3_finalize(insert);
+    sqlite3_finalize(note);
     sqlite3_close(db);
     return code;
 }
@@ -244,7 +289,7 @@ int store_commit(
     for (int number = 0; number < commits && !code; number++) {
         double from = nanoseconds ? wall() : 0;
         code = step_once(begin);
-        if (!code) code = insert_one(insert, &players[number]);
+        if (!code) code = insert_one(insert, &players[number], 0);
         if (!code) code = step_once(commit);
         if (nanoseconds) nanoseconds[number] = (uint64_t)((wall() - from) * 1e9);
     }

@@ -25,15 +25,20 @@ struct StoreTime {
 /// Runs of C and of Martlet in turn; what counts is each pair's ratio, since whatever else the
 /// machine does falls on both.
 struct StorePairs {
+    private let group: String
     private var floors: [StoreTime] = []
     private var ours: [StoreTime] = []
 
+    private init(group: String) {
+        self.group = group
+    }
+
     /// - Parameter pairs: One more is run first and forgotten.
     static func run(
-        pairs: Int, _ title: String, expected: String?,
+        pairs: Int, group: String = "store", _ title: String, expected: String?,
         floor: () throws -> StoreTime, ours: () async throws -> StoreTime
     ) async throws {
-        var result = StorePairs()
+        var result = StorePairs(group: group)
         for pair in 0...pairs {
             let (bare, own) = (try floor(), try await ours())
             guard pair > 0 else { continue }
@@ -44,7 +49,7 @@ struct StorePairs {
     }
 
     private func report(_ title: String, expected: String?) throws {
-        let name = "store/\(title)"
+        let name = "\(group)/\(title)"
         let milliseconds = { (times: [StoreTime]) in times.map { $0.seconds * 1_000 } }
         try Measurement("\(name), C", unit: "ms", samples: milliseconds(floors)).report()
         try Measurement("\(name), Martlet", unit: "ms", samples: milliseconds(ours)).report()

@@ -13,12 +13,12 @@ enum StoreStream {
         let pool = try await DatabasePool.open(path: file.path)
         // What a first query allocates for good is not growth.
         _ = try await stream(pool, limit: 1_000)
-        let before = try memory("VmRSS")
-        try forgetPeak()
+        let before = try Machine.memory("VmRSS")
+        try Machine.forgetPeak()
         let start = DispatchTime.now().uptimeNanoseconds
         let sum = try await stream(pool, limit: rows)
         let seconds = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
-        let growth = try memory("VmHWM") - before
+        let growth = try Machine.memory("VmHWM") - before
         guard sum == rows * (rows + 1) / 2 else { throw BenchmarkFailure("Rows are missing.") }
         await pool.close()
         try Measurement(
@@ -48,20 +48,5 @@ enum StoreStream {
             let code = store_create(path, 0)
             return code == 0 ? store_insert(path, players, Int32(rows), 0, &result) : code
         }
-    }
-
-    /// KiB, from the kernel's account of this process.
-    private static func memory(_ name: String) throws -> Double {
-        let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
-        let line = status.split(separator: "\n").first { $0.hasPrefix("\(name):") }
-        guard let number = line?.split(whereSeparator: { !$0.isNumber }).first,
-            let value = Double(number)
-        else { throw BenchmarkFailure("The kernel tells no \(name).") }
-        return value
-    }
-
-    /// Lets the kernel's peak begin again at what is resident now (proc(5), clear_refs).
-    private static func forgetPeak() throws {
-        try "5".write(toFile: "/proc/self/clear_refs", atomically: false, encoding: .utf8)
     }
 }

@@ -51,4 +51,10 @@ int store_commit(
     const char *path, const store_player *players, int commits, int has_text_keys,
     store_time *out, uint64_t *nanoseconds);
 
+/// What a device has to write at least to take rows in: each row, its key included, and beside it in
+/// `martlet_records` the revision it is of; one transaction. `is_noted` 0: the rows alone.
+int store_apply(
+    const char *path, const store_player *players, int count, int has_text_keys, int is_noted,
+    store_time *out);
+
 #endif
