@@ -259,6 +259,15 @@ extension Statement {
             validating: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
     }
 
+    /// Whether the bytes of a column that holds text are UTF-8.
+    public func isUTF8(_ column: Int32) -> Bool {
+        guard let start = sqlite3_column_text(pointer, column) else { return true }
+        let count = Int(sqlite3_column_bytes(pointer, column))
+        let bytes = UnsafeBufferPointer(start: start, count: count)
+        // Mostly it is ASCII, which costs no string.
+        return bytes.allSatisfy { $0 < 0x80 } || String(validating: bytes, as: UTF8.self) != nil
+    }
+
     /// The integer stored in the column; nil where there is another kind of value.
     public func storedInteger(_ column: Int32) -> Int64? {
         guard sqlite3_column_type(pointer, column) == SQLITE_INTEGER else { return nil }

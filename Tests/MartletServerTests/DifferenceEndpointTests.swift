@@ -1,4 +1,5 @@
 import Foundation
+import SQLiteKit
 import SocketTalk
 import Testing
 
@@ -194,6 +195,47 @@ struct DifferenceEndpointTests {
         #expect(seen.contains("id: 11\n"))
         await client.abort()
         await live.stop()
+    }
+
+    @Test("a row that cannot be sent is left out, counted, and named once to the operator")
+    func unsendable() async throws {
+        let folder = TemporaryFolder()
+        let live = try await LiveServer(folder: folder)
+        for number in 1...3 {
+            _ = try await live.sync(
+                Self.request(
+                    number, since: number - 1,
+                    """
+                    {"create": [-\(number)], "update": [], "delete": [],
+                     "attributes": {"-\(number)": {"name": "Team \(number)"}}}
+                    """))
+        }
+        let file = try Self.file(of: "league", in: folder)
+        try Connection(path: file, mode: .readWrite).execute(
+            "UPDATE teams SET name = CAST(x'ff' AS TEXT) WHERE id = 2")
+        for _ in 0..<2 {
+            let sync = try await live.sync(
+                #"{"maxRevision": 0, "rows": true, "changeSets": []}"#)
+            #expect(sync.status == 200)
+            let teams = try #require(sync.changeSets[0]["teams"] as? [String: Any])
+            #expect(teams["update"] as? [Int] == [1, 3])
+        }
+        let metrics = try await live.request("GET", "/metrics").body
+        #expect(metrics.contains("martlet_rows_left_out_total 2\n"))
+        let told = live.logLines.filter { $0.contains(#""event":"unsendable""#) }
+        #expect(told.count == 1)
+        #expect(
+            told.first?.contains(
+                #""dataSet":"league","type":"teams","record":"2","#
+                    + #""reason":"column “name” holds text that is not UTF-8","#) == true)
+        await live.stop()
+    }
+
+    private static func file(of dataSet: String, in folder: TemporaryFolder) throws -> String {
+        let found = FileManager.default.enumerator(atPath: folder.path)?.compactMap {
+            $0 as? String
+        }.first { $0.hasSuffix(".sqlite") && $0.contains(dataSet) }
+        return folder.path + "/" + (try #require(found))
     }
 
     @Test("the log goes on being compacted while it is written, and verdicts stay")

@@ -21,6 +21,7 @@ final class Metrics: Sendable {
         var cacheMisses = 0
         var differences = 0
         var entriesEmptied = 0
+        var rowsLeftOut = 0
         var snapshotsMade = 0
         var snapshotsFailed = 0
         var snapshotBytes = 0
@@ -68,6 +69,11 @@ final class Metrics: Sendable {
 
     func countCompaction(emptied: Int) {
         counts.withLock { $0.entriesEmptied += emptied }
+    }
+
+    /// Counts a row that was left out because no device can be sent it.
+    func countRowLeftOut() {
+        counts.withLock { $0.rowsLeftOut += 1 }
     }
 
     /// - Parameter isMade: Whether it was made; else making it failed.
@@ -127,6 +133,10 @@ final class Metrics: Sendable {
         text.single(
             "martlet_log_entries_compacted_total", "counter",
             "Entries of the log emptied by compaction.", counts.entriesEmptied)
+        text.single(
+            "martlet_rows_left_out_total", "counter",
+            "Times a row was left out because no device can be sent its values.",
+            counts.rowsLeftOut)
         appendSnapshots(counts, to: &text)
         append(server, usage, to: &text)
         return text.text

@@ -57,11 +57,13 @@ final class DataSetService: Sendable {
     /// - Throws: `SchemaError` where the file cannot be brought to the schema; `StorageFault`.
     init(name: String, setup: Setup) async throws {
         metrics = setup.metrics
+        let unsendable = Self.unsendable(name, setup)
         let opening = Mutex<Opening?>(nil)
         let writer = try await Confined(label: "martlet.writer.\(name)") {
             let store = try EmbeddedStore(
                 path: setup.path, script: setup.schema,
-                identity: Hexadecimal.text(secureRandomBytes(16)), now: setup.now())
+                identity: Hexadecimal.text(secureRandomBytes(16)), now: setup.now(),
+                unsendable: unsendable)
             let node = try DataSetNode(store: store, rules: setup.rules)
             let opened = try Opening(node, store, path: setup.path)
             opening.withLock { $0 = opened }
@@ -77,7 +79,7 @@ final class DataSetService: Sendable {
         schemaDocument = opened.schemaDocument
         let reader = try await Confined(label: "martlet.reader.\(name)") { opened.reader.value }
         self.reader = reader
-        let snapshots = SnapshotService(opened.snapshots(name, setup))
+        let snapshots = SnapshotService(opened.snapshots(name, setup, unsendable))
         self.snapshots = snapshots
         var limits = WriterQueue<AdmittedRequest, PreparedAnswer>.Limits()
         limits.dependencyWait = .seconds(setup.dependencyWaitSeconds)
@@ -111,13 +113,30 @@ final class DataSetService: Sendable {
                 node.schema, ddl: try SchemaMigration.ddl(of: connection, triggers: false))
         }
 
-        func snapshots(_ name: String, _ setup: Setup) -> SnapshotService.Setup {
+        func snapshots(
+            _ name: String, _ setup: Setup, _ unsendable: UnsendableRows
+        ) -> SnapshotService.Setup {
             let plan = setup.snapshots.plan
             return .init(
                 source: setup.path, folder: setup.snapshots.folder, identity: identity,
                 schema: schema.fingerprint, parts: plan.parts(of: schema), plan: plan,
                 every: setup.snapshots.every, queue: setup.snapshots.queue, metrics: setup.metrics,
-                log: setup.log, name: name)
+                log: setup.log, name: name, unsendable: unsendable)
+        }
+    }
+
+    /// Counts rows that are left out, and names each once to the operator.
+    private static func unsendable(_ name: String, _ setup: Setup) -> UnsendableRows {
+        UnsendableRows { row, isNew in
+            setup.metrics.countRowLeftOut()
+            guard isNew else { return }
+            setup.log.log(
+                .warning, "unsendable",
+                [
+                    ("dataSet", .text(name)), ("type", .text(row.type)),
+                    ("record", .text(row.id.description)), ("reason", .text(row.reason)),
+                    ("remedy", .text("Correct the row; devices keep what they have of it.")),
+                ])
         }
     }
 

@@ -28,6 +28,8 @@ final class SnapshotService: Sendable {
         var metrics: Metrics
         var log: ServerLog
         var name: String
+        /// Hears of rows that are left out.
+        var unsendable: UnsendableRows
     }
 
     private struct State {
@@ -168,7 +170,9 @@ final class SnapshotService: Sendable {
     private func make() throws {
         for permissions in filter.permissionClasses {
             let folder = try SnapshotFolder(path: folder(permissions))
-            let maker = SnapshotMaker(path: setup.source, plan: setup.plan, filter: filter)
+            let maker = SnapshotMaker(
+                path: setup.source, plan: setup.plan, filter: filter,
+                unsendable: setup.unsendable)
             let cut = try maker.make(for: permissions, while: { self.isWanted }) {
                 folder.making($0)
             }

@@ -16,9 +16,11 @@ final class EmbeddedCheck: CheckSource {
     private let path: String
     private let vfs: String?
     private let schema: Schema
+    private let unsendable: UnsendableRows
     private var connection: Connection?
 
-    init(path: String, vfs: String?, schema: Schema) {
+    init(path: String, vfs: String?, schema: Schema, unsendable: UnsendableRows) {
+        self.unsendable = unsendable
         self.path = path
         self.vfs = vfs
         self.schema = schema
@@ -74,7 +76,7 @@ final class EmbeddedCheck: CheckSource {
             if verdict.unknownAttributes.isEmpty {
                 var comparison = RangeComparison(
                     connection: connection, type: type, number: number, attributes: attributes,
-                    revision: request.revision)
+                    revision: request.revision, unsendable: unsendable)
                 for range in asked.ranges {
                     guard let found = try comparison.compare(range, &budget) else {
                         return CheckAnswer(revision: head, isBehind: true)

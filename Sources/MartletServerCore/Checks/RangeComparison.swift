@@ -11,6 +11,9 @@ struct RangeComparison {
         /// Bytes of rows, about.
         var bytes = 1 << 20
         var leftOut = Limits.checkLeftOut
+        /// Rows that cannot be sent and are named; what goes beyond is found when its range has
+        /// become small.
+        var unsendable = Limits.checkLeftOut
     }
 
     let connection: Connection
@@ -20,16 +23,18 @@ struct RangeComparison {
     private var hasher: RowHasher
     private let table: String
     private let key: String
+    private let unsendable: UnsendableRows
 
     init(
         connection: Connection, type: EntityType, number: Int64, attributes: [Attribute],
-        revision: Revision
+        revision: Revision, unsendable: UnsendableRows
     ) {
+        self.unsendable = unsendable
         self.connection = connection
         self.type = type
         self.number = number
         self.revision = revision
-        hasher = RowHasher(type: type, attributes: attributes)
+        hasher = RowHasher(type: type, attributes: attributes, checksValues: true)
         table = SQLName.quoted(type.name)
         key = SQLName.quoted(type.key)
     }
@@ -40,9 +45,14 @@ struct RangeComparison {
     ) throws(SQLiteError) -> RangeVerdict? {
         let range = KeyRange(asked)
         var hash = RangeHash()
-        guard let changed = try addMarks(range, to: &hash, &budget) else { return nil }
-        try addRows(range, to: &hash)
+        guard var changed = try addMarks(range, to: &hash, &budget) else { return nil }
+        let unsendable = try addRows(range, to: &hash, &budget)
         try remove(changed, from: &hash)
+        let known = Set(changed)
+        for id in unsendable where !known.contains(id) {
+            try removeMark(id, from: &hash)
+            changed.append(id)
+        }
         if changed.isEmpty, hash == asked.hash { return .equal }
         let isFew = min(hash.count, asked.hash.count) <= EmbeddedCheck.fewRows
         guard isFew, budget.rows > 0, budget.bytes > 0 else {
@@ -80,14 +90,40 @@ struct RangeComparison {
         return changed
     }
 
+    /// - Returns: The records whose rows were left out, because no device can be sent them.
     private mutating func addRows(
-        _ range: KeyRange, to hash: inout RangeHash
-    ) throws(SQLiteError) {
+        _ range: KeyRange, to hash: inout RangeHash, _ budget: inout Budget
+    ) throws(SQLiteError) -> [RecordID] {
         let rows = try connection.statement(
             "SELECT \(hasher.columns) FROM \(table) WHERE \(range.ordered(key, type.keyKind))")
         defer { rows.reset() }
         range.bind(to: rows)
-        while try rows.step() { hash.add(row: hasher.hash(rows)) }
+        var leftOut: [RecordID] = []
+        while try rows.step() {
+            let row = hasher.hash(rows)
+            guard !hasher.isSendable, budget.unsendable > 0, let id = try? rows.recordID(0) else {
+                hash.add(row: row)
+                continue
+            }
+            unsendable.note(type.name, id, hasher.mismatch(rows))
+            budget.unsendable -= 1
+            leftOut.append(id)
+        }
+        return leftOut
+    }
+
+    private mutating func removeMark(
+        _ id: RecordID, from hash: inout RangeHash
+    ) throws(SQLiteError) {
+        let find = try connection.statement(
+            "SELECT revision FROM martlet_records WHERE type = ?1 AND id = ?2 AND deleted = 0")
+        defer { find.reset() }
+        find.bind(1, integer: number)
+        find.bind(2, id)
+        guard try find.step() else { return }
+        var own = RangeHash()
+        own.add(mark: hasher.mark(id, find.integer(0)))
+        hash = hash - own
     }
 
     private mutating func remove(
@@ -103,7 +139,8 @@ struct RangeComparison {
             guard try find.step() else { continue }
             var own = RangeHash()
             own.add(row: hasher.hash(find))
-            hash = hash - own
+            // What cannot be sent was not added.
+            if hasher.isSendable { hash = hash - own }
         }
     }
 

@@ -1,5 +1,6 @@
 import MartletCore
 import MartletProtocol
+import SQLiteKit
 import SQLiteRecords
 
 /// Puts into the log what came into the tables past it: rows that were there before Martlet, and
@@ -27,7 +28,8 @@ struct Adoption {
 
     private func adoptFlat(_ type: Int) throws {
         var pending: [(RecordAddress, Attributes)] = []
-        try session.tables[type].forEach { id, row in
+        try session.tables[type].forEach(unsendable: { throw unsendable(type, $0, $1) }) {
+            id, row in
             try check(id, type)
             pending.append((RecordAddress(type, id), row))
             if pending.count == Self.recordsPerSet {
@@ -42,7 +44,8 @@ struct Adoption {
         var rows: [RecordAddress: Attributes] = [:]
         var order: [RecordAddress] = []
         for type in types {
-            try session.tables[type].forEach { id, row in
+            try session.tables[type].forEach(unsendable: { throw unsendable(type, $0, $1) }) {
+                id, row in
                 try check(id, type)
                 rows[RecordAddress(type, id)] = row
                 order.append(RecordAddress(type, id))
@@ -81,6 +84,14 @@ struct Adoption {
         session.columns[address.type].references.compactMap { attribute, target in
             row[attribute].flatMap { RecordID($0) }.map { RecordAddress(target, $0) }
         }
+    }
+
+    private func unsendable(_ type: Int, _ id: RecordID, _ error: SQLiteError) -> SchemaError {
+        SchemaError(
+            """
+            table “\(session.schema.types[type].name)” has a row that no device can be sent, with the \
+            key \(id): \(error.message); correct it
+            """)
     }
 
     /// Negative ids are the devices' own, and zero is none.
@@ -143,7 +154,8 @@ struct Adoption {
     func announceColumns(added: [Int: [String]]) throws {
         for (type, names) in added.sorted(by: { $0.key < $1.key }) {
             var pending: [RecordEntry] = []
-            try session.tables[type].forEach { id, row in
+            // A row that no device can be sent has nothing to be announced of.
+            try session.tables[type].forEach(unsendable: { _, _ in }) { id, row in
                 var attributes = Attributes()
                 for name in names {
                     if let value = row[name], value != .null { attributes[name] = value }

@@ -14,9 +14,13 @@ final class DifferenceScan {
     private let connection: Connection
     /// By the type's number in Martlet's tables.
     private let sources: [Int64: Source]
+    private let unsendable: UnsendableRows
 
-    init(connection: Connection, schema: Schema) throws(SQLiteError) {
+    init(
+        connection: Connection, schema: Schema, unsendable: UnsendableRows
+    ) throws(SQLiteError) {
         self.connection = connection
+        self.unsendable = unsendable
         var sources: [Int64: Source] = [:]
         let types = try connection.statement("SELECT number, name FROM martlet_types")
         defer { types.reset() }
@@ -87,8 +91,15 @@ final class DifferenceScan {
             let id = try statement.recordID(2)
             var attributes: Attributes?
             // A row that another program removed is gone, whatever is known of the record.
-            if statement.integer(4) == 0, let row = try source.table.read(id) {
-                attributes = source.columns.withoutNulls(row)
+            if statement.integer(4) == 0 {
+                do throws(SQLiteError) {
+                    attributes = try source.table.read(id).map { source.columns.withoutNulls($0) }
+                } catch {
+                    // One bad row stops nobody: devices keep what they have of it.
+                    guard error.isMismatch else { throw error }
+                    unsendable.note(source.table.type.name, id, error.message)
+                    continue
+                }
             }
             rows.append(
                 DifferencePart.Row(

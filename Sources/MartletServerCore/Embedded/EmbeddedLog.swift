@@ -8,12 +8,19 @@ package final class EmbeddedLog: LogSource {
     private let path: String
     private let vfs: String?
     private let schema: Schema
+    private let unsendable: UnsendableRows
     private var connection: Connection?
     /// What reads rows on the connection.
     private var rows: DifferenceScan?
 
-    /// - Parameter schema: The types whose rows go into differences; entries are read without.
-    package init(path: String, vfs: String?, schema: Schema = Schema(types: [])) {
+    /// - Parameters:
+    ///   - schema: The types whose rows go into differences; entries are read without.
+    ///   - unsendable: Hears of rows that are left out of differences.
+    package init(
+        path: String, vfs: String?, schema: Schema = Schema(types: []),
+        unsendable: UnsendableRows = UnsendableRows()
+    ) {
+        self.unsendable = unsendable
         self.path = path
         self.vfs = vfs
         self.schema = schema
@@ -54,7 +61,8 @@ package final class EmbeddedLog: LogSource {
             if let rows {
                 scan = rows
             } else {
-                scan = try DifferenceScan(connection: connection, schema: schema)
+                scan = try DifferenceScan(
+                    connection: connection, schema: schema, unsendable: unsendable)
                 rows = scan
             }
             return try scan.part(after: revision, maxBytes: maxBytes, limit: limit)

@@ -45,7 +45,15 @@ extension EmbeddedSession {
             address = RecordAddress(sent.type, known)
         }
         guard truth.isWanted(address) else { return address }
-        guard let row = try tables[address.type].read(address.id) else {
+        let row: Attributes?
+        do throws(SQLiteError) {
+            row = try tables[address.type].read(address.id)
+        } catch {
+            // Nothing is said of a row that no device can be sent.
+            guard error.isMismatch else { throw error }
+            return address
+        }
+        guard let row else {
             truth.addAbsent(address)
             return address
         }

@@ -14,6 +14,7 @@ public final class EmbeddedStore {
         value: { RecordTable.mismatch($0, $1) }, id: { RecordTable.mismatch($0, $1) })
     let path: String
     let vfs: String?
+    let unsendable: UnsendableRows
     /// Nil after a fault, until `recover` has opened the file again.
     private var current: EmbeddedSession?
     /// Contents of sets that made the database roll back more than themselves.
@@ -27,9 +28,11 @@ public final class EmbeddedStore {
     ///   - script: CREATE statements, or nil to take the tables as they are.
     ///   - identity: Names the data set when it is created: 32 random hexadecimal digits.
     ///   - now: Milliseconds since 1970.
+    ///   - unsendable: Hears of rows that are left out.
     /// - Throws: `SchemaError` for a script or tables that cannot be synchronised; `StorageFault`.
     public init(
-        path: String, vfs: String? = nil, script: String?, identity: String, now: Int64
+        path: String, vfs: String? = nil, script: String?, identity: String, now: Int64,
+        unsendable: UnsendableRows = UnsendableRows()
     ) throws {
         precondition(
             !identity.isEmpty && identity.utf8.count <= Limits.nameBytes
@@ -37,6 +40,7 @@ public final class EmbeddedStore {
             "an identity is lower-case letters and digits")
         self.path = path
         self.vfs = vfs
+        self.unsendable = unsendable
         do {
             let opening = try EmbeddedOpening(path: path, vfs: vfs)
             schema = try opening.prepare(script: script, identity: identity, now: now)

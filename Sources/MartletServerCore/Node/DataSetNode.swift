@@ -32,7 +32,9 @@ public final class DataSetNode {
     ) throws(StorageFault) {
         try self.init(
             storage: store,
-            log: EmbeddedLog(path: store.path, vfs: store.vfs, schema: store.schema),
+            log: EmbeddedLog(
+                path: store.path, vfs: store.vfs, schema: store.schema,
+                unsendable: store.unsendable),
             rules: rules,
             filter: filter, cacheBytes: cacheBytes, answerBytes: answerBytes)
     }

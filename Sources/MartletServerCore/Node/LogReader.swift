@@ -13,8 +13,11 @@ public final class LogReader {
     /// - Parameter store: The data set's storage, for its place only; it is not touched.
     public init(feed: DataSetFeed, store: EmbeddedStore) {
         self.feed = feed
-        log = EmbeddedLog(path: store.path, vfs: store.vfs, schema: store.schema)
-        check = EmbeddedCheck(path: store.path, vfs: store.vfs, schema: store.schema)
+        log = EmbeddedLog(
+            path: store.path, vfs: store.vfs, schema: store.schema,
+            unsendable: store.unsendable)
+        check = EmbeddedCheck(
+            path: store.path, vfs: store.vfs, schema: store.schema, unsendable: store.unsendable)
     }
 
     /// As `DataSetFeed.answer(to:)`; never `.needsLog`.

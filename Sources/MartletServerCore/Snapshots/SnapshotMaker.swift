@@ -30,19 +30,25 @@ public final class SnapshotMaker {
     private let vfs: String?
     private let plan: SeedingPlan
     private let filter: VisibilityFilter
+    private let unsendable: UnsendableRows
 
     /// - Parameter store: The data set's storage, for its place only; it is not touched.
     public convenience init(
         store: EmbeddedStore, plan: SeedingPlan = .whole, filter: VisibilityFilter = .everything
     ) {
-        self.init(path: store.path, vfs: store.vfs, plan: plan, filter: filter)
+        self.init(
+            path: store.path, vfs: store.vfs, plan: plan, filter: filter,
+            unsendable: store.unsendable)
     }
 
-    /// - Parameter path: The file of a data set that a server keeps or kept.
+    /// - Parameters:
+    ///   - path: The file of a data set that a server keeps or kept.
+    ///   - unsendable: Hears of rows that are left out.
     public init(
         path: String, vfs: String? = nil, plan: SeedingPlan = .whole,
-        filter: VisibilityFilter = .everything
+        filter: VisibilityFilter = .everything, unsendable: UnsendableRows = UnsendableRows()
     ) {
+        self.unsendable = unsendable
         source = path
         self.vfs = vfs
         self.plan = plan
@@ -173,14 +179,39 @@ public final class SnapshotMaker {
         let schema = try SchemaReader.read(connection)
         var description = begun
         description.types = try numbered(schema, connection).map { type, number in
-            var hasher = RowHasher(type: type)
-            return .init(
-                name: type.name, hash: try hasher.whole(on: connection, number: number))
+            .init(name: type.name, hash: try whole(type, number: number, connection))
         }
         try connection.begin()
         try SnapshotFormat.write(description, on: connection, in: "main")
         try connection.commit()
         return description
+    }
+
+    /// The hash of a type's records, of which those that no device can be sent are removed.
+    private func whole(
+        _ type: EntityType, number: Int64, _ connection: Connection
+    ) throws(SQLiteError) -> RangeHash {
+        var hasher = RowHasher(type: type, checksValues: true)
+        var leftOut: [RecordID] = []
+        let hash = try hasher.whole(on: connection, number: number) { id, reason in
+            unsendable.note(type.name, id, reason)
+            leftOut.append(id)
+        }
+        guard !leftOut.isEmpty else { return hash }
+        let row = try connection.prepare(
+            "DELETE FROM \(SQLName.quoted(type.name)) WHERE \(SQLName.quoted(type.key)) = ?1")
+        let mark = try connection.prepare(
+            "DELETE FROM martlet_records WHERE type = \(number) AND id = ?1")
+        try connection.begin()
+        for id in leftOut {
+            for statement in [row, mark] {
+                statement.rewind()
+                statement.bind(1, id)
+                try statement.run()
+            }
+        }
+        try connection.commit()
+        return try hasher.whole(on: connection, number: number)
     }
 
     private func condition(

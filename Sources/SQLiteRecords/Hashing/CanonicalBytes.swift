@@ -18,9 +18,18 @@ struct CanonicalBytes: Sendable {
     }
 
     private(set) var bytes: [UInt8] = []
+    /// Whether the wire has a form for all columns since `begin`; true where nobody asks.
+    private(set) var isSendable = true
+    private let checksValues: Bool
+
+    /// - Parameter checksValues: Whether `isSendable` is wanted.
+    init(checksValues: Bool = false) {
+        self.checksValues = checksValues
+    }
 
     /// Begins again, with the byte that says what the bytes stand for.
     mutating func begin(_ what: UInt8) {
+        isSendable = true
         bytes.removeAll(keepingCapacity: true)
         bytes.append(what)
     }
@@ -66,6 +75,7 @@ struct CanonicalBytes: Sendable {
     /// A column that is not null.
     mutating func append(_ row: Statement, _ column: Int32, kind: AttributeKind) {
         let storage = row.storage(column)
+        if checksValues, !Self.isSendable(row, column, storage, kind) { isSendable = false }
         switch storage {
         case .null: preconditionFailure("a null is left out")
         case .integer where kind != .blob: append(number: row.integer(column), kind: kind)
@@ -75,6 +85,18 @@ struct CanonicalBytes: Sendable {
             let isBlob = kind == .blob || storage == .blob
             begin(isBlob ? Tag.blob : Tag.text, count: row.byteCount(column))
             row.append(column, to: &bytes)
+        }
+    }
+
+    /// As `Statement.value(_:kind:)`, which throws for what it cannot be.
+    private static func isSendable(
+        _ row: Statement, _ column: Int32, _ storage: Statement.Storage, _ kind: AttributeKind
+    ) -> Bool {
+        switch storage {
+        case .null, .integer: true
+        case .real: row.real(column).isFinite
+        case .blob: kind == .blob
+        case .text: kind == .blob || row.isUTF8(column)
         }
     }
 

@@ -18,10 +18,17 @@ package struct RowHasher: Sendable {
     package let attributes: [Attribute]
     private let kinds: [AttributeKind]
     private let seed: UInt64
-    private var canonical = CanonicalBytes()
+    private var canonical: CanonicalBytes
 
-    /// - Parameter attributes: Attributes of the type, in any order.
-    package init(type: EntityType, attributes: [Attribute]) {
+    /// Whether a device can be sent the values of the row hashed last. Only told by a hasher that
+    /// checks values.
+    package var isSendable: Bool { canonical.isSendable }
+
+    /// - Parameters:
+    ///   - attributes: Attributes of the type, in any order.
+    ///   - checksValues: Whether `isSendable` is wanted.
+    package init(type: EntityType, attributes: [Attribute], checksValues: Bool = false) {
+        canonical = CanonicalBytes(checksValues: checksValues)
         self.type = type
         self.attributes = attributes.sorted {
             $0.name.utf8.lexicographicallyPrecedes($1.name.utf8)
@@ -32,8 +39,10 @@ package struct RowHasher: Sendable {
 
     /// Over all attributes that devices and servers store; those the database computes are left
     /// out.
-    package init(type: EntityType) {
-        self.init(type: type, attributes: type.attributes.filter { !$0.isGenerated })
+    package init(type: EntityType, checksValues: Bool = false) {
+        self.init(
+            type: type, attributes: type.attributes.filter { !$0.isGenerated },
+            checksValues: checksValues)
     }
 
     /// What a statement selects whose rows are hashed: the key, then the attributes.
@@ -55,6 +64,18 @@ package struct RowHasher: Sendable {
             column += 1
         }
         return XXH64.hash(canonical.bytes, seed: seed)
+    }
+
+    /// Why the current row cannot be sent, without values: “column … holds …”.
+    package func mismatch(_ row: Statement) -> String {
+        for (index, kind) in kinds.enumerated() {
+            do throws(SQLiteError) {
+                _ = try row.value(Int32(index + 1), kind: kind)
+            } catch {
+                return error.message
+            }
+        }
+        return "it holds what no device can be sent"
     }
 
     /// The hash of a row as the wire carries it. Attributes not given count as null.
@@ -79,17 +100,23 @@ package struct RowHasher: Sendable {
 
     /// The hash of all records of the type in a file with `martlet_records`, as devices and
     /// snapshots have it.
-    /// - Parameter number: The type's number in that file.
+    /// - Parameters:
+    ///   - number: The type's number in that file.
+    ///   - unsendable: Told of the rows whose values cannot be sent, by a hasher that checks values.
     /// - Complexity: O(*n*), two scans in the order of the keys.
     package mutating func whole(
-        on connection: Connection, number: Int64
+        on connection: Connection, number: Int64,
+        unsendable: (_ id: RecordID, _ reason: String) -> Void = { _, _ in }
     ) throws(SQLiteError) -> RangeHash {
         var hash = RangeHash()
         let table = SQLName.quoted(type.name)
         let rows = try connection.prepare(
             "SELECT \(columns) FROM \(table) WHERE \(SQLName.quoted(type.key)) IS NOT NULL")
         defer { rows.reset() }
-        while try rows.step() { hash.add(row: self.hash(rows)) }
+        while try rows.step() {
+            hash.add(row: self.hash(rows))
+            if !isSendable { unsendable(try rows.recordID(0), mismatch(rows)) }
+        }
         let marks = try connection.prepare(
             "SELECT id, revision FROM martlet_records WHERE type = ?1")
         defer { marks.reset() }

@@ -137,12 +137,18 @@ public final class RecordTable {
             ORDER BY \(names.key)
             """)
         statement.bind(1, target)
-        return try statement.rows { (row) throws(SQLiteError) in try row.recordID(0) }
+        // What another program wrote under a key that none can be is no record.
+        return try statement.rows { (row) throws(SQLiteError) in try? row.recordID(0) }
+            .compactMap(\.self)
     }
 
     /// Hands every record to `body`, by key. `body` may read, and may change the record it was
     /// handed. Rows whose key is NULL, which SQLite allows in text keys, are no records.
-    public func forEach(_ body: (RecordID, Attributes) throws -> Void) throws {
+    /// - Parameter unsendable: Gets the records whose values no wire carries, with the reason.
+    public func forEach(
+        unsendable: (RecordID, SQLiteError) throws -> Void = { throw $1 },
+        _ body: (RecordID, Attributes) throws -> Void
+    ) throws {
         let columns = type.attributes.isEmpty ? "" : ", \(names.allColumns)"
         let statement = try connection.statement(
             """
@@ -151,7 +157,16 @@ public final class RecordTable {
             """)
         defer { statement.reset() }
         while try statement.step() {
-            try body(statement.recordID(0), names.all.attributes(of: statement, from: 1))
+            let id = try statement.recordID(0)
+            let attributes: Attributes
+            do throws(SQLiteError) {
+                attributes = try names.all.attributes(of: statement, from: 1)
+            } catch {
+                guard error.isMismatch else { throw error }
+                try unsendable(id, error)
+                continue
+            }
+            try body(id, attributes)
         }
     }
 

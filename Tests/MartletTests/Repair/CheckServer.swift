@@ -50,6 +50,11 @@ actor CheckServer: Transport {
         try Connection(path: folder.appendingPathComponent("data.sqlite").path).text(sql)
     }
 
+    /// What another program does to the server's file.
+    func tamper(_ sql: String) throws {
+        try Connection(path: folder.appendingPathComponent("data.sqlite").path).execute(sql)
+    }
+
     func exchange(_ body: [UInt8]) async throws(TransportFailure) -> TransportAnswer {
         do {
             return try process(body)

@@ -231,6 +231,25 @@ struct RepairTests {
         #expect(try await world.check() == [])
     }
 
+    @Test("rows that the server cannot send are no finding, and stay as they are here")
+    func unsendable() async throws {
+        let world = try await World()
+        let before = world.everything
+        try await world.server.tamper(
+            "UPDATE players SET name = CAST(x'ff' AS TEXT) WHERE id IN (3, 30);"
+                + " UPDATE notes SET body = x'00' WHERE id = 'a'")
+        for manner in [CheckRepair.revert, .capture] {
+            #expect(try await world.check(manner) == [])
+        }
+        #expect(world.everything == before)
+        // Others are found beside them.
+        try world.tamper("UPDATE players SET name = 'x' WHERE id IN (4, 31)")
+        #expect(
+            try await world.check() == [
+                "players 31 uncaptured repaired", "players 4 uncaptured repaired",
+            ])
+    }
+
     @Test("a server that compares nothing is named as the reason")
     func old() async throws {
         let world = try await World()
