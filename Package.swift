@@ -152,7 +152,7 @@ let package = Package(
             name: "MartletStoreTests",
             dependencies: [
                 "MartletProtocol", "MartletCore", "MartletStore", "SQLiteKit", "SQLiteFaults",
-                "SystemKit",
+                "SystemKit", "Waiting",
             ],
             swiftSettings: strict),
         .testTarget(
@@ -165,20 +165,23 @@ let package = Package(
                 "SQLiteRecords", "SQLiteFaults", "CompressionKit",
             ], swiftSettings: strict),
         .testTarget(
-            name: "MartletTestingTests", dependencies: ["MartletTesting", "MartletProtocol"],
+            name: "MartletTestingTests",
+            dependencies: ["MartletTesting", "MartletProtocol", "SocketTalk", "Waiting"],
             swiftSettings: strict),
         .testTarget(name: "HouseRulesTests", swiftSettings: strict),
         .testTarget(
             name: "OpenSSLKitTests", dependencies: ["OpenSSLKit"], swiftSettings: strict),
         .testTarget(name: "ZstdKitTests", dependencies: ["ZstdKit"], swiftSettings: strict),
+        .target(name: "Waiting", path: "Tests/Waiting", swiftSettings: safe),
         .target(
             name: "SocketTalk", dependencies: ["WebSocketKit"], path: "Tests/SocketTalk",
-            swiftSettings: safe),
+            swiftSettings: strict),
         .testTarget(
             name: "WebSocketKitTests", dependencies: ["WebSocketKit", "SocketTalk"],
             swiftSettings: strict),
         .testTarget(
-            name: "HTTPKitTests", dependencies: ["HTTPKit", "WebSocketKit", "SocketTalk"],
+            name: "HTTPKitTests",
+            dependencies: ["HTTPKit", "WebSocketKit", "SocketTalk", "Waiting"],
             swiftSettings: strict),
         .testTarget(name: "SystemKitTests", dependencies: ["SystemKit"], swiftSettings: strict),
 
@@ -191,13 +194,14 @@ let package = Package(
             dependencies: [
                 "MartletServer", "MartletProtocol", "MartletCore", "MartletServerCore", "SQLiteKit",
                 "SQLiteRecords", "HTTPKit", "DeflateKit", "CompressionKit", "ZstdKit",
-                "WebSocketKit", "SocketTalk",
+                "WebSocketKit", "SocketTalk", "Waiting",
             ], swiftSettings: strict),
         .testTarget(
             name: "SeedingTests",
             dependencies: [
                 "Martlet", "MartletStore", "MartletProtocol", "MartletCore", "MartletServer",
                 "MartletServerCore", "SQLiteKit", "SQLiteRecords", "CompressionKit", "SystemKit",
+                "Waiting",
             ], swiftSettings: strict),
         .testTarget(
             name: "ConcurrencyTests",
@@ -205,7 +209,7 @@ let package = Package(
         .testTarget(
             name: "LiveTests",
             dependencies: [
-                "Martlet", "MartletProtocol", "MartletCore", "MartletServer", "HTTPKit",
+                "Martlet", "MartletProtocol", "MartletCore", "MartletServer", "HTTPKit", "Waiting",
             ], swiftSettings: safe),
         .target(
             name: "AllocationCounter", path: "Tests/AllocationCounter", swiftSettings: safe),
@@ -222,6 +226,7 @@ let package = Package(
             name: "ServerProcessTests",
             dependencies: [
                 "Martlet", "MartletCore", "MartletProtocol", "MartletStore", "TestPrograms",
+                "Waiting",
             ],
             swiftSettings: safe),
         .testTarget(

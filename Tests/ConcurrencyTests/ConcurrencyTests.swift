@@ -2,7 +2,7 @@ import MartletProtocol
 import Testing
 
 /// Real requests at the same time, against a server that listens.
-@Suite("A server that many use at once", .timeLimit(.minutes(3)))
+@Suite("A server that many use at once", .timeLimit(.minutes(5)))
 struct ConcurrencyTests {
     private static let writers = 16
     private static let readers = 3

@@ -1,5 +1,6 @@
 import Foundation
 import HTTPKit
+import SocketTalk
 import Testing
 
 @Suite("HTTP server with TLS")

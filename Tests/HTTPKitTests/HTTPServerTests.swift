@@ -1,4 +1,5 @@
 import HTTPKit
+import SocketTalk
 import Synchronization
 import Testing
 

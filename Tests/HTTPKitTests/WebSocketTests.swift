@@ -1,14 +1,8 @@
 import HTTPKit
 import SocketTalk
 import Testing
+import Waiting
 import WebSocketKit
-
-extension TestSocket {
-    init(_ client: RawClient) {
-        self.init(
-            write: { await client.send($0) }, read: { await client.read(atLeast: 1) })
-    }
-}
 
 /// Sends each message back; “bye” is answered by closing with 4000.
 @Sendable private func parrot(_ request: HTTPRequest) async -> HTTPResponse {
@@ -138,25 +132,37 @@ struct WebSocketTests {
         }
     }
 
-    @Test("a client that gives no sign of life is cut; one that answers pings stays")
-    func halfOpen() async throws {
+    @Test("a client that gives no sign of life is cut")
+    func silent() async throws {
         try await withServer {
             $0.webSocket.pingInterval = .milliseconds(50)
-            $0.webSocket.pongTimeout = .seconds(3)
+            $0.webSocket.pongTimeout = .milliseconds(50)
         } handler: {
             await parrot($0)
         } _: { server, port in
-            let silent = RawClient(port: port)
-            let lively = TestSocket(RawClient(port: port))
-            await silent.send(TestSocket.request("/"))
-            _ = await lively.open("/")
-            async let pings = Self.pings(65, lively)
-            // The silent one's stream ends, without a closing frame.
-            let seen = await silent.readBytes()
+            let client = RawClient(port: port)
+            await client.send(TestSocket.request("/"))
+            // The stream ends, without a closing frame.
+            let seen = await client.readBytes()
             #expect(seen.suffix(2) == [0x89, 0])
-            // Longer than a ping may wait for its answer.
-            #expect(await pings == 65)
-            #expect(await server.counters().webSocketsLost >= 1)
+            #expect(await server.counters().webSocketsLost == 1)
+        }
+    }
+
+    @Test("a client that answers pings is asked again and again, and stays")
+    func lively() async throws {
+        try await withServer {
+            $0.webSocket.pingInterval = .milliseconds(10)
+            $0.webSocket.pongTimeout = .seconds(3_600)
+        } handler: {
+            await parrot($0)
+        } _: { server, port in
+            let socket = TestSocket(RawClient(port: port))
+            _ = await socket.open("/")
+            #expect(await Self.pings(5, socket) == 5)
+            await socket.say("still here")
+            #expect(await socket.text() == "still here")
+            #expect(await server.counters().webSocketsLost == 0)
         }
     }
 
@@ -173,6 +179,7 @@ struct WebSocketTests {
     func stalled() async throws {
         try await withServer {
             $0.webSocket.stallTimeout = .milliseconds(200)
+            $0.webSocket.closeDeadline = .seconds(3_600)
         } handler: { request in
             guard let handshake = try? WebSocketHandshake(request) else {
                 return await echo(request)
@@ -186,7 +193,9 @@ struct WebSocketTests {
         } _: { server, port in
             let socket = TestSocket(RawClient(port: port))
             _ = await socket.open("/")
-            while await server.counters().webSocketsStalled == 0 {}
+            try await waitUntil("the socket counts as stalled") {
+                await server.counters().webSocketsStalled > 0
+            }
             #expect(await socket.closeCode() == WebSocketCode(rawValue: 4008))
             #expect(await socket.isEnded())
         }
@@ -215,7 +224,9 @@ struct WebSocketTests {
             let frames = RawFrame.text(text).bytes
             // The client's queue sends and receives in turn: the sending must have its turn first.
             async let sent: Void = client.send((0..<8).flatMap { _ in frames })
-            while await server.counters().bodyBytesInFlight == 0 {}
+            try await waitUntil("messages have come in") {
+                await server.counters().bodyBytesInFlight > 0
+            }
             #expect(await server.counters().bodyBytesInFlight < 200_000)
             gate.open()
             for _ in 0..<8 { #expect(await socket.text() == text) }
@@ -280,7 +291,9 @@ struct WebSocketTests {
                 _ = await client.read(atLeast: 1)
                 await client.abort()
             }
-            while await server.counters().openConnections > 0 {}
+            try await waitUntil("all connections are gone") {
+                await server.counters().openConnections == 0
+            }
             #expect(await server.counters().openWebSockets == 0)
             #expect(await server.counters().bodyBytesInFlight == 0)
             let socket = TestSocket(RawClient(port: port))

@@ -30,6 +30,7 @@ struct HouseRulesTests {
                     .target(name: "B", swiftSettings: strict),
                     .target(name: "SQLiteKit", swiftSettings: strict),
                     .testTarget(name: "T", swiftSettings: strict),
+                    .target(name: "D", path: "Tests/D", swiftSettings: strict),
                     .systemLibrary(name: "C"),
                 ])
                 """)
@@ -48,22 +49,21 @@ enum PackageFlags {
                 index + 1 < tokens.count, tokens[index + 1].text == "("
             else { return nil }
             let settings = settings(tokens, from: index + 1)
-            let line =
-                manifest.lines.dropFirst(tokens[index].line - 1).first {
-                    $0.contains("name: \"")
-                } ?? ""
+            let line = tokens[index].line
+            let declaration = manifest.lines[(line - 1)..<(settings?.line ?? line)].joined()
             let isLoose =
-                tokens[index].text == "testTarget"
-                || House.kits.keys.contains { line.contains("name: \"\($0)\"") }
-            if settings == "safe" || (settings == "strict" && isLoose) { return nil }
+                tokens[index].text == "testTarget" || declaration.contains("path: \"Tests/")
+                || House.kits.keys.contains { declaration.contains("name: \"\($0)\"") }
+            if settings?.word == "safe" || (settings?.word == "strict" && isLoose) { return nil }
             return manifest.violation(
-                tokens[index].line, "swiftSettings: \(settings ?? "none"); expected safe, or strict"
-            )
+                line, "swiftSettings: \(settings?.word ?? "none"); expected safe, or strict")
         }
     }
 
     /// The word after `swiftSettings:` within the parentheses that open at a token.
-    private static func settings(_ tokens: [Token], from open: Int) -> String? {
+    private static func settings(
+        _ tokens: [Token], from open: Int
+    ) -> (word: String, line: Int)? {
         var depth = 0
         for index in open..<tokens.count {
             if tokens[index].text == "(" { depth += 1 }
@@ -72,7 +72,7 @@ enum PackageFlags {
                 if depth == 0 { return nil }
             }
             if tokens[index].text == "swiftSettings", index + 2 < tokens.count {
-                return tokens[index + 2].text
+                return (tokens[index + 2].text, tokens[index].line)
             }
         }
         return nil

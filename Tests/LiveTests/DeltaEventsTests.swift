@@ -3,10 +3,11 @@ import HTTPKit
 import MartletProtocol
 import Synchronization
 import Testing
+import Waiting
 
 @testable import Martlet
 
-@Suite("Deltas over a stream of events", .timeLimit(.minutes(2)))
+@Suite("Deltas over a stream of events", .timeLimit(.minutes(5)))
 struct DeltaEventsTests {
     /// What a stream has brought.
     private final class Heard: Sendable {

@@ -3,8 +3,9 @@ import MartletCore
 import MartletProtocol
 import Synchronization
 import Testing
+import Waiting
 
-@Suite("Clients that are told at once", .timeLimit(.minutes(3)))
+@Suite("Clients that are told at once", .timeLimit(.minutes(5)))
 struct LiveClientTests {
     /// Impatient, so that what comes after a failure comes soon.
     private static func options(
@@ -279,8 +280,7 @@ struct LiveClientTests {
         var late = client.revisions.makeAsyncIterator()
         #expect(await late.next() == 1)
         client.start()
-        var seen = await connection.next()
-        while seen != .live { seen = await connection.next() }
+        while let seen = await connection.next(), seen != .live {}
         await server.stop()
         #expect(await connection.next() == .offline)
         await client.close()

@@ -1,6 +1,7 @@
 import Foundation
 import HTTPKit
 import Synchronization
+import Waiting
 
 /// An HTTP server of a test's own that answers each request with a stream.
 final class StreamServer: Sendable {
@@ -50,28 +51,11 @@ func forever() async throws -> [UInt8] {
     throw CancellationError()
 }
 
-/// Waits for a condition, with a generous deadline.
-func holds(
-    within deadline: Duration = .seconds(30), _ condition: () async throws -> Bool
-) async rethrows -> Bool {
-    let end = ContinuousClock.now + deadline
-    while try await !condition() {
-        guard ContinuousClock.now < end else { return false }
-        await pause()
-    }
-    return true
-}
-
 /// Waits until a value has not changed for half a second.
 func stands(_ value: () -> Int) async -> Bool {
     await holds {
         let before = value()
-        for _ in 0..<50 { await pause() }
-        return before > 0 && value() == before
+        let hasChanged = await holds(within: .milliseconds(500)) { value() != before }
+        return before > 0 && !hasChanged
     }
-}
-
-/// Gives others a moment, between two looks at a condition.
-private func pause() async {
-    try? await Task.sleep(for: .milliseconds(10))
 }

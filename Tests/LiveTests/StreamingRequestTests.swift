@@ -2,6 +2,7 @@ import Foundation
 import HTTPKit
 import Synchronization
 import Testing
+import Waiting
 
 @testable import Martlet
 
@@ -9,7 +10,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-@Suite("Requests whose answers are read as they come", .timeLimit(.minutes(2)))
+@Suite("Requests whose answers are read as they come", .timeLimit(.minutes(5)))
 struct StreamingRequestTests {
     private static func session() -> StreamingSession {
         StreamingSession(configuration: .ephemeral)
@@ -50,6 +51,8 @@ struct StreamingRequestTests {
             for _ in 0..<512 {
                 try await writer.write(pieces)
                 written.withLock { $0 += pieces.count }
+                // At a pace at which the client can say that it has enough.
+                try await Task.sleep(for: .milliseconds(2))
             }
         }
         let url = try await server.start()

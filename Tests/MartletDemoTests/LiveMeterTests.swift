@@ -5,7 +5,7 @@ import Testing
 
 @testable import MartletDemo
 
-@Suite("The demo's live figures", .timeLimit(.minutes(1)))
+@Suite("The demo's live figures", .timeLimit(.minutes(5)))
 struct LiveMeterTests {
     private static func answer(_ revision: Revision, own: String?) throws -> [UInt8] {
         var set = ChangeSet()

@@ -1,5 +1,7 @@
 import Foundation
+import SocketTalk
 import Testing
+import Waiting
 
 @testable import MartletServer
 
@@ -76,11 +78,7 @@ struct DeltaStreamTests {
 
     /// Waits until so many requests wait for something new.
     private static func listeners(_ count: Int, _ live: LiveServer) async throws {
-        for _ in 0..<1_000 {
-            if await live.server.waitingListeners == count { return }
-            _ = try await live.request("GET", "/healthz")
-        }
-        Issue.record("no listener came")
+        try await waitUntil("\(count) listen") { await live.server.waitingListeners == count }
     }
 
     @Test("a stream sends what is missed, then each change as it happens, and resumes")

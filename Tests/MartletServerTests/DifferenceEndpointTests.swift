@@ -2,6 +2,7 @@ import Foundation
 import SQLiteKit
 import SocketTalk
 import Testing
+import Waiting
 
 @testable import MartletServer
 
@@ -39,14 +40,13 @@ struct DifferenceEndpointTests {
 
     /// Waits until the server has emptied something and has nothing more to empty.
     private static func compacted(_ live: LiveServer) async throws {
-        for _ in 0..<2_000 {
+        try await waitUntil("the log is compacted") {
             let metrics = try await live.request("GET", "/metrics").body
             let count = metrics.split(separator: "\n").first {
                 $0.hasPrefix("martlet_log_entries_compacted_total ")
             }
-            if let count, let emptied = Int(count.split(separator: " ")[1]), emptied >= 8 { return }
+            return (count.flatMap { Int($0.split(separator: " ")[1]) } ?? 0) >= 8
         }
-        Issue.record("nothing was compacted")
     }
 
     private static func names(_ batch: LiveServer.Answer) throws -> [String] {
@@ -179,7 +179,11 @@ struct DifferenceEndpointTests {
             String(decoding: bytes.filter { $0 != UInt8(ascii: "z") }, as: UTF8.self)
         }
         var seen = short(await client.read(atLeast: 900_000))
-        while !seen.contains("\"nextVersion\":10}") { seen += short(await client.read(atLeast: 1)) }
+        while !seen.contains("\"nextVersion\":10}") {
+            let part = await client.read(atLeast: 1)
+            try #require(!part.isEmpty, "the stream ended with \(seen.suffix(200))")
+            seen += short(part)
+        }
         #expect(seen.contains("retry: 2000\n\ndata: {\"from\":0,"))
         #expect(seen.contains("-rows\",\"more\":true,\"difference\":true"))
         #expect(seen.contains("\"nextVersion\":3}\n\nid: 10\ndata: {\"from\":3,"))

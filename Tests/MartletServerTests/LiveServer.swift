@@ -1,6 +1,7 @@
 import DeflateKit
 import Foundation
 import MartletServer
+import SocketTalk
 import Synchronization
 import Testing
 
@@ -31,7 +32,7 @@ final class LiveServer: Sendable {
             dataDirectory: folder.path, schema: Self.schema)
         configuration.tokens = [try FixedToken("league:secret")]
         configuration.log = ServerLog(minimum: .debug) { lines.add($0) }
-        configuration.stopGrace = .seconds(5)
+        configuration.stopGrace = .seconds(60)
         try configure(&configuration)
         self.folder = folder
         self.lines = lines

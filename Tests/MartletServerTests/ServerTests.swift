@@ -1,6 +1,8 @@
 import DeflateKit
 import Foundation
+import SocketTalk
 import Testing
+import Waiting
 
 @testable import MartletServer
 
@@ -62,9 +64,9 @@ struct ServerTests {
             .replacing("set-1", with: "set-2").replacing("Eagles", with: "Hawks")
             .replacing(#""seen": 0"#, with: #""seen": 0, "dependencyIdentifier": "set-1""#)
         async let late = live.sync(body)
-        while true {
-            let metrics = try await live.request("GET", "/metrics").body
-            if metrics.contains(#"martlet_queue_depth{data_set="league"} 1"#) { break }
+        try await waitUntil("the set waits") {
+            try await live.request("GET", "/metrics").body
+                .contains(#"martlet_queue_depth{data_set="league"} 1"#)
         }
         #expect(try await live.sync(Self.create).member("maxRevision") == 1)
         let answer = try await late
@@ -290,6 +292,7 @@ struct StartTests {
         configuration.log = .silent
         let (ports, port) = AsyncStream.makeStream(of: Int.self)
         let running = Task { [configuration] in
+            defer { port.finish() }
             try await MartletServer.run(configuration) { port.yield($0) }
         }
         var found: Int?

@@ -4,7 +4,9 @@ import MartletProtocol
 import MartletServerCore
 import SQLiteKit
 import SQLiteRecords
+import SocketTalk
 import Testing
+import Waiting
 import ZstdKit
 
 @testable import MartletServer
@@ -37,17 +39,18 @@ struct SnapshotEndpointTests {
     private func manifest(
         _ live: LiveServer, from revision: Revision = 1
     ) async throws -> SnapshotManifest {
-        while true {
+        var newest: SnapshotManifest?
+        try await waitUntil("there is a snapshot of revision \(revision)") {
             let answer = try await live.request("GET", "/snapshot", headers: [Self.bearer])
             if answer.status == 200 {
-                let manifest = try SyncCoder.decodeSnapshotManifest(Array(answer.body.utf8))
-                if manifest.revision >= revision { return manifest }
+                newest = try SyncCoder.decodeSnapshotManifest(Array(answer.body.utf8))
             } else {
                 #expect(answer.kind == "noSnapshot")
                 #expect(answer.headers["retry-after"] == "10")
             }
-            await Task.yield()
+            return newest.map { $0.revision >= revision } ?? false
         }
+        return try #require(newest)
     }
 
     /// Fetches a file, or what the headers ask of it.

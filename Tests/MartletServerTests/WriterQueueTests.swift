@@ -2,6 +2,7 @@ import Dispatch
 import MartletProtocol
 import Synchronization
 import Testing
+import Waiting
 
 @testable import MartletServer
 
@@ -49,7 +50,7 @@ private final class Writer: Sendable {
     }
 }
 
-@Suite("Writer queue")
+@Suite("Writer queue", .timeLimit(.minutes(5)))
 struct WriterQueueTests {
     private func name(_ verdict: WriterQueue<Item, String>.Verdict) -> String {
         switch verdict {
@@ -58,32 +59,28 @@ struct WriterQueueTests {
         }
     }
 
-    private func waitForDepth(_ depth: Int, _ queue: WriterQueue<Item, String>) async {
-        while queue.depth != depth { await Task.yield() }
-    }
-
     /// Submits one after the other, so that their order is known, while the writer is held up.
     private func submit(
         _ items: [Item], to queue: WriterQueue<Item, String>, of writer: Writer
-    ) async -> [Task<String, Never>] {
+    ) async throws -> [Task<String, Never>] {
         var tasks: [Task<String, Never>] = []
         for item in items {
             let depth = queue.depth
             tasks.append(Task { name(await queue.submit(item)) })
             let isFirst = tasks.count == 1
-            while isFirst ? writer.batches.withLock({ $0.isEmpty }) : queue.depth == depth {
-                await Task.yield()
+            try await waitUntil("“\(item.name)” is in the queue") {
+                isFirst ? writer.batches.withLock { !$0.isEmpty } : queue.depth != depth
             }
         }
         return tasks
     }
 
     @Test("commits in one batch what came while the writer was busy, up to 32 sets")
-    func grouping() async {
+    func grouping() async throws {
         let writer = Writer(isHeld: true)
         let queue = writer.queue()
         let items = (0..<40).map { Item(name: "\($0)") }
-        let tasks = await submit(items, to: queue, of: writer)
+        let tasks = try await submit(items, to: queue, of: writer)
         writer.hold.signal()
         for (task, item) in zip(tasks, items) { #expect(await task.value == item.name) }
         let batches = writer.batches.withLock { $0 }
@@ -92,10 +89,10 @@ struct WriterQueueTests {
     }
 
     @Test("keeps the sets of one request together, however many")
-    func together() async {
+    func together() async throws {
         let writer = Writer(isHeld: true)
         let queue = writer.queue()
-        let tasks = await submit(
+        let tasks = try await submit(
             [
                 Item(name: "first"), Item(name: "a", sets: 30), Item(name: "b", sets: 3),
                 Item(name: "c", sets: 100), Item(name: "d", sets: 0),
@@ -106,12 +103,12 @@ struct WriterQueueTests {
     }
 
     @Test("refuses with busy what would wait behind too much, and takes more later")
-    func bound() async {
+    func bound() async throws {
         let writer = Writer(isHeld: true)
         var limits = WriterQueue<Item, String>.Limits()
         limits.waitingRequests = 2
         let queue = writer.queue(limits)
-        let tasks = await submit(
+        let tasks = try await submit(
             [Item(name: "a"), Item(name: "b"), Item(name: "c")], to: queue, of: writer)
         #expect(name(await queue.submit(Item(name: "d"))) == "busy")
         writer.hold.signal()
@@ -120,13 +117,13 @@ struct WriterQueueTests {
     }
 
     @Test("lets a request wait for the set it depends on, and nothing else wait for it")
-    func dependency() async {
+    func dependency() async throws {
         let writer = Writer()
         var limits = WriterQueue<Item, String>.Limits()
         limits.dependencyWait = .seconds(600)
         let queue = writer.queue(limits)
         let late = Task { name(await queue.submit(Item(name: "late", needs: ["early"]))) }
-        await waitForDepth(1, queue)
+        try await waitUntil("the late one waits") { queue.depth == 1 }
         #expect(name(await queue.submit(Item(name: "other"))) == "other")
         #expect(name(await queue.submit(Item(name: "early"))) == "early")
         #expect(await late.value == "late")
@@ -146,12 +143,12 @@ struct WriterQueueTests {
     }
 
     @Test("in one batch a later request may depend on an earlier one")
-    func dependencyInBatch() async {
+    func dependencyInBatch() async throws {
         let writer = Writer(isHeld: true)
         var limits = WriterQueue<Item, String>.Limits()
         limits.dependencyWait = .seconds(600)
         let queue = writer.queue(limits)
-        let tasks = await submit(
+        let tasks = try await submit(
             [
                 Item(name: "first"), Item(name: "before", needs: ["base"]), Item(name: "base"),
                 Item(name: "after", needs: ["base"]),
@@ -162,10 +159,10 @@ struct WriterQueueTests {
     }
 
     @Test("stop gives everything accepted its verdict and refuses the rest")
-    func stop() async {
+    func stop() async throws {
         let writer = Writer(isHeld: true)
         let queue = writer.queue()
-        let tasks = await submit(
+        let tasks = try await submit(
             [Item(name: "a"), Item(name: "b"), Item(name: "c", needs: ["never"])], to: queue,
             of: writer)
         async let stopped: Void = queue.stop()

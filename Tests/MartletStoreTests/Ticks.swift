@@ -1,5 +1,6 @@
-/// Sleeps that end when the test says so. What the test waits for, it waits for until it is
-/// cancelled at its time limit.
+import Waiting
+
+/// Sleeps that end when the test says so.
 actor Ticks {
     private var sleeper: CheckedContinuation<Void, any Error>?
     private var isCancelled = false
@@ -23,15 +24,15 @@ actor Ticks {
     }
 
     /// Ends the sleep there is, or the next one.
-    func tick() async {
-        while sleeper == nil, !Task.isCancelled { await Task.yield() }
+    func tick() async throws {
+        try await waitUntil("somebody sleeps") { sleeper != nil }
         sleeper?.resume()
         sleeper = nil
     }
 
     /// Returns once the sleeper was cancelled.
-    func untilCancelled() async {
-        while !isCancelled, !Task.isCancelled { await Task.yield() }
+    func untilCancelled() async throws {
+        try await waitUntil("the sleeper was cancelled") { isCancelled }
     }
 
     private func cancel() {

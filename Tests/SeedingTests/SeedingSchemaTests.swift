@@ -5,6 +5,7 @@ import MartletServerCore
 import MartletStore
 import SQLiteKit
 import Testing
+import Waiting
 
 @testable import Martlet
 
@@ -115,7 +116,7 @@ struct SeedingSchemaTests {
         let port = try await server.start()
         let url = try #require(URL(string: "http://127.0.0.1:\(port)"))
         let transport = try URLSessionTransport(server: url, token: "secret")
-        while try await transport.manifest() == nil { await Task.yield() }
+        try await waitUntil("there is a snapshot") { try await transport.manifest() != nil }
         var options = ClientOptions()
         options.seeding = .server
         let client = try await MartletClient.open(

@@ -5,7 +5,7 @@ import TestPrograms
 import Testing
 
 /// Real device programs, killed with SIGKILL while they write and exchange.
-@Suite("A device that is killed", .timeLimit(.minutes(3)))
+@Suite("A device that is killed", .timeLimit(.minutes(5)))
 struct DeviceKillTests {
     private static let devices = 2
     private static let killsEach = 25

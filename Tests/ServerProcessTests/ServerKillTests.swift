@@ -5,7 +5,7 @@ import MartletStore
 import Testing
 
 /// The real server program, killed with SIGKILL while real devices write.
-@Suite("A server that is killed", .timeLimit(.minutes(3)))
+@Suite("A server that is killed", .timeLimit(.minutes(5)))
 struct ServerKillTests {
     private static let kills = 25
     private static let writers = 6
@@ -46,7 +46,7 @@ struct ServerKillTests {
     private static func kill(_ server: ServerProcess, _ accepted: Milestones) async throws {
         for kill in 1...kills {
             if kill % 5 != 0 {
-                await accepted.wait(for: accepted.count + Int.random(in: 10...120))
+                try await accepted.wait(for: accepted.count + Int.random(in: 10...120))
             }
             await server.kill()
             try await server.start()

@@ -24,6 +24,12 @@ public actor TestSocket {
         self.read = read
     }
 
+    /// One over a connection of its own.
+    public init(_ client: RawClient) {
+        self.init(
+            write: { await client.send($0) }, read: { await client.read(atLeast: 1) })
+    }
+
     /// A request to upgrade, with header lines of the caller's choice.
     public static func request(_ target: String, _ headers: [String] = []) -> String {
         """

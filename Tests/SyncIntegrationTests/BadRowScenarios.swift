@@ -4,7 +4,7 @@ import Testing
 
 extension SyncIntegration {
     /// Answers to `POST /sync` with a row that no table takes.
-    @Suite("bad rows", .timeLimit(.minutes(2)))
+    @Suite("bad rows", .timeLimit(.minutes(5)))
     struct BadRowScenarios {
         private static let good = [
             set(1, create: [1: "Ants", 2: "Bees"]), set(2, update: [1: "Crows"]),

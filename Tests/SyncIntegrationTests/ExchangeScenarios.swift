@@ -4,7 +4,7 @@ import Testing
 
 extension SyncIntegration {
     /// What a server can do wrong in an answer to `POST /sync`.
-    @Suite("exchanges", .timeLimit(.minutes(2)))
+    @Suite("exchanges", .timeLimit(.minutes(5)))
     struct ExchangeScenarios {
         private static let good = [
             set(1, create: [1: "Ants", 2: "Bees"]), set(2, update: [1: "Crows"]),

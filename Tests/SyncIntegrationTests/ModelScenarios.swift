@@ -4,7 +4,7 @@ import Testing
 
 extension SyncIntegration {
     /// What a server sends that this version of the app has no place for.
-    @Suite("models", .timeLimit(.minutes(2)))
+    @Suite("models", .timeLimit(.minutes(5)))
     struct ModelScenarios {
         private static let later = """
             CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT NOT NULL, colour TEXT);

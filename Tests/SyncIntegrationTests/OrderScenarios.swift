@@ -4,7 +4,7 @@ import Testing
 
 extension SyncIntegration {
     /// Answers to `POST /sync` whose sets are not in the order of the log.
-    @Suite("order", .timeLimit(.minutes(2)))
+    @Suite("order", .timeLimit(.minutes(5)))
     struct OrderScenarios {
         private static let good = [
             set(1, create: [1: "Ants", 2: "Bees"]), set(2, update: [1: "Crows"]),

@@ -6,7 +6,7 @@ extension SyncIntegration {
     /// What a stream of deltas can bring.
     ///
     /// Each scenario begins with an exchange that brings nothing, and listens from version 0 on.
-    @Suite("streams", .timeLimit(.minutes(2)))
+    @Suite("streams", .timeLimit(.minutes(5)))
     struct StreamScenarios {
         private static let begin = sync("begin", since: 0, then: answer(0))
         private static let idle = #"{"name": "idle", "on": "sync", "times": "any"}"#

@@ -5,7 +5,7 @@ import Testing
 
 extension SyncIntegration {
     /// Very much at once, with the memory it takes.
-    @Suite("volume", .timeLimit(.minutes(4)))
+    @Suite("volume", .timeLimit(.minutes(5)))
     struct VolumeScenarios {
         /// Runs `body` and gives how much more memory was held at most than before, in MiB; nil where
         /// the platform does not tell.

@@ -4,7 +4,7 @@ import SQLiteKit
 import Synchronization
 import Testing
 
-@Suite("Drafts", .timeLimit(.minutes(1)))
+@Suite("Drafts", .timeLimit(.minutes(5)))
 struct DraftTests {
     private func opened(
         _ answer: DraftAnswer? = nil

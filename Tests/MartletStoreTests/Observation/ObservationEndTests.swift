@@ -2,7 +2,7 @@ import MartletStore
 import Synchronization
 import Testing
 
-@Suite("Ends of an observation", .timeLimit(.minutes(1)))
+@Suite("Ends of an observation", .timeLimit(.minutes(5)))
 struct ObservationEndTests {
     @Test("leaving the loop ends it")
     func earlyBreak() async throws {

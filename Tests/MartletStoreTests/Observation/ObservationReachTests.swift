@@ -4,7 +4,7 @@ import MartletStore
 import Synchronization
 import Testing
 
-@Suite("What an observation notices", .timeLimit(.minutes(1)))
+@Suite("What an observation notices", .timeLimit(.minutes(5)))
 struct ObservationReachTests {
     /// Observes a query over one table, makes a change elsewhere and one that counts, and gives
     /// the tables told of.

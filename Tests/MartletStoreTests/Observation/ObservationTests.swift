@@ -3,7 +3,7 @@ import MartletStore
 import Synchronization
 import Testing
 
-@Suite("Observation", .timeLimit(.minutes(1)))
+@Suite("Observation", .timeLimit(.minutes(5)))
 struct ObservationTests {
     @Test("the first value comes at once, and then one after each change, with its records")
     func values() async throws {

@@ -1,6 +1,7 @@
 import MartletStore
 import Observation
 import Testing
+import Waiting
 
 /// An app's own model, beside the store's types: their names must not meet the macro's.
 @MainActor @Observable
@@ -8,7 +9,7 @@ private final class Screen {
     var title = ""
 }
 
-@MainActor @Suite("Observed values", .timeLimit(.minutes(1)))
+@MainActor @Suite("Observed values", .timeLimit(.minutes(5)))
 struct ObservedValueTests {
     /// Waits until what `body` reads is another, or the test's time is over.
     private func change(_ body: @escaping @MainActor () -> Void) async {
@@ -44,8 +45,7 @@ struct ObservedValueTests {
             #expect(observed.value == 0)
             #expect(observed.error == nil)
         }
-        while database.subscribers > 0, !Task.isCancelled { await Task.yield() }
-        #expect(database.subscribers == 0)
+        try await waitUntil("nobody observes") { database.subscribers == 0 }
     }
 
     @Test("an app's own observable classes compile beside the store")

@@ -3,7 +3,7 @@ import MartletStore
 import Testing
 
 /// The forms for programs without tasks.
-@Suite("Blocking reads and writes", .timeLimit(.minutes(1)))
+@Suite("Blocking reads and writes", .timeLimit(.minutes(5)))
 struct BlockingTests {
     private static let script = "CREATE TABLE notes(id INTEGER PRIMARY KEY, body TEXT)"
 

@@ -2,7 +2,7 @@ import Foundation
 import MartletStore
 import Testing
 
-@Suite("Cancellation", .timeLimit(.minutes(1)))
+@Suite("Cancellation", .timeLimit(.minutes(5)))
 struct CancellationTests {
     private static let script = "CREATE TABLE notes(id INTEGER PRIMARY KEY, body TEXT)"
     /// A query that would take days.

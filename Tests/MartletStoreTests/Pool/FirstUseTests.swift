@@ -3,7 +3,7 @@ import SQLiteKit
 import Testing
 
 /// Tables that are made where they are first used.
-@Suite("Tables made on first use", .timeLimit(.minutes(1)))
+@Suite("Tables made on first use", .timeLimit(.minutes(5)))
 struct FirstUseTests {
     private static let notes = PlainTable(
         "notes",

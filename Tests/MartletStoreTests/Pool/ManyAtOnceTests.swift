@@ -1,9 +1,10 @@
 import MartletStore
 import Synchronization
 import Testing
+import Waiting
 
 /// The pool as an app uses it, by many tasks at once.
-@Suite("Many at once", .timeLimit(.minutes(2)))
+@Suite("Many at once", .timeLimit(.minutes(5)))
 struct ManyAtOnceTests {
     private static let accounts = 20
     private static let each = 100
@@ -127,7 +128,9 @@ struct ManyAtOnceTests {
         #expect(try await pool.integer("SELECT count(*) FROM transfers") == done)
         #expect(try await pool.integrity() == "ok")
         // The last state reaches observers, however many saves it stands for.
-        while observed.state.withLock({ $0.last }) < done { await Task.yield() }
+        try await waitUntil("the last state is observed") {
+            observed.state.withLock { $0.last } == done
+        }
         #expect(observed.state.withLock { $0.sums } >= 2)
         await pool.close()
         for observer in observers { try await observer.value }

@@ -3,7 +3,7 @@ import MartletStore
 import SQLiteKit
 import Testing
 
-@Suite("Pool", .timeLimit(.minutes(1)))
+@Suite("Pool", .timeLimit(.minutes(5)))
 struct PoolTests {
     private static let script = "CREATE TABLE notes(id INTEGER PRIMARY KEY, body TEXT)"
 

@@ -2,7 +2,7 @@ import MartletStore
 import Testing
 
 /// The closure is the transaction, whatever SQL it runs.
-@Suite("Transactions of a closure", .timeLimit(.minutes(1)))
+@Suite("Transactions of a closure", .timeLimit(.minutes(5)))
 struct TransactionTests {
     private static let script = """
         CREATE TABLE notes(id INTEGER PRIMARY KEY, body TEXT UNIQUE);

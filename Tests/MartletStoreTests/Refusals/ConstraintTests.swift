@@ -4,7 +4,7 @@ import MartletStore
 import Testing
 
 /// Each kind of constraint: named, with the record's key, and nothing is changed.
-@Suite("Violated constraints", .timeLimit(.minutes(1)))
+@Suite("Violated constraints", .timeLimit(.minutes(5)))
 struct ConstraintTests {
     private static let script = """
         CREATE TABLE teams(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);

@@ -6,7 +6,7 @@ import SQLiteKit
 import Testing
 
 /// Files and disks that cannot be used: typed, with a remedy, and what was there stays whole.
-@Suite("Files and disks that fail", .timeLimit(.minutes(1)))
+@Suite("Files and disks that fail", .timeLimit(.minutes(5)))
 struct FileRefusalTests {
     private static let script = """
         CREATE TABLE notes(id INTEGER PRIMARY KEY, body TEXT);

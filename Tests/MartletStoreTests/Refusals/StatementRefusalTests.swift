@@ -4,7 +4,7 @@ import SQLiteKit
 import Testing
 
 /// Statements, names and values that cannot be used: typed, with a remedy, and nothing is changed.
-@Suite("Statements and values that are refused", .timeLimit(.minutes(1)))
+@Suite("Statements and values that are refused", .timeLimit(.minutes(5)))
 struct StatementRefusalTests {
     private static let script = """
         CREATE TABLE notes(id INTEGER PRIMARY KEY, body TEXT, size INTEGER, fee NUMERIC, ok BOOLEAN);

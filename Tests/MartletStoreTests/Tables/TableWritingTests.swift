@@ -3,7 +3,7 @@ import MartletProtocol
 import MartletStore
 import Testing
 
-@Suite("Writing through tables", .timeLimit(.minutes(1)))
+@Suite("Writing through tables", .timeLimit(.minutes(5)))
 struct TableWritingTests {
     @Test("one and many records are inserted, found, changed and deleted by key")
     func operations() async throws {

@@ -3,7 +3,7 @@ import MartletProtocol
 import MartletStore
 import Testing
 
-@Suite("Column values", .timeLimit(.minutes(1)))
+@Suite("Column values", .timeLimit(.minutes(5)))
 struct ColumnValueTests {
     enum Colour: String, ColumnValue { case red, blue }
     enum Level: Int, ColumnValue { case low = 1, high = 9 }

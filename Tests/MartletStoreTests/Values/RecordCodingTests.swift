@@ -2,7 +2,7 @@ import Foundation
 import MartletStore
 import Testing
 
-@Suite("Records from Codable types", .timeLimit(.minutes(1)))
+@Suite("Records from Codable types", .timeLimit(.minutes(5)))
 struct RecordCodingTests {
     enum Position: String, Codable { case goal, wing }
     enum Grade: Int, Codable { case first = 1, second = 2 }

@@ -3,7 +3,7 @@ import MartletStore
 import Synchronization
 import Testing
 
-@Suite("Hooks", .timeLimit(.minutes(1)))
+@Suite("Hooks", .timeLimit(.minutes(5)))
 struct WriteHooksTests {
     private static let script = """
         CREATE TABLE notes(id INTEGER PRIMARY KEY, body TEXT);

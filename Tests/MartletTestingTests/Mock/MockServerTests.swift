@@ -2,6 +2,7 @@ import Foundation
 import MartletProtocol
 import MartletTesting
 import Testing
+import Waiting
 
 @Suite("A mock server")
 struct MockServerTests {
@@ -100,7 +101,7 @@ struct MockServerTests {
             async let text = MockConnection.exchange(
                 port, "GET /deltas?since=0", headers: ["Accept: text/event-stream"],
                 until: "\"nextVersion\":3")
-            while server.requests.isEmpty { await Task.yield() }
+            try await waitUntil("the stream was asked for") { !server.requests.isEmpty }
             _ = await MockConnection.exchange(
                 port, "POST /sync", body: Self.request(2, Self.team))
             let stream = await text

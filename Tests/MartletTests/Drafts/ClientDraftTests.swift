@@ -5,7 +5,7 @@ import Testing
 
 @testable import Martlet
 
-@Suite("Drafts on a client", .timeLimit(.minutes(1)))
+@Suite("Drafts on a client", .timeLimit(.minutes(5)))
 struct ClientDraftTests {
     /// Two clients of one server that both have a team and a player in it.
     private func clients() async throws -> (ours: TestClient, theirs: TestClient) {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Martlet
 
-@Suite("Observing a client", .timeLimit(.minutes(1)))
+@Suite("Observing a client", .timeLimit(.minutes(5)))
 struct ClientObservationTests {
     @Test("an observation of a temporary id goes on with the permanent one")
     func temporaryID() async throws {

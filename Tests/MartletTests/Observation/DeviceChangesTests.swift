@@ -7,7 +7,7 @@ import Testing
 @testable import MartletStore
 
 /// What a device tells of its commits, without tasks or timers.
-@Suite("Device changes", .timeLimit(.minutes(1)))
+@Suite("Device changes", .timeLimit(.minutes(5)))
 struct DeviceChangesTests {
     private let device: DeviceFixture
     private let hub = ChangeHub()

@@ -9,12 +9,15 @@ import Dispatch
 /// A TCP client that sends exactly the bytes it is given.
 ///
 /// Its calls block, so they run on a queue of their own: the cooperative pool belongs to the
-/// handlers under test.
-final class RawClient: Sendable {
+/// handlers under test. No test waits for it for ever: it hears nothing more once the server has
+/// been silent for a minute, or it is five minutes old, which matters only where a test fails.
+public final class RawClient: Sendable {
     private let socket: Int32
+    private let end = ContinuousClock.now + .seconds(300)
     private let queue = DispatchQueue(label: "raw client")
 
-    init(port: Int) {
+    /// Connects to a server on this machine.
+    public init(port: Int) {
         #if canImport(Glibc)
             socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         #else
@@ -22,8 +25,10 @@ final class RawClient: Sendable {
         #endif
         signal(SIGPIPE, SIG_IGN)
         var limit = timeval(tv_sec: 60, tv_usec: 0)
-        setsockopt(
-            socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
+            setsockopt(
+                socket, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
+        }
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = in_port_t(port).bigEndian
@@ -40,12 +45,13 @@ final class RawClient: Sendable {
         close(socket)
     }
 
-    func send(_ text: String) async {
+    /// Sends a text.
+    public func send(_ text: String) async {
         await send([UInt8](text.utf8))
     }
 
     /// Sends what the other end takes; a closed connection is no fault of the client's.
-    func send(_ bytes: [UInt8]) async {
+    public func send(_ bytes: [UInt8]) async {
         await run { socket in
             var start = 0
             while start < bytes.count {
@@ -59,47 +65,50 @@ final class RawClient: Sendable {
     }
 
     /// Everything up to the end of the stream, or a reset.
-    func readAll() async -> String {
+    public func readAll() async -> String {
         String(decoding: await readBytes(), as: UTF8.self)
     }
 
     /// Everything up to the end of the stream, or a reset.
-    func readBytes() async -> [UInt8] {
+    public func readBytes() async -> [UInt8] {
         await run { socket in
             var all: [UInt8] = []
-            while let part = Self.part(socket) { all += part }
+            while let part = self.part(socket) { all += part }
             return all
         }
     }
 
     /// Bytes until `text` has been seen `count` times, or the end of the stream.
-    func read(until text: String, count: Int = 1) async -> String {
+    public func read(until text: String, count: Int = 1) async -> String {
         await run { socket in
+            var bytes: [UInt8] = []
             var all = ""
-            while all.occurrences(text) < count, let part = Self.part(socket) {
-                all += String(decoding: part, as: UTF8.self)
+            while all.occurrences(text) < count, let part = self.part(socket) {
+                bytes += part
+                all = String(decoding: bytes, as: UTF8.self)
             }
             return all
         }
     }
 
     /// Bytes until there are at least so many, or the end of the stream.
-    func read(atLeast count: Int) async -> [UInt8] {
+    public func read(atLeast count: Int) async -> [UInt8] {
         await run { socket in
             var all: [UInt8] = []
-            while all.count < count, let part = Self.part(socket) { all += part }
+            while all.count < count, let part = self.part(socket) { all += part }
             return all
         }
     }
 
     /// Cuts the connection off.
-    func abort() async {
+    public func abort() async {
         await run { socket in
             _ = shutdown(socket, Int32(SHUT_RDWR))
         }
     }
 
-    private static func part(_ socket: Int32) -> [UInt8]? {
+    private func part(_ socket: Int32) -> [UInt8]? {
+        guard ContinuousClock.now < end else { return nil }
         var buffer = [UInt8](repeating: 0, count: 65_536)
         let count = receive(socket, &buffer, buffer.count)
         return count > 0 ? Array(buffer[..<count]) : nil
@@ -120,7 +129,7 @@ private func receive(_ socket: Int32, _ buffer: UnsafeMutableRawPointer, _ count
 
 extension String {
     /// How often `text` occurs, byte for byte: to Swift CR LF is one character, not LF.
-    func occurrences(_ text: String) -> Int {
+    public func occurrences(_ text: String) -> Int {
         let all = [UInt8](utf8)
         let part = [UInt8](text.utf8)
         guard all.count >= part.count else { return 0 }
@@ -130,7 +139,7 @@ extension String {
     }
 
     /// The parts between line feeds.
-    var lines: [String] {
+    public var lines: [String] {
         utf8.split(separator: UInt8(ascii: "\n")).map { String(decoding: $0, as: UTF8.self) }
     }
 }

@@ -1,1 +1,0 @@
-../HTTPKitTests/RawClient.swift
