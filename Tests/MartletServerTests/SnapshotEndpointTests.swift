@@ -212,6 +212,20 @@ struct SnapshotEndpointTests {
         #expect(try listing() == kept)
     }
 
+    @Test("what came while one was made is in the next, though nothing comes after it")
+    func meanwhile() async throws {
+        let live = try await LiveServer { $0.snapshotEvery = 1 }
+        for number in 1...10 {
+            _ = try await live.sync(
+                """
+                {"maxRevision":0,"changeSets":[{"types":["teams"],"teams":{"create":[-1],
+                "update":[],"delete":[],"attributes":{"-1":{"name":"Team \(number)"}}}}]}
+                """)
+        }
+        #expect(try await manifest(live, from: 10).revision == 10)
+        await live.stop()
+    }
+
     @Test("classes become parts, in the order of the seeding file")
     func classes() async throws {
         let live = try await serverWithSnapshot {

@@ -37,6 +37,8 @@ final class SnapshotService: Sendable {
         var kept: [PermissionClass: [SnapshotManifest]] = [:]
         /// The revision at which making one was begun last.
         var begun: Revision = 0
+        /// The newest revision heard of.
+        var newest: Revision = 0
         var isMaking = false
         var isStopped = false
         var ended: [CheckedContinuation<Void, Never>] = []
@@ -74,6 +76,7 @@ final class SnapshotService: Sendable {
     /// The data set has reached a revision.
     func reached(_ revision: Revision) {
         let isDue = state.withLock { state in
+            state.newest = max(state.newest, revision)
             guard !state.isMaking, revision - state.begun >= setup.every else { return false }
             state.begun = revision
             return true
@@ -142,12 +145,14 @@ final class SnapshotService: Sendable {
             } catch {
                 // The server stops; what was begun is removed at the next start.
             }
-            let ended = self.state.withLock { state in
+            let (ended, newest) = self.state.withLock { state in
                 state.isMaking = false
                 defer { state.ended.removeAll() }
-                return state.ended
+                return (state.ended, state.newest)
             }
             ended.forEach { $0.resume() }
+            // Enough may have come meanwhile, and perhaps nothing comes after it.
+            self.reached(newest)
         }
     }
 
