@@ -59,8 +59,8 @@ actor LiveServer {
     }
 
     /// A token that can be revoked.
-    nonisolated func makeToken() throws -> (text: String, identifier: String) {
-        let made = try TokenStore(directory: data).create(dataSet: "league", now: 1)
+    nonisolated func makeToken(user: String? = nil) throws -> (text: String, identifier: String) {
+        let made = try TokenStore(directory: data).create(dataSet: "league", user: user, now: 1)
         return (made.token, made.record.identifier)
     }
 

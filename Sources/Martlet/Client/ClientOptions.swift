@@ -23,6 +23,9 @@ public struct ClientOptions: Sendable {
     public var trace: StatementTrace?
     /// How often to look whether another process has written, while anyone observes.
     public var foreignWritesPeriod: Duration = .milliseconds(150)
+    /// Gives the next token where the server refuses one, so that the client goes on by itself; for
+    /// clients that are opened with a server's address.
+    public var tokenProvider: TokenProvider?
     /// What to begin with where there is no file yet; nil begins empty.
     public var seeding: Seeding?
     /// Hears how far the first download has come.

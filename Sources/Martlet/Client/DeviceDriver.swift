@@ -218,6 +218,12 @@ extension DeviceDriver {
         perform(handle(.wake(isUrgent: true)))
     }
 
+    /// Requests go out with another token from now on.
+    func tokenChanged() {
+        guard isRunning, !isClosed else { return }
+        perform(handle(.wake(isUrgent: true)))
+    }
+
     func receive(_ event: DeviceNode.Event) {
         switch event {
         case .timer(let number): timers[number] = nil

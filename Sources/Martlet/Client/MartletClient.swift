@@ -57,7 +57,7 @@ public final class MartletClient: DatabaseAccess {
     ///   - schema: The app's tables as SQL DDL; nil to take them as they are in the file, and for
     ///     a new file as the server has them.
     ///   - server: The server's address; nil to work without one. https, or http to this machine.
-    ///   - token: The bearer token.
+    ///   - token: The bearer token; nil to ask `ClientOptions.tokenProvider`.
     ///   - options: How it keeps in step.
     /// - Throws: `StoreError` for a schema or file that cannot be used, `SyncError` for an address
     ///   that cannot.
@@ -65,7 +65,9 @@ public final class MartletClient: DatabaseAccess {
         path: String, schema: String?, server: URL? = nil, token: String? = nil,
         options: ClientOptions = ClientOptions()
     ) async throws -> MartletClient {
-        let transport = try server.map { try URLSessionTransport(server: $0, token: token) }
+        let transport = try server.map {
+            try URLSessionTransport(server: $0, token: token, provider: options.tokenProvider)
+        }
         var schema = schema
         if schema == nil, let transport, !FileManager.default.fileExists(atPath: path) {
             schema = try await transport.schema()
@@ -83,7 +85,7 @@ public final class MartletClient: DatabaseAccess {
     ///     tables are made anew, empty, and the exchanges that follow fill them; what was not sent
     ///     is kept.
     ///   - server: The server's address; nil to work without one. https, or http to this machine.
-    ///   - token: The bearer token.
+    ///   - token: The bearer token; nil to ask `ClientOptions.tokenProvider`.
     ///   - options: How it keeps in step.
     ///   - progress: Told before and after each version, on the queue that opens the file.
     /// - Throws: `StoreError`: `.newer` for the file of a newer app, what a version fails of, what
@@ -93,7 +95,9 @@ public final class MartletClient: DatabaseAccess {
         server: URL? = nil, token: String? = nil, options: ClientOptions = ClientOptions(),
         progress: @escaping @Sendable (MigrationProgress) -> Void = { _ in }
     ) async throws -> MartletClient {
-        let transport = try server.map { try URLSessionTransport(server: $0, token: token) }
+        let transport = try server.map {
+            try URLSessionTransport(server: $0, token: token, provider: options.tokenProvider)
+        }
         return try await open(
             path: path, source: .versions(migrations, fallback, progress: progress),
             transport: transport, options: options)
@@ -271,6 +275,18 @@ public final class MartletClient: DatabaseAccess {
         await readers.close()
         _changes.finish()
         listeners.finish()
+    }
+
+    /// Goes on with another token: after signing in again, or before the old one ends. A client that
+    /// was started and had stopped because its token was refused exchanges at once, and opens the
+    /// live connection again.
+    ///
+    /// For clients that were opened with a server's address, or a `TokenTransport`. Where tokens
+    /// end by themselves, `ClientOptions.tokenProvider` saves the call.
+    public func setToken(_ token: String?) async {
+        let transport = try? await device.run { $0.transport as? any TokenTransport }
+        await transport?.setToken(token)
+        device.post { $0.tokenChanged() }
     }
 
     /// What happens from now on. A listener that does not keep up loses the oldest events.

@@ -7,9 +7,9 @@ public import MartletProtocol
 #endif
 
 /// Exchanges over HTTP with Foundation's URLSession; bodies are compressed both ways.
-public struct URLSessionTransport: LiveTransport, SnapshotSource {
+public struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport {
     private let endpoint: URL
-    private let token: String?
+    private let tokens: TokenKeeper
     private let session: URLSession
     private let live: DeltaEvents
     private let snapshots: SnapshotRequests
@@ -19,9 +19,14 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource {
 
     /// - Parameters:
     ///   - server: The server's address, such as `https://sync.example.org`.
-    ///   - token: The bearer token; nil where the server asks for none.
+    ///   - token: The bearer token; nil where the server asks for none, or the provider is to be
+    ///     asked.
+    ///   - provider: Gives the next token where the server refuses one. What was refused is sent
+    ///     once more with it.
     /// - Throws: `SyncError` `.rejected` for plain http to anything but this machine.
-    public init(server: URL, token: String?) throws(SyncError) {
+    public init(
+        server: URL, token: String?, provider: TokenProvider? = nil
+    ) throws(SyncError) {
         let host = server.host ?? ""
         let isLoopback = ["127.0.0.1", "::1", "[::1]", "localhost"].contains(host)
         guard server.scheme == "https" || (server.scheme == "http" && isLoopback) else {
@@ -31,7 +36,8 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource {
                     + " this machine (http://127.0.0.1).")
         }
         endpoint = server.appendingPathComponent("sync")
-        self.token = token
+        let tokens = TokenKeeper(token, provider: provider)
+        self.tokens = tokens
         let configuration = URLSessionConfiguration.ephemeral
         configuration.timeoutIntervalForRequest = 60
         configuration.urlCache = nil
@@ -41,9 +47,16 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource {
         session = URLSession(configuration: configuration)
         // A stream holds its connection for as long as it lives; exchanges have theirs.
         configuration.httpMaximumConnectionsPerHost = 1_024
-        let streaming = StreamingSession(configuration: configuration)
-        live = DeltaEvents(server: server, token: token, session: streaming)
-        snapshots = SnapshotRequests(server: server, token: token, session: streaming)
+        let streaming = AuthorizedSession(
+            session: StreamingSession(configuration: configuration), tokens: tokens)
+        live = DeltaEvents(server: server, session: streaming)
+        snapshots = SnapshotRequests(server: server, session: streaming)
+    }
+
+    /// Requests go out with this token from now on; one that is refused meanwhile is sent once more
+    /// with it.
+    public func setToken(_ token: String?) async {
+        await tokens.set(token)
     }
 
     /// Asks `/snapshot`.
@@ -64,7 +77,7 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource {
         _ cursor: DeltaCursor, receive: @escaping @Sendable (LiveEvent) async -> Void
     ) async throws(TransportFailure) {
         #if !canImport(FoundationNetworking)
-            let socket = DeltaSocket(server: live.server, token: token, session: session)
+            let socket = DeltaSocket(server: live.server, tokens: tokens, session: session)
             if try await socket.listen(cursor, receive: receive) { return }
         #endif
         try await live.listen(cursor, receive: receive)
@@ -75,12 +88,11 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource {
         struct Document: Decodable {
             let ddl: String
         }
-        var request = URLRequest(
+        let request = URLRequest(
             url: endpoint.deletingLastPathComponent().appendingPathComponent("schema"))
-        if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
         do {
-            let (data, response) = try await session.data(for: request)
-            let status = (response as? HTTPURLResponse)?.statusCode ?? 0
+            let (data, response) = try await send(request)
+            let status = response.statusCode
             guard status == 200 else {
                 let problem = SyncCoder.decodeProblem([UInt8](data), status: status)
                 throw SyncError(
@@ -90,6 +102,8 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource {
             return try JSONDecoder().decode(Document.self, from: data).ddl
         } catch let error as SyncError {
             throw error
+        } catch let failure as TransportFailure {
+            throw SyncError(.offline, failure.message)
         } catch {
             throw SyncError(
                 .offline, "The server's schema could not be read: \(error.localizedDescription)")
@@ -102,7 +116,6 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource {
         request.httpMethod = "POST"
         request.setValue("application/json", forHTTPHeaderField: "Content-Type")
         request.setValue("gzip", forHTTPHeaderField: "Accept-Encoding")
-        if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
         if body.count >= Self.compressedFrom {
             request.setValue("gzip", forHTTPHeaderField: "Content-Encoding")
             request.httpBody = Data(Gzip.compress(body))
@@ -110,10 +123,7 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource {
             request.httpBody = Data(body)
         }
         do {
-            let (data, response) = try await session.data(for: request)
-            guard let response = response as? HTTPURLResponse else {
-                throw TransportFailure(message: "The server's answer was not HTTP.")
-            }
+            let (data, response) = try await send(request)
             let wait = response.value(forHTTPHeaderField: "Retry-After").flatMap { Int64($0) }
             return TransportAnswer(
                 status: response.statusCode, body: [UInt8](data), retryAfter: wait)
@@ -123,5 +133,27 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource {
             throw TransportFailure(
                 message: "The server could not be reached: \(error.localizedDescription)")
         }
+    }
+    /// Sends a request with the token in use, and once more with the next one where that is refused:
+    /// nothing was done then.
+    private func send(_ request: URLRequest) async throws -> (Data, HTTPURLResponse) {
+        let token = try await tokens.token()
+        let answer = try await send(request, token)
+        guard answer.1.statusCode == 401, let next = try await tokens.replacement(for: token) else {
+            return answer
+        }
+        return try await send(request, next)
+    }
+
+    private func send(
+        _ request: URLRequest, _ token: String?
+    ) async throws -> (Data, HTTPURLResponse) {
+        var request = request
+        if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
+        let (data, response) = try await session.data(for: request)
+        guard let response = response as? HTTPURLResponse else {
+            throw TransportFailure(message: "The server's answer was not HTTP.")
+        }
+        return (data, response)
     }
 }

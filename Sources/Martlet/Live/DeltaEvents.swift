@@ -5,8 +5,7 @@ internal import MartletProtocol
 struct DeltaEvents: Sendable {
     /// The server's address; the endpoint is `deltas` below it.
     let server: URL
-    let token: String?
-    let session: StreamingSession
+    let session: AuthorizedSession
 
     /// Bytes of one event: a change set of the greatest size, whose texts are escaped twice.
     private static let eventBytes = Limits.inflatedBytes
@@ -19,7 +18,6 @@ struct DeltaEvents: Sendable {
     ) async throws(TransportFailure) {
         var request = StreamingRequest(url: Self.address(server, cursor))
         request.headers["Accept"] = "text/event-stream"
-        if let token { request.headers["Authorization"] = "Bearer \(token)" }
         let answer = try await session.start(request)
         guard answer.status == 200 else { throw try await Self.refusal(answer) }
         guard answer.headers["content-type"]?.hasPrefix("text/event-stream") == true else {

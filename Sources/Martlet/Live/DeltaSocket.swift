@@ -8,7 +8,7 @@
     struct DeltaSocket: Sendable {
         /// The server's address; the endpoint is `deltas` below it.
         let server: URL
-        let token: String?
+        let tokens: TokenKeeper
         let session: URLSession
 
         /// A ping is sent so often, and the connection given up where none of one's answers came
@@ -20,6 +20,22 @@
         ///   know WebSockets, and the stream may still be had as events.
         func listen(
             _ cursor: DeltaCursor, receive: @escaping @Sendable (LiveEvent) async -> Void
+        ) async throws(TransportFailure) -> Bool {
+            let token = try await tokens.token()
+            do throws(TransportFailure) {
+                return try await listen(cursor, token, receive)
+            } catch {
+                guard error.status == 401, try await tokens.replacement(for: token) != nil else {
+                    throw error
+                }
+                // Whoever listens may have got on since; the next stream goes out with the new one.
+                throw TransportFailure(message: "The token was renewed.")
+            }
+        }
+
+        private func listen(
+            _ cursor: DeltaCursor, _ token: String?,
+            _ receive: @escaping @Sendable (LiveEvent) async -> Void
         ) async throws(TransportFailure) -> Bool {
             let address = DeltaEvents.address(server, cursor)
             var parts = URLComponents(url: address, resolvingAgainstBaseURL: false)

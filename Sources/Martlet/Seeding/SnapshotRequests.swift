@@ -5,8 +5,7 @@ internal import MartletProtocol
 struct SnapshotRequests: Sendable {
     /// The server's address.
     let server: URL
-    let token: String?
-    let session: StreamingSession
+    let session: AuthorizedSession
 
     /// Bytes of a file that may wait to be written.
     private static let bufferBytes = 32 << 20
@@ -54,9 +53,7 @@ struct SnapshotRequests: Sendable {
     }
 
     private func request(_ path: String) -> StreamingRequest {
-        var request = StreamingRequest(url: server.appendingPathComponent(path))
-        if let token { request.headers["Authorization"] = "Bearer \(token)" }
-        return request
+        StreamingRequest(url: server.appendingPathComponent(path))
     }
 
     private func bytes(of answer: StreamingAnswer, from offset: Int64) -> SnapshotBytes {
