@@ -2,10 +2,11 @@ internal import MartletCore
 internal import MartletProtocol
 internal import MartletStore
 
-/// Puts permanent ids in place of temporary ones: in a change's own id and in its references.
+/// Puts the ids that records have got in place of those they had: in a change's own id and in its
+/// references.
 struct IDRewriter {
     let store: LocalStore
-    /// What temporary ids became.
+    /// What ids became: temporary ones permanent, or given ones temporary.
     let assigned: [RecordKey: Int64]
 
     /// - Returns: Whether anything changed.
@@ -24,7 +25,7 @@ struct IDRewriter {
         var isRewritten = false
         for reference in type.references {
             guard let target = store.schema.index(of: reference.target),
-                case .integer(let number)? = attributes[reference.attribute], number < 0,
+                case .integer(let number)? = attributes[reference.attribute],
                 let id = assigned[RecordKey(type: store.numbers[target], id: .integer(number))]
             else { continue }
             attributes[reference.attribute] = .integer(id)

@@ -51,6 +51,20 @@ extension Outbox {
         return true
     }
 
+    /// As `join`, where both fit into one set; else they stay as they are.
+    func joinIfItFits(_ later: Int64, into earlier: Int64) throws {
+        let sums = try store.connection.statement(
+            "SELECT sum(records), sum(bytes) FROM martlet_outbox WHERE sequence IN (?1, ?2)")
+        sums.bind(1, integer: later)
+        sums.bind(2, integer: earlier)
+        defer { sums.reset() }
+        guard try sums.step(), sums.integer(0) <= Limits.recordsPerChangeSet,
+            sums.integer(1) <= Limits.changeSetBytes
+        else { return }
+        sums.reset()
+        _ = try join(later, into: earlier)
+    }
+
     private func book(_ sequence: Int64, records: Int, bytes: Int) throws {
         try checkSize(records: records, bytes: bytes)
         let row = try store.connection.statement(

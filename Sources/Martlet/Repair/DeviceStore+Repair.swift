@@ -31,16 +31,23 @@ extension DeviceStore {
             if let set = repair.truths(after: current) {
                 try rebase.apply([set][...], after: current)
             }
-            let changes = try repair.captured()
-            if !changes.isEmpty {
-                try Outbox(store: applying).enqueue(
-                    changes, identifier: newIdentity(), now: now)
-            }
+            try enqueue(try repair.captured(), now: now)
             try applying.setState("nextTemporaryID", .integer(repair.nextTemporaryID))
             try applying.setCapture(true)
             observer?.applyingWillCommit(rebase.report)
             return repair.findings
         }
+    }
+
+    private func enqueue(_ captured: Repair.Captured, now: Int64) throws {
+        let outbox = Outbox(store: applying)
+        if let (changes, sequence) = captured.ahead {
+            let newest = try applying.integerState("nextSequence") ?? 1
+            try outbox.enqueue(changes, identifier: newIdentity(), now: now)
+            try outbox.joinIfItFits(newest, into: sequence)
+        }
+        guard !captured.rest.isEmpty else { return }
+        try outbox.enqueue(captured.rest, identifier: newIdentity(), now: now)
     }
 }
 
@@ -58,10 +65,17 @@ private struct Repair {
 
     private struct Edit {
         let type: Int
-        let id: RecordID
+        var id: RecordID
         let truth: Attributes?
         /// Of a record with queued edits: what to write on top of them.
-        let onTop: Attributes?
+        var onTop: Attributes?
+    }
+
+    /// What was not captured, as changes for the outbox.
+    struct Captured {
+        /// New records that a queued set needs, to go with it.
+        var ahead: (changes: [RecordChange], sequence: Int64)?
+        var rest: [RecordChange] = []
     }
 
     /// A record's confirmed state on the device.
@@ -200,16 +214,32 @@ private struct Repair {
 
     /// The changes of the uncaptured edits, for the outbox. The tables show them already, but for
     /// new records with integer keys, which get temporary ones.
-    mutating func captured() throws -> [RecordChange] {
+    mutating func captured() throws -> Captured {
+        var records = CapturedRecords(store: store)
         for index in edits.indices where edits[index].truth == nil {
-            guard case .integer = edits[index].id else { continue }
-            let edit = edits[index]
-            let temporary = RecordID.integer(nextTemporaryID)
+            guard case .integer = edits[index].id else {
+                records.add(edits[index].type, edits[index].id)
+                continue
+            }
+            try records.add(edits[index].type, edits[index].id, as: nextTemporaryID)
+            edits[index].id = .integer(nextTemporaryID)
             nextTemporaryID -= 1
-            try rename(edit.type, edit.id, to: temporary)
-            edits[index] = Edit(type: edit.type, id: temporary, truth: nil, onTop: nil)
         }
-        return try edits.compactMap { try change($0) }
+        try records.rewriteSets()
+        for index in edits.indices {
+            edits[index].onTop = edits[index].onTop.map {
+                records.followed($0, type: edits[index].type)
+            }
+        }
+        var captured = Captured(rest: try edits.compactMap { try change($0) })
+        guard let needed = try records.needed() else { return captured }
+        let isAhead: (RecordChange) -> Bool = { [numbers = store.numbers] change in
+            change.operation == .create
+                && needed.keys.contains(RecordKey(type: numbers[change.type], id: change.id))
+        }
+        captured.ahead = (captured.rest.filter(isAhead), needed.sequence)
+        captured.rest.removeAll(where: isAhead)
+        return captured
     }
 
     private func change(_ edit: Edit) throws -> RecordChange? {
@@ -237,20 +267,6 @@ private struct Repair {
         guard !changed.isEmpty else { return nil }
         return RecordChange(
             type: edit.type, id: edit.id, operation: .update, before: truth, after: changed)
-    }
-
-    /// Gives a record that only this device has a temporary key, and lets what refers to it follow.
-    private func rename(_ type: Int, _ id: RecordID, to temporary: RecordID) throws {
-        let target = store.schema.types[type].name
-        for (holder, reference) in store.schema.references(to: target) {
-            let column = SQLName.quoted(reference.attribute)
-            let follow = try store.connection.statement(
-                "UPDATE \(SQLName.quoted(holder.name)) SET \(column) = ?1 WHERE \(column) = ?2")
-            follow.bind(1, temporary)
-            follow.bind(2, id)
-            try follow.run()
-        }
-        _ = try store.tables[type].changeKey(from: id, to: temporary)
     }
 
     // MARK: Attributes

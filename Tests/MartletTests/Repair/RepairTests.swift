@@ -157,6 +157,78 @@ struct RepairTests {
         #expect(try await world.check() == [])
     }
 
+    @Test("what is queued follows new records that were not captured, and comes with them")
+    func referred() async throws {
+        let world = try await World()
+        try world.tamper(
+            """
+            INSERT INTO teams VALUES (50, 'Larks', NULL), (51, 'Kites', NULL);
+            INSERT INTO players VALUES (99, 51, 'extra', NULL), (98, 50, 'rest', NULL);
+            UPDATE players SET team_id = 50 WHERE id = 9
+            """)
+        // Captured writes that refer to them: a change, a new record, and one on top of another.
+        let store = try DeviceStore(
+            path: world.device.path, script: DeviceFixture.script,
+            randomBits: { UInt64.random(in: .min ... .max) })
+        for sql in [
+            "UPDATE players SET team_id = 50 WHERE id = 7",
+            "UPDATE players SET name = 'x', team_id = 51 WHERE id = 8",
+            "UPDATE players SET name = 'y' WHERE id = 8",
+            "UPDATE players SET name = 'z' WHERE id = 9",
+        ] {
+            try store.write(now: 5) { _ = try $0.rows(sql) }
+        }
+        try store.write(now: 5) {
+            _ = try $0.insert("players", ["name": "new", "team_id": 50, "shirt": 70])
+        }
+        var run = CheckRun(repairing: .capture, batchRecords: 7)
+        while let body = try run.request(store, now: 6) {
+            try run.take(try await world.server.exchange(body).body, store, now: 6)
+        }
+        #expect(
+            run.report.findings.map { "\($0.type) \($0.id) \($0.outcome)" }.sorted() == [
+                "players 9 captured", "players 98 captured", "players 99 captured",
+                "teams 50 captured", "teams 51 captured",
+            ])
+        let client = world.device.client
+        let teams = """
+            SELECT group_concat(line, ' ') FROM (
+                SELECT p.name || ':' || t.name AS line FROM players AS p
+                JOIN teams AS t ON t.id = p.team_id
+                WHERE p.id IN (7, 8, 9) OR p.name IN ('extra', 'rest', 'new') ORDER BY p.name)
+            """
+        let expected = "extra:Kites new:Larks p7:Larks rest:Larks y:Kites z:Larks"
+        #expect(world.device.text(teams) == expected)
+        try await client.sync()
+        #expect(try await client.parked().map(\.message) == [])
+        #expect(try await client.status().outbox == 0)
+        #expect(try await world.server.text(teams) == expected)
+        #expect(world.device.text(teams) == expected)
+        #expect(world.device.text("SELECT min(id) FROM players") == "1")
+        #expect(try await world.check() == [])
+    }
+
+    @Test("what was refused for want of a record that was not captured can be made again with it")
+    func refusedBefore() async throws {
+        let world = try await World()
+        let client = world.device.client
+        try world.tamper("INSERT INTO teams VALUES (50, 'Larks', NULL)")
+        try await client.write { try $0.rows("UPDATE players SET team_id = 50 WHERE id = 7") }
+        try await client.sync()
+        let parked = try #require(try await client.parked().first)
+        #expect(parked.reason == .constraint)
+        #expect(try await world.check(.capture) == ["teams 50 uncaptured captured"])
+        try await client.sync()
+        try await client.retry(parked.identifier)
+        try await client.sync()
+        #expect(try await client.parked().isEmpty)
+        let team = """
+            SELECT t.name FROM players AS p JOIN teams AS t ON t.id = p.team_id WHERE p.id = 7
+            """
+        #expect(try await world.server.text(team) == "Larks")
+        #expect(world.device.text(team) == "Larks")
+    }
+
     @Test("what went wrong in the device's own books is put right")
     func books() async throws {
         let world = try await World()
