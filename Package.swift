@@ -33,6 +33,7 @@ let package = Package(
         .systemLibrary(name: "CLibevent", providers: [.apt(["libevent-dev", "libssl-dev"])]),
         .systemLibrary(name: "CWslay", providers: [.apt(["libwslay-dev"])]),
         .systemLibrary(name: "COpenSSL", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CPostgres", providers: [.apt(["libpq-dev"])]),
 
         // Kits: each is the only user of its C library.
         .target(name: "SQLiteKit", dependencies: ["CSQLite"], swiftSettings: strict),
@@ -46,6 +47,10 @@ let package = Package(
         .target(
             name: "HTTPKit", dependencies: ["CLibevent", "WebSocketKit"], swiftSettings: strict),
         .target(name: "SystemKit", swiftSettings: strict),
+        .target(name: "ConnectionKit", swiftSettings: strict),
+        .target(
+            name: "PostgresKit", dependencies: ["CPostgres", "ConnectionKit"],
+            swiftSettings: strict),
 
         // What both sides share.
         .target(name: "MartletProtocol", swiftSettings: safe),
@@ -184,6 +189,13 @@ let package = Package(
             dependencies: ["HTTPKit", "WebSocketKit", "SocketTalk", "Waiting"],
             swiftSettings: strict),
         .testTarget(name: "SystemKitTests", dependencies: ["SystemKit"], swiftSettings: strict),
+        .testTarget(
+            name: "ConnectionKitTests", dependencies: ["ConnectionKit"], swiftSettings: strict),
+        .target(name: "TestDatabases", path: "Tests/TestDatabases", swiftSettings: safe),
+        .testTarget(
+            name: "PostgresKitTests",
+            dependencies: ["ConnectionKit", "PostgresKit", "TestDatabases"],
+            swiftSettings: strict),
 
         // Tests.
         .testTarget(

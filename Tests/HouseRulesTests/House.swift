@@ -13,6 +13,8 @@ enum House {
         "WebSocketKit": ["CWslay"],
         "HTTPKit": ["CLibevent"],
         "SystemKit": ["Security"],
+        "ConnectionKit": [],
+        "PostgresKit": ["CPostgres"],
     ]
 
     /// All modules of C libraries.
@@ -29,6 +31,8 @@ enum House {
         "WebSocketKit": [],
         "HTTPKit": ["WebSocketKit"],
         "SystemKit": [],
+        "ConnectionKit": [],
+        "PostgresKit": ["ConnectionKit"],
         "MartletProtocol": [],
         "MartletCore": ["MartletProtocol"],
         "SQLiteRecords": ["MartletProtocol", "MartletCore", "SQLiteKit"],

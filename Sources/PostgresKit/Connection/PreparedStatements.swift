@@ -1,0 +1,65 @@
+/// A statement the server has prepared.
+struct Prepared: Sendable {
+    let name: String
+    let sql: String
+    /// The parameters' types, as the server found them.
+    let parameters: [UInt32]
+}
+
+/// A bounded map of prepared statements by their SQL; the least recently used goes first.
+struct PreparedStatements {
+    private var statements: [String: (prepared: Prepared, used: UInt64)] = [:]
+    private var clock: UInt64 = 0
+    private var numbers: UInt64 = 0
+    private let capacity: Int
+    /// Names that the server still has and nobody needs.
+    private(set) var dropped: [String] = []
+
+    init(capacity: Int) {
+        self.capacity = max(1, capacity)
+    }
+
+    var count: Int { statements.count }
+
+    /// A name that no statement of this connection has had.
+    mutating func newName() -> String {
+        numbers += 1
+        return "martlet_\(numbers)"
+    }
+
+    mutating func find(_ sql: String) -> Prepared? {
+        clock += 1
+        guard let index = statements.index(forKey: sql) else { return nil }
+        statements.values[index].used = clock
+        return statements.values[index].prepared
+    }
+
+    mutating func keep(_ prepared: Prepared) {
+        clock += 1
+        statements[prepared.sql] = (prepared, clock)
+    }
+
+    /// Lets go of the oldest beyond the capacity; not of those in use.
+    mutating func shrink(sparing inUse: Set<String>) {
+        while statements.count > capacity {
+            let oldest = statements.filter { !inUse.contains($0.key) }
+                .min { $0.value.used < $1.value.used }?.key
+            guard let oldest else { return }
+            drop(oldest)
+        }
+    }
+
+    mutating func drop(_ sql: String) {
+        if let gone = statements.removeValue(forKey: sql) { dropped.append(gone.prepared.name) }
+    }
+
+    /// The server has forgotten all of them.
+    mutating func forgetAll() {
+        statements.removeAll()
+        dropped.removeAll()
+    }
+
+    mutating func forgetDropped() {
+        dropped.removeAll()
+    }
+}

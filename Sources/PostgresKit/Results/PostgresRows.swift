@@ -1,0 +1,123 @@
+internal import CPostgres
+
+/// What one statement answered. Values are read from the server's bytes when they are asked for.
+public final class PostgresRows {
+    private let result: OpaquePointer
+    private let types: TypeCatalogue
+
+    /// Takes the result over.
+    init(_ result: OpaquePointer, _ types: TypeCatalogue) {
+        self.result = result
+        self.types = types
+    }
+
+    deinit {
+        PQclear(result)
+    }
+
+    /// Rows returned.
+    public var count: Int { Int(PQntuples(result)) }
+
+    public var columnCount: Int { Int(PQnfields(result)) }
+
+    /// The columns' names; of two with one name both.
+    public var columnNames: [String] {
+        (0..<Int32(columnCount)).map { PQfname(result, $0).map { String(cString: $0) } ?? "" }
+    }
+
+    /// Rows that INSERT, UPDATE, DELETE, MERGE, COPY or SELECT speaks of; 0 for others.
+    public var affectedCount: Int {
+        PQcmdTuples(result).flatMap { Int(String(cString: $0)) } ?? 0
+    }
+
+    /// The statement's name as the server says it, such as `INSERT 0 1`.
+    public var tag: String {
+        PQcmdStatus(result).map { String(cString: $0) } ?? ""
+    }
+
+    public func isNull(_ row: Int, _ column: Int) -> Bool {
+        check(row, column)
+        return PQgetisnull(result, Int32(row), Int32(column)) == 1
+    }
+
+    /// - Throws: `PostgresError` `.invalidValue` when the server's bytes are not of the type it says.
+    public func value(_ row: Int, _ column: Int) throws(PostgresError) -> PostgresValue {
+        if isNull(row, column) { return .null }
+        let number = PQftype(result, Int32(column))
+        let bytes = bytes(row, column)
+        if PQfformat(result, Int32(column)) == 0 {
+            return .text(String(decoding: bytes, as: UTF8.self))
+        }
+        guard let value = ValueDecoder.value(bytes, of: number, types) else {
+            throw mismatch(row, column, "a value of type \(number)")
+        }
+        return value
+    }
+
+    /// An integer of whatever width.
+    /// - Throws: `PostgresError` `.invalidValue` for anything else, null too.
+    public func integer(_ row: Int, _ column: Int) throws(PostgresError) -> Int64 {
+        guard case .integer(let value) = try value(row, column) else {
+            throw mismatch(row, column, "an integer")
+        }
+        return value
+    }
+
+    /// Text of whatever type, enumerations and JSON too.
+    /// - Throws: `PostgresError` `.invalidValue` for anything else, null too.
+    public func text(_ row: Int, _ column: Int) throws(PostgresError) -> String {
+        switch try value(row, column) {
+        case .text(let text), .json(let text), .uuid(let text), .numeric(let text): return text
+        default: throw mismatch(row, column, "text")
+        }
+    }
+
+    /// - Throws: `PostgresError` `.invalidValue` for anything but a bytea, null too.
+    public func binary(_ row: Int, _ column: Int) throws(PostgresError) -> [UInt8] {
+        guard case .binary(let bytes) = try value(row, column) else {
+            throw mismatch(row, column, "a bytea")
+        }
+        return bytes
+    }
+
+    /// - Throws: `PostgresError` `.invalidValue` for anything but a boolean, null too.
+    public func boolean(_ row: Int, _ column: Int) throws(PostgresError) -> Bool {
+        guard case .boolean(let value) = try value(row, column) else {
+            throw mismatch(row, column, "a boolean")
+        }
+        return value
+    }
+
+    /// All values, row by row.
+    public func values() throws(PostgresError) -> [[PostgresValue]] {
+        var rows: [[PostgresValue]] = []
+        rows.reserveCapacity(count)
+        for row in 0..<count {
+            var values: [PostgresValue] = []
+            values.reserveCapacity(columnCount)
+            for column in 0..<columnCount { values.append(try value(row, column)) }
+            rows.append(values)
+        }
+        return rows
+    }
+
+    private func bytes(_ row: Int, _ column: Int) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(
+            start: PQgetvalue(result, Int32(row), Int32(column)),
+            count: Int(PQgetlength(result, Int32(row), Int32(column))))
+    }
+
+    private func check(_ row: Int, _ column: Int) {
+        precondition(
+            row >= 0 && row < count && column >= 0 && column < columnCount,
+            "row \(row), column \(column) of \(count) rows, \(columnCount) columns")
+    }
+
+    private func mismatch(_ row: Int, _ column: Int, _ expected: String) -> PostgresError {
+        PostgresError(
+            .invalidValue, "column \(columnNames[column]) does not hold \(expected) there")
+    }
+}
+
+@available(*, unavailable)
+extension PostgresRows: Sendable {}

@@ -1,0 +1,123 @@
+/// The values of one statement, laid out as libpq takes them.
+struct ParameterBuffer {
+    /// All values, one behind the other; text ends with a zero.
+    private var bytes: [UInt8] = []
+    /// Where each value begins; nil for null.
+    private var starts: [Int?] = []
+    private(set) var lengths: [Int32] = []
+    /// 1 for binary, 0 for text.
+    private(set) var formats: [Int32] = []
+
+    /// - Parameter types: The type of each parameter, as the server found it.
+    /// - Throws: `PostgresError` `.invalidValue` for a value that the type cannot hold, `.misuse`
+    ///   when there are more or fewer values than parameters.
+    init(
+        _ values: [PostgresValue], types: [UInt32], _ catalogue: TypeCatalogue, sql: String
+    ) throws(PostgresError) {
+        guard values.count == types.count else {
+            throw PostgresError(
+                .misuse, "\(types.count) values were expected, \(values.count) given", sql: sql)
+        }
+        for (index, value) in values.enumerated() {
+            guard append(value, catalogue[types[index]]) else {
+                throw PostgresError(
+                    .invalidValue,
+                    "the value of $\(index + 1) does not fit the parameter's type, or is text with a NUL",
+                    sql: sql)
+            }
+        }
+        // So that an empty value behind all others still has an address.
+        bytes.append(0)
+    }
+
+    /// Calls `body` with the pointers libpq wants.
+    func withPointers<Result>(
+        _ body: (
+            Int32, UnsafePointer<UnsafePointer<CChar>?>?, UnsafePointer<Int32>?,
+            UnsafePointer<Int32>?
+        ) -> Result
+    ) -> Result {
+        bytes.withUnsafeBytes { all in
+            let base = all.baseAddress?.assumingMemoryBound(to: CChar.self)
+            let pointers = starts.map { start in start.flatMap { base?.advanced(by: $0) } }
+            return pointers.withUnsafeBufferPointer { pointers in
+                lengths.withUnsafeBufferPointer { lengths in
+                    formats.withUnsafeBufferPointer { formats in
+                        body(
+                            Int32(pointers.count), pointers.baseAddress, lengths.baseAddress,
+                            formats.baseAddress)
+                    }
+                }
+            }
+        }
+    }
+
+    private mutating func append(_ value: PostgresValue, _ type: WireType) -> Bool {
+        switch (value, type) {
+        case (.null, _):
+            begin(nil, 0)
+        case (.boolean(let value), .boolean):
+            append(value ? UInt8(1) : 0)
+        case (.integer(let value), .int8):
+            append(value)
+        case (.integer(let value), .int4):
+            guard let narrow = Int32(exactly: value) else { return false }
+            append(narrow)
+        case (.integer(let value), .int2):
+            guard let narrow = Int16(exactly: value) else { return false }
+            append(narrow)
+        case (.integer(let value), .unsigned):
+            guard let narrow = UInt32(exactly: value) else { return false }
+            append(narrow)
+        case (.real(let value), .float4):
+            append(value.bitPattern)
+        case (.double(let value), .float8):
+            append(value.bitPattern)
+        case (.binary(let value), .bytea):
+            begin(bytes.count, 1)
+            bytes += value
+            lengths.append(Int32(clamping: value.count))
+            return value.count <= Int(Int32.max)
+        case (.date(let value), .date):
+            append(value.days)
+        case (.time(let value), .time):
+            append(value.microseconds)
+        case (.timestamp(let value), .timestamp), (.timestamptz(let value), .timestamptz):
+            append(value.microseconds)
+        case (.other(_, let value), .unknown):
+            begin(bytes.count, 1)
+            bytes += value
+            lengths.append(Int32(clamping: value.count))
+        case (.binary, let type) where type != .unknown:
+            return false
+        default:
+            return append(text: value.text)
+        }
+        if value == .null { lengths.append(0) }
+        return true
+    }
+
+    private mutating func append(text: String?) -> Bool {
+        guard let text else { return false }
+        let start = bytes.count
+        bytes += text.utf8
+        guard !bytes[start...].contains(0), bytes.count - start <= Int(Int32.max) else {
+            return false
+        }
+        begin(start, 0)
+        lengths.append(Int32(bytes.count - start))
+        bytes.append(0)
+        return true
+    }
+
+    private mutating func append(_ number: some FixedWidthInteger) {
+        begin(bytes.count, 1)
+        withUnsafeBytes(of: number.bigEndian) { bytes += $0 }
+        lengths.append(Int32(number.bitWidth / 8))
+    }
+
+    private mutating func begin(_ start: Int?, _ format: Int32) {
+        starts.append(start)
+        formats.append(format)
+    }
+}

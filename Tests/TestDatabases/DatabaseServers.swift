@@ -1,0 +1,111 @@
+internal import Foundation
+internal import Synchronization
+
+/// Real servers for tests, started by `scripts/databases`; gone when this is released, or with the
+/// process.
+public final class DatabaseServers: Sendable {
+    /// What the script refused or could not do.
+    public struct Failure: Error, CustomStringConvertible {
+        public let description: String
+    }
+
+    /// One that all tests of the process share: they leave it running and as it was.
+    public static func shared() async throws -> DatabaseServers {
+        try await sharing.value
+    }
+
+    private static let sharing = Task { try await start() }
+
+    /// What the script said of each server: `POSTGRES_URL`, `POSTGRES_CERTIFICATE`, `REDIS_URL`.
+    private let said: [String: String]
+    private let input: FileHandle
+    // Foundation's Process may be used from any thread, one at a time.
+    private let process: Mutex<Process>
+    private let answers: LineReader
+
+    public var postgresURL: String { said["POSTGRES_URL"] ?? "" }
+    /// A file with the certificate PostgreSQL shows.
+    public var certificate: String { said["POSTGRES_CERTIFICATE"] ?? "" }
+    public var redisURL: String { said["REDIS_URL"] ?? "" }
+    public var postgresPort: Int { Self.port(postgresURL) }
+    public var redisPort: Int { Self.port(redisURL) }
+
+    private init(
+        said: [String: String], input: FileHandle, process: Process, answers: LineReader
+    ) {
+        self.said = said
+        self.input = input
+        self.process = Mutex(process)
+        self.answers = answers
+    }
+
+    deinit {
+        // The script ends with its input, and takes the servers along.
+        try? input.close()
+    }
+
+    /// Starts servers of the caller's own.
+    /// - Parameter options: Of the script, such as `--postgres`.
+    public static func start(_ options: [String] = []) async throws -> DatabaseServers {
+        let process = Process()
+        let input = Pipe()
+        let output = Pipe()
+        process.executableURL = URL(fileURLWithPath: #filePath)
+            .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+            .appendingPathComponent("scripts/databases")
+        process.arguments = ["serve"] + options
+        process.standardInput = input
+        process.standardOutput = output
+        let answers = LineReader(output.fileHandleForReading)
+        try process.run()
+        var said: [String: String] = [:]
+        while let line = await answers.next(), line != "ready" {
+            let words = line.split(separator: " ", maxSplits: 1).map(String.init)
+            if words.count == 2 { said[words[0]] = words[1] }
+        }
+        guard !said.isEmpty else {
+            throw Failure(description: "scripts/databases did not start any server")
+        }
+        return DatabaseServers(
+            said: said, input: input.fileHandleForWriting, process: process, answers: answers)
+    }
+
+    /// Has the script do something, such as `postgres stop immediate`, and waits until it has.
+    public func order(_ line: String) async throws {
+        try input.write(contentsOf: Data((line + "\n").utf8))
+        let answer = await answers.next() ?? "no answer"
+        guard answer == "ok" else { throw Failure(description: "“\(line)”: \(answer)") }
+    }
+
+    private static func port(_ url: String) -> Int {
+        URLComponents(string: url)?.port ?? 0
+    }
+}
+
+/// The lines of a pipe, read on a thread of its own.
+private actor LineReader {
+    private var lines: AsyncStream<String>.Iterator
+
+    init(_ handle: FileHandle) {
+        let (stream, continuation) = AsyncStream<String>.makeStream()
+        lines = stream.makeAsyncIterator()
+        Thread.detachNewThread {
+            var rest = Data()
+            while case let part = handle.availableData, !part.isEmpty {
+                rest += part
+                while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+                    continuation.yield(String(decoding: rest[..<end], as: UTF8.self))
+                    rest = Data(rest[rest.index(after: end)...])
+                }
+            }
+            continuation.finish()
+        }
+    }
+
+    func next() async -> String? {
+        var lines = lines
+        let line = await lines.next(isolation: self)
+        self.lines = lines
+        return line
+    }
+}
