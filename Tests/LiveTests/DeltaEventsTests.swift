@@ -156,6 +156,38 @@ struct DeltaEventsTests {
         await page.stop()
     }
 
+    // Elsewhere URLSession is held up, and nothing ends.
+    #if canImport(FoundationNetworking)
+        @Test("end within a batch where more comes than may lie unread")
+        func tooMuch() async throws {
+            let page = StreamServer("text/event-stream") { _, writer in
+                try await writer.write([UInt8]("data: {}\n\ndata: ".utf8))
+                let piece = [UInt8](repeating: UInt8(ascii: "z"), count: 1 << 20)
+                for _ in 0..<8 { try await writer.write(piece) }
+                _ = try await forever()
+            }
+            let transport = try URLSessionTransport(server: try await page.start(), token: nil)
+            let (gate, open) = AsyncStream.makeStream(of: Void.self)
+            let heard = Heard()
+            let listening = Task {
+                try await transport.deltas(DeltaCursor(since: 0)) { event in
+                    heard.add(event)
+                    if case .batch = event { for await _ in gate { break } }
+                }
+            }
+            // It ends while its listener is still busy with the first.
+            #expect(await holds { heard.events.withLock(\.count) == 2 })
+            #expect(await holds { page.open == 0 })
+            open.finish()
+            let failure = await #expect(throws: TransportFailure.self) {
+                try await listening.value
+            }
+            #expect(failure?.isInBatch == true)
+            #expect(failure?.status == nil)
+            await page.stop()
+        }
+    #endif
+
     @Test("are asked for with everything the cursor says, escaped")
     func address() throws {
         let server = try #require(URL(string: "https://example.org/base/"))

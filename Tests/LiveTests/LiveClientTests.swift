@@ -118,6 +118,42 @@ struct LiveClientTests {
         await server.stop()
     }
 
+    @Test(
+        "a device that was away while the log was compacted exchanges once, and the stream goes on")
+    func behind() async throws {
+        let server = try LiveServer(keepRevisions: 2)
+        try await server.start()
+        let proxy = Proxy(to: try await server.url)
+        try await proxy.start()
+        let a = try await server.device("a", Self.options(.onRequest))
+        let b = try await server.device(
+            "b", transport: try await proxy.transport(), Self.options(.live(pollingEvery: nil)))
+        b.start()
+        #expect(try await holds { try await Self.isLive(b) })
+        await proxy.cut()
+        for number in 1...12 {
+            try await Self.add("away \(number)", a)
+            try await a.sync()
+        }
+        let emptied = "martlet_log_entries_compacted_total"
+        #expect(try await holds { try await server.metric(emptied) >= 8 })
+        try await proxy.start()
+        #expect(try await holds { try await Self.teams(b).count == 12 })
+        #expect(proxy.traffic.requests("/sync") == 2)
+        #expect(try await holds { try await Self.isLive(b) })
+        let streams = proxy.traffic.requests("/deltas")
+        try await Self.add("streamed", a)
+        try await a.sync()
+        #expect(try await holds { try await Self.teams(b).count == 13 })
+        #expect(proxy.traffic.requests("/sync") == 2)
+        #expect(proxy.traffic.requests("/deltas") == streams)
+        // The rows came with the exchange, and with nothing else.
+        #expect(try await server.metric("martlet_differences_total") == 1)
+        for client in [a, b] { await client.close() }
+        await proxy.cut()
+        await server.stop()
+    }
+
     @Test("a revoked token ends the stream with an error for a person, and nothing is tried again")
     func revoked() async throws {
         let server = try LiveServer()

@@ -2,6 +2,10 @@ import Foundation
 import Martlet
 import MartletServer
 
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
 /// A server in this process over a folder of its own, that can be stopped and started on its port.
 actor LiveServer {
     static let schema = """
@@ -16,8 +20,11 @@ actor LiveServer {
     private let folder: URL
     private var server: MartletServer?
     private(set) var port = 0
+    private let keepRevisions: Int64?
 
-    init() throws {
+    /// - Parameter keepRevisions: Entries that compaction leaves whole; nil for all.
+    init(keepRevisions: Int64? = nil) throws {
+        self.keepRevisions = keepRevisions
         folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("martlet-live-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -34,6 +41,7 @@ actor LiveServer {
         configuration.tokens = [try FixedToken(dataSet: "league", token: Self.token)]
         configuration.log = .silent
         configuration.port = port
+        configuration.keepRevisions = keepRevisions
         let server = MartletServer(configuration)
         port = try await server.start()
         self.server = server
@@ -56,6 +64,16 @@ actor LiveServer {
     /// A transport of its own.
     func transport(token: String = LiveServer.token) throws -> URLSessionTransport {
         try URLSessionTransport(server: try url, token: token)
+    }
+
+    /// One of the server's counters.
+    func metric(_ name: String) async throws -> Int {
+        let (data, _) = try await URLSession.shared.data(
+            from: try url.appendingPathComponent("metrics"))
+        let line = String(decoding: data, as: UTF8.self).split(separator: "\n").first {
+            $0.hasPrefix(name + " ")
+        }
+        return line.flatMap { Int($0.split(separator: " ")[1]) } ?? 0
     }
 
     /// A token that can be revoked.

@@ -168,7 +168,7 @@ extension DeviceNode {
         case 403, 409:
             // An exchange is told the same, and says what it means.
             return notices + retryStream(after: nil) + wake(isUrgent: false, now: now)
-        case 404, 405, 406, 501:
+        case 400, 404, 405, 406, 501:
             return notices + retryStream(after: options.streamRetry) + pollWhenIdle()
         default:
             // A batch that was cut once may have had bad luck; where it is all that came, the next

@@ -91,6 +91,17 @@ struct StreamEndTests {
         return next
     }
 
+    @Test(
+        "a server that has no such stream, or no word the device asks with, is asked much later",
+        arguments: [400, 404, 405, 406, 501])
+    func lacking(status: Int) throws {
+        let stream = try world.goLive()
+        let told = world.handle(
+            .streamEnded(stream, status: status, message: "no", retryAfter: nil))
+        #expect(try #require(told.streamTimer).milliseconds >= 600_000)
+        #expect(told.error == nil)
+    }
+
     @Test("a device that takes a new name listens under it")
     func renamed() throws {
         let stream = try world.goLive()
