@@ -70,15 +70,36 @@ struct SeedingSchemaTests {
         #expect(try SeedingFixture.content(fixture.device) == fixture.expected())
     }
 
-    @Test("the parts of a snapshot become one file")
+    @Test("of several parts the first makes the file, which knows what is to come")
     func parts() async throws {
         let plan = SeedingPlan(classes: [
             .init(name: "first", types: ["teams": .all, "players": .matching("height > 3")])
         ])
         let fixture = try SeedingFixture(plan: plan)
         #expect(fixture.manifest.parts.count == 2)
-        try await fixture.seed(from: fixture.source(cut: [3_000]))
-        #expect(try SeedingFixture.content(fixture.device) == fixture.expected())
+        let source = fixture.source(cut: [3_000])
+        try await fixture.seed(from: source)
+        #expect(source.opened == [0, 3_000])
+        #expect(try fixture.left() == ["device.sqlite"])
+        let client = try await MartletClient.open(
+            path: fixture.device, schema: SeedingFixture.script, transport: nil)
+        let counts = try await client.read { context in
+            try context.rows(
+                "SELECT count(*), (SELECT count(*) FROM teams), min(height) > 3 FROM players")
+        }
+        #expect(counts.map(\.values) == [[400, 100, 1]])
+        let status = try await client.seedingStatus()
+        #expect(status.classes.map(\.name) == ["first", "rest"])
+        #expect(status.classes.map(\.isComplete) == [true, false])
+        #expect(status.classes.map(\.records) == [500, 1_500])
+        #expect(!status.isComplete)
+        #expect(status.isComplete(class: "first") && !status.isComplete(class: "rest"))
+        #expect(!status.isComplete(class: "unknown"))
+        #expect(status.isComplete(type: "teams") && !status.isComplete(type: "players"))
+        let sizes = fixture.manifest.parts.map { $0[coding: "gzip"]?.sum.bytes ?? 0 }
+        #expect(status.progress.received == sizes[0])
+        #expect(status.progress.total == sizes[0] + sizes[1])
+        await client.close()
     }
 
     @Test("a snapshot shipped with the app is copied, checked and left as it is")

@@ -29,11 +29,17 @@ actor ServerProcess {
     nonisolated let folder: URL
     private var program: RunningProgram?
     private var port = 0
+    /// Further options of the command.
+    private let options: [String]
 
-    init() throws {
+    /// - Parameter seeding: What is given as `--seeding`; nil leaves it out.
+    init(seeding: String? = nil) throws {
         folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("martlet-process-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let plan = folder.appendingPathComponent("seeding.json")
+        options = seeding == nil ? [] : ["--seeding", plan.path, "--snapshot-every", "1"]
+        try Data((seeding ?? "").utf8).write(to: plan)
         try Data(Self.schema.utf8).write(to: schemaFile)
     }
 
@@ -61,7 +67,7 @@ actor ServerProcess {
             [
                 "serve", "--data", folder.appendingPathComponent("data").path, "--schema",
                 schemaFile.path, "--port", String(port), "--token", "league:\(Self.token)",
-            ], log: log)
+            ] + options, log: log)
         self.program = program
         for await line in program.lines where line.contains("listening on") {
             guard let found = line.split(separator: ":").last.flatMap({ Int($0) }) else { break }

@@ -10,6 +10,8 @@ public enum ClientEvent: Sendable {
     case receipt(Receipt)
     /// The device's tables refused so many remote records; see `MartletClient.quarantined()`.
     case quarantined(Int)
+    /// All records of a class of the first download are here; see `MartletClient.seedingStatus()`.
+    case seeded(class: String)
     /// So many temporary ids became permanent.
     case idsAssigned(Int)
     /// An exchange has ended well at a revision, or the live connection has brought it.

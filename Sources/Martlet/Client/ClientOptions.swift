@@ -26,7 +26,8 @@ public struct ClientOptions: Sendable {
     /// Gives the next token where the server refuses one, so that the client goes on by itself; for
     /// clients that are opened with a server's address.
     public var tokenProvider: TokenProvider?
-    /// What to begin with where there is no file yet; nil begins empty.
+    /// What to begin with where there is no data yet; nil begins empty. `file` counts only where
+    /// there is no file either.
     public var seeding: Seeding?
     /// Hears how far the first download has come.
     public var seedingProgress: @Sendable (SeedingProgress) -> Void = { _ in }

@@ -22,8 +22,7 @@ final class DeviceDriver {
     /// The same for who waits until the event was taken.
     private(set) var deliver: (@Sendable (DeviceNode.Event) async -> Void)?
     var streams: [Int: Task<Void, Never>] = [:]
-    /// The fetching of a snapshot, while it lasts.
-    var fetching: Task<Void, Never>?
+    var downloads: SnapshotDownloads
     private let changes: DeviceChanges
     private let trace: StatementTrace?
     private let publish: @Sendable (ClientEvent) -> Void
@@ -54,6 +53,12 @@ final class DeviceDriver {
         // The policy counts while the client is started.
         nodeOptions.pollInterval = nil
         nodeOptions.isLive = false
+        nodeOptions.usesSnapshots = options.seeding == .server
+        downloads = SnapshotDownloads(path: path, progress: options.seedingProgress)
+        if options.seeding != nil, try !store.isSeeding {
+            // What a part has left that was installed, and what is not waited for any more.
+            try? downloads.files.removeAll()
+        }
         policy = options.pull
         revision = ObservedState(try store.revision)
         node = DeviceNode(store: store, options: nodeOptions)
@@ -65,7 +70,7 @@ final class DeviceDriver {
     deinit {
         for task in [sends, timers, streams].flatMap(\.values) { task.cancel() }
         streamTimer?.cancel()
-        fetching?.cancel()
+        downloads.cancel()
     }
 
     /// - Parameters:
@@ -190,6 +195,9 @@ extension DeviceDriver {
         for task in timers.values { task.cancel() }
         timers.removeAll()
         streamTimer?.cancel()
+        node.stopFetchingParts()
+        downloads.part?.cancel()
+        downloads.timer?.cancel()
     }
 
     func close() {
@@ -197,7 +205,7 @@ extension DeviceDriver {
         stop()
         for task in sends.values { task.cancel() }
         sends.removeAll()
-        fetching?.cancel()
+        downloads.cancel()
         isClosed = true
         connection.finish()
         revision.finish()
@@ -229,7 +237,9 @@ extension DeviceDriver {
         case .timer(let number): timers[number] = nil
         case .answered(let exchange, _, _, _), .failed(let exchange, _): sends[exchange] = nil
         case .streamEnded(let number, _, _, _, _): streams[number] = nil
-        case .wake, .applyNext, .streamOpened, .streamed, .snapshotFetched, .snapshotFailed: break
+        case .wake, .applyNext, .streamOpened, .streamed, .snapshotFetched, .snapshotFailed,
+            .partFetched, .partGone, .partFailed:
+            break
         }
         guard !isClosed else { return }
         perform(handle(event))
@@ -258,7 +268,12 @@ extension DeviceDriver {
             case .openStream(let number, let cursor): openStream(number, cursor)
             case .closeStream(let number): streams.removeValue(forKey: number)?.cancel()
             case .fetchSnapshot(let number):
+                isBusy = true
                 fetchSnapshot(number)
+            case .fetchPart(let number, let part, let manifest):
+                fetchPart(number, part, of: manifest)
+            case .setPartTimer(let number, let milliseconds):
+                setPartTimer(number, milliseconds: milliseconds)
             case .notify(let notice):
                 if let revision = announce(notice) { ended = revision }
             }
@@ -314,6 +329,11 @@ extension DeviceDriver {
             announce(report, revision)
             publish(.reached(revision))
         case .live(let isLive): connectionChanged(isLive: isLive)
+        case .seeded(let installed):
+            announce(installed.report, revision.value)
+            seeded(installed)
+            publish(.seeded(class: installed.name))
+        case .seedingFailed(let error, let retryIn): publish(.failed(error, retryIn: retryIn))
         case .exchanged(let revision, _):
             self.revision.value = revision
             if isRunning, connection.value == .offline { connection.value = .polling }

@@ -32,10 +32,17 @@ public final class DeviceNode {
         ///   - inBatch: Whether part of a batch had come.
         case streamEnded(
             Int, status: Int?, message: String, retryAfter: Int64?, inBatch: Bool = false)
-        /// A snapshot lies beside the device's file, checked.
-        case snapshotFetched(Int)
-        /// There is no snapshot to be had, or not now.
-        case snapshotFailed(Int, message: String)
+        /// A snapshot, or the first part of one, lies beside the device's file, checked.
+        case snapshotFetched(Int, SnapshotManifest)
+        /// There is no snapshot to be had; or the network failed, and another try goes on where
+        /// this one was cut.
+        case snapshotFailed(Int, message: String, isCut: Bool = false)
+        /// A part of a snapshot lies there, checked.
+        case partFetched(Int, path: String)
+        /// The server no longer has the part. What it has now; nil: nothing that can be read.
+        case partGone(Int, newest: SnapshotManifest?)
+        /// The part could not be fetched.
+        case partFailed(Int, SyncError, retryAfter: Int64?)
     }
 
     /// What the shell is to do.
@@ -50,8 +57,12 @@ public final class DeviceNode {
         /// Open the stream of deltas there, and bring back what comes.
         case openStream(Int, DeltaCursor)
         case closeStream(Int)
-        /// Fetch the newest snapshot to `DeviceStore.snapshotPath`.
+        /// Fetch the newest snapshot, or the first part of it, to `DeviceStore.snapshotPath`.
         case fetchSnapshot(Int)
+        /// Fetch a part of a snapshot, beside whatever else is under way.
+        case fetchPart(Int, SnapshotManifest.Part, of: SnapshotManifest)
+        /// As `setTimer`, for the next try to fetch a part.
+        case setPartTimer(Int, milliseconds: Int64)
         case notify(Notice)
     }
 
@@ -65,6 +76,10 @@ public final class DeviceNode {
         case live(Bool)
         /// An exchange has ended well.
         case exchanged(revision: Revision, isComplete: Bool)
+        /// A part of the snapshot that the device began with was installed.
+        case seeded(InstalledPart)
+        /// A part could not be fetched or installed; the next try is in so many milliseconds.
+        case seedingFailed(SyncError, retryIn: Int64)
         /// An exchange has failed; the next try is in so many milliseconds, or never by itself.
         case failed(SyncError, retryIn: Int64?)
     }
@@ -108,6 +123,14 @@ public final class DeviceNode {
         case halted
     }
 
+    /// What has become of the fetching of parts.
+    enum Parts {
+        case none
+        case fetching(Int)
+        /// To be tried again when the timer runs out.
+        case pausing(timer: Int)
+    }
+
     struct PendingAnswer {
         let answer: SyncAnswer
         var position: Int
@@ -120,6 +143,9 @@ public final class DeviceNode {
     let owner: String
     var state = State.idle
     var stream = Stream.none
+    var parts = Parts.none
+    /// Parts that could not be fetched or installed, one after another.
+    var partFailures = 0
     private var lastNumber = 0
     var failures = 0
     /// Streams that did not come about or ended soon, one after another.
@@ -134,8 +160,10 @@ public final class DeviceNode {
     private var waitSeconds: Int64?
     /// Change sets in the request under way whose fate is not known yet.
     var unanswered: Set<String> = []
-    /// Whether a snapshot was asked for in this node's life.
-    private var hasAskedForSnapshot = false
+    /// Whether no snapshot is asked for any more in this node's life.
+    var hasAskedForSnapshot = false
+    /// Downloads of a snapshot that were cut, one after another.
+    var snapshotFailures = 0
 
     package init(store: DeviceStore, options: Options = Options()) {
         self.store = store
@@ -167,8 +195,14 @@ public final class DeviceNode {
             streamEnded(
                 number, status: status, message: message, retryAfter: retryAfter,
                 inBatch: inBatch, now: now)
-        case .snapshotFetched(let number): snapshotFetched(number, now: now)
-        case .snapshotFailed(let number, _): snapshotFailed(number, now: now)
+        case .snapshotFetched(let number, let manifest):
+            snapshotFetched(number, manifest, now: now)
+        case .snapshotFailed(let number, let message, let isCut):
+            snapshotFailed(number, isCut ? SyncError(.offline, message) : nil, now: now)
+        case .partFetched(let number, let path): partFetched(number, path: path, now: now)
+        case .partGone(let number, let newest): partGone(number, newest: newest, now: now)
+        case .partFailed(let number, let error, let retryAfter):
+            partFailed(number, error, retryAfter: retryAfter)
         }
     }
 
@@ -188,11 +222,16 @@ public final class DeviceNode {
 extension DeviceNode {
     func wake(isUrgent: Bool, now: Int64) -> [Action] {
         switch state {
-        case .idle, .pausing(_, isPoll: true): return start(now: now)
+        case .idle, .pausing(_, isPoll: true):
+            if isUrgent { endPartPause() }
+            return start(now: now)
         case .exchanging, .applying, .fetchingSnapshot:
             isWoken = true
             return []
-        case .pausing, .halted: return isUrgent ? start(now: now) : []
+        case .pausing, .halted:
+            guard isUrgent else { return [] }
+            endPartPause()
+            return start(now: now)
         }
     }
 
@@ -200,6 +239,7 @@ extension DeviceNode {
         if case .pausing(number, let exchangesFirst) = stream {
             return reopenStream(exchangesFirst: exchangesFirst, now: now)
         }
+        if case .pausing(number) = parts { return resumeParts() }
         switch state {
         case .exchanging(_, number):
             return pause(SyncError(.offline, "The server did not answer in time."))
@@ -237,38 +277,6 @@ extension DeviceNode {
         } catch {
             return pause(storageError(error))
         }
-    }
-
-    private var mustFetchSnapshot: Bool {
-        get throws {
-            guard options.usesSnapshots, !hasAskedForSnapshot else { return false }
-            return try store.cursor.revision == 0 && store.historyToConfirm == nil
-        }
-    }
-
-    private func fetchSnapshot() -> [Action] {
-        hasAskedForSnapshot = true
-        let number = number()
-        state = .fetchingSnapshot(number)
-        return [.fetchSnapshot(number)]
-    }
-
-    private func snapshotFetched(_ number: Int, now: Int64) -> [Action] {
-        guard case .fetchingSnapshot(number) = state else { return [] }
-        state = .idle
-        do {
-            try store.stageSnapshot()
-        } catch {
-            // Without it, everything comes as entries.
-            return [.notify(.failed(storageError(error), retryIn: 0))] + start(now: now)
-        }
-        return start(now: now)
-    }
-
-    private func snapshotFailed(_ number: Int, now: Int64) -> [Action] {
-        guard case .fetchingSnapshot(number) = state else { return [] }
-        state = .idle
-        return start(now: now)
     }
 }
 
@@ -444,7 +452,7 @@ extension DeviceNode {
             .exchanged(revision: answer.maxRevision, isComplete: !answer.more && !mustSend))
         state = .idle
         if goesOn { return [notice] + start(now: now) }
-        let opening = openStreamIfWanted()
+        let opening = openStreamIfWanted() + fetchPart()
         if mustSend, let waitSeconds {
             return [notice] + pauseQuietly(milliseconds: waitSeconds * 1_000) + opening
         }

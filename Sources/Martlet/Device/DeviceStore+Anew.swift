@@ -54,6 +54,7 @@ extension DeviceStore {
                 UPDATE martlet_outbox SET applied = 0, settling = 0;
                 """)
             try old.clearStaged()
+            try PendingParts(store: store).clear()
             try store.replaceTables(make)
         }
     }

@@ -41,7 +41,7 @@ extension DeviceStore {
             request.dataSet = try dataSet
             request.lineage = history?.lineage ?? cursor.lineage
             request.schema = applying.schema.fingerprint
-            request.wantsRows = try history == nil && (wantsRows || isInDifference)
+            request.wantsRows = try history == nil && (wantsRows || needsRows)
             // A set knows of revisions the device will have again only once all is fetched.
             let mayGo = try includesChanges && cursor.revision >= fetchingAnew ?? 0
             let pieces = mayGo ? try outbox.freeze(byteLimit: byteLimit) : []

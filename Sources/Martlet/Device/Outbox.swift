@@ -77,7 +77,10 @@ struct Outbox {
             """)
         row.bind(1, integer: sequence)
         row.bind(2, text: identifier)
-        row.bind(3, integer: try store.integerState("revision") ?? 0)
+        // Beyond what it names, a set vouches for what a person could see; of what is still to come
+        // that is nothing.
+        let isWhole = try PendingParts(store: store).isEmpty
+        row.bind(3, integer: isWhole ? try store.integerState("revision") ?? 0 : 0)
         row.bind(4, text: Timestamp.rfc3339(milliseconds: now))
         row.bind(5, integer: Int64(records))
         row.bind(6, integer: Int64(bytes))

@@ -22,6 +22,8 @@ struct Rebase {
     /// Whether part of what the device once had is still to come: what a waiting set needs may be
     /// in it.
     let isFetchingAnew: Bool
+    /// Which parts of a snapshot are still to come.
+    let parts: PendingParts
     var applier: RemoteApplier
     private(set) var report = RebaseReport()
     /// Whether any set waits that may have to be moved.
@@ -49,6 +51,7 @@ struct Rebase {
         self.isFetchingAnew = isFetchingAnew
         outbox = Outbox(store: store)
         parking = Parking(store: store)
+        parts = PendingParts(store: store)
         applier = RemoteApplier(store: store, registry: registry, now: now)
     }
 
@@ -79,7 +82,8 @@ struct Rebase {
         covered = current
         let fresh = self
         var effort = Effort(
-            moving: ground.isEmpty ? try Affected(store: store, plan: plan).sequences() : nil)
+            moving: ground.isEmpty && ground.part == nil
+                ? try Affected(store: store, plan: plan).sequences() : nil)
         effort.manner.isLenient = ground.isLenient
         try store.connection.run("SAVEPOINT martlet_rebase")
         while true {
@@ -139,20 +143,6 @@ struct Rebase {
             mark.bind(2, integer: sequence)
             try mark.run()
         }
-    }
-
-    /// What is to be in place before an answer's sets are applied.
-    struct Ground {
-        /// Whether parts are staged: they come first.
-        var hasStaged = false
-        /// The identifiers of own sets among the staged ones.
-        var identifiers: [String] = []
-        /// A snapshot to take the place of all rows, before everything else.
-        var snapshot: SnapshotRows?
-        /// See `RemoteApplier.Manner`.
-        var isLenient = false
-
-        var isEmpty: Bool { !hasStaged && snapshot == nil }
     }
 
     /// An answer's sets against the queue.
@@ -220,16 +210,29 @@ struct Rebase {
         }
     }
 
+    private mutating func add(
+        _ snapshot: SnapshotRows, _ selection: SnapshotRows.Selection
+    ) throws {
+        try snapshot.add(selection, by: &applier)
+        report.remoteRecords += snapshot.recordCount
+        report.changedTypes.formUnion(snapshot.types)
+    }
+
     /// - Parameter moving: The waiting sets to undo and redo; nil for all.
     private mutating func run(_ plan: Plan, moving: Set<Int64>?) throws {
         if let moving { try mark(moving, as: 2) }
         if let snapshot = plan.ground.snapshot {
-            try applier.install(snapshot)
-            report.remoteRecords += snapshot.recordCount
-            report.changedTypes.formUnion(snapshot.types)
-            covered = snapshot.revision
+            try snapshot.makeRoom()
+            try add(snapshot, .all)
+            report.changedTypes.formUnion(store.schema.types.map(\.name))
+            covered = snapshot.description.revision
+            if let manifest = plan.ground.manifest { try parts.begin(manifest) }
         } else {
             try undo(isWhole: moving == nil)
+            if let part = plan.ground.part {
+                try add(part, .missing)
+                try parts.complete(part.description.part)
+            }
         }
         try takeIn(plan)
         for set in plan.waiting where moving?.contains(set.sequence) ?? true {
@@ -306,7 +309,9 @@ extension Rebase {
 
     /// Notes which records an entry touched, for the edits that wait.
     private mutating func note(_ set: ChangeSet, isOwn: Bool, revision: Revision) throws {
+        let isSeeding = try !parts.isEmpty
         for changes in set.types {
+            if isSeeding { try pass(changes) }
             if store.schema.index(of: changes.name) != nil {
                 report.changedTypes.insert(changes.name)
                 if !changes.delete.isEmpty {
@@ -392,7 +397,7 @@ extension Rebase {
         } catch let refusal as RedoRefusal {
             try store.connection.run("ROLLBACK TO martlet_redo")
             try store.connection.run("RELEASE martlet_redo")
-            if isFetchingAnew {
+            if try isFetchingAnew || !parts.isEmpty {
                 failures += 1
                 try mark(own, isApplied: false)
             } else {

@@ -46,6 +46,14 @@ extension DeviceStore {
         get throws { try applying.integerState(Self.stagedCut) != nil }
     }
 
+    /// Whether rows have to be asked for in place of entries: an entry says only what changed of a
+    /// record, and the record may not be here yet.
+    var needsRows: Bool {
+        get throws {
+            try isInDifference || isSeeding || stagedManifest.map { $0.parts.count > 1 } ?? false
+        }
+    }
+
     /// Keeps an answer to be applied with those that follow.
     /// - Parameter more: Whether the answer was cut.
     /// - Returns: False where the answer fits this file no more; nothing was kept then.
@@ -67,21 +75,31 @@ extension DeviceStore {
         }
     }
 
-    /// Where a fetched snapshot lies until it is installed.
+    /// Where a fetched snapshot, or the first part of one, lies until it is installed.
     package var snapshotPath: String { path + "-snapshot" }
 
     /// Takes the snapshot at `snapshotPath` as where fetching goes on. Its rows are installed with
     /// the answer that follows it.
-    /// - Throws: `SnapshotError` for what is no sound snapshot, or one of another data set;
-    ///   `SQLiteError`.
-    package func stageSnapshot() throws {
+    /// - Parameter manifest: What the file is the first part of.
+    /// - Throws: `SnapshotError` for what is no sound snapshot, or another one than the manifest
+    ///   says; `SQLiteError`.
+    package func stageSnapshot(_ manifest: SnapshotManifest) throws {
         let reader = try SnapshotReader(path: snapshotPath, vfs: vfs)
         try reader.expect(dataSet: dataSet)
+        try reader.expect(manifest.parts.first?.name, of: manifest)
         try inApplyingTransaction {
             try clearStaged()
-            try applying.setState(Self.stagedSnapshot, .integer(1))
-            try setStaged(
-                reader.description.revision, lineage: reader.description.lineage)
+            let text = String(decoding: SyncCoder.encode(manifest), as: UTF8.self)
+            try applying.setState(Self.stagedSnapshot, .text(text))
+            try setStaged(manifest.revision, lineage: manifest.lineage)
+        }
+    }
+
+    /// What the staged snapshot is the first part of; nil where none is staged.
+    private var stagedManifest: SnapshotManifest? {
+        get throws {
+            guard let text = try applying.textState(Self.stagedSnapshot) else { return nil }
+            return try SyncCoder.decodeSnapshotManifest(Array(text.utf8))
         }
     }
 
@@ -105,6 +123,15 @@ extension DeviceStore {
         try inApplyingTransaction { try clearStaged() }
     }
 
+    /// Runs `body` with a snapshot attached.
+    func withSnapshot<Result>(
+        at path: String, _ body: (SnapshotRows) throws -> Result
+    ) throws -> Result {
+        let snapshot = try SnapshotRows(attaching: path, vfs: vfs, to: applying)
+        defer { snapshot.detach() }
+        return try body(snapshot)
+    }
+
     /// Runs `body` with what is staged at hand.
     func withGround<Result>(_ body: (Rebase.Ground) throws -> Result) throws -> Result {
         var ground = Rebase.Ground()
@@ -112,13 +139,15 @@ extension DeviceStore {
         let inbox = Inbox(store: applying)
         ground.hasStaged = try !inbox.isEmpty
         ground.identifiers = try inbox.identifiers()
-        guard try applying.integerState(Self.stagedSnapshot) != nil else {
+        guard let manifest = try stagedManifest else { return try body(ground) }
+        let result = try withSnapshot(at: snapshotPath) { snapshot in
+            ground.snapshot = snapshot
+            ground.manifest = manifest
             return try body(ground)
         }
-        let snapshot = try SnapshotRows(attaching: snapshotPath, vfs: vfs, to: applying)
-        defer { snapshot.detach() }
-        ground.snapshot = snapshot
-        return try body(ground)
+        // Its rows are in the tables now. A file that is left is in nobody's way, only on the disk.
+        if try !hasStaged { try? DatabaseFile.remove(snapshotPath, vfs: vfs) }
+        return result
     }
 
     static let stagedRevision = "stagedRevision"
@@ -162,7 +191,9 @@ extension DeviceStore {
             let isComplete =
                 batch.from.map { $0 <= current }
                 ?? (batch.deltas.last?.version == batch.nextVersion)
-            guard isComplete, !batch.isDifference, try fetchingAnew == nil, try !hasStaged else {
+            guard isComplete, !batch.isDifference, try fetchingAnew == nil,
+                try !hasStaged && !isSeeding
+            else {
                 return .needsExchange
             }
             let sets = try batch.changeSets(after: current, schema: applying.schema)

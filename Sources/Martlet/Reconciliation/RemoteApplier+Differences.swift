@@ -5,15 +5,6 @@ internal import SQLiteKit
 internal import SQLiteRecords
 
 extension RemoteApplier {
-    /// Puts a snapshot's rows in place of all there are.
-    mutating func install(_ snapshot: SnapshotRows) throws {
-        try snapshot.install(in: store, aside: &aside, quarantine: &quarantine)
-    }
-}
-
-// MARK: - Differences
-
-extension RemoteApplier {
     /// Makes records be as a difference says: whole rows, and records that are gone.
     mutating func applyDifference(_ set: ChangeSet, revision: Revision) throws {
         for changes in set.types {
@@ -156,7 +147,7 @@ extension RemoteApplier {
 
     /// Does one row's work, or undoes it where the row cannot be taken in.
     /// - Returns: The reason where it was undone.
-    private mutating func attempt(
+    mutating func attempt(
         _ work: (inout RemoteApplier) throws -> Void
     ) throws -> String? {
         try store.connection.run("SAVEPOINT martlet_row")

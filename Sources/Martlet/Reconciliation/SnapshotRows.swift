@@ -4,19 +4,28 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// A checked snapshot beside the device's file, whose rows take the place of all the device has.
+/// A checked snapshot beside the device's file, or a part of one, whose rows go into its tables.
 struct SnapshotRows {
-    private let reader: SnapshotReader
+    let reader: SnapshotReader
     private let store: LocalStore
 
-    private static let name = "martlet_seed"
+    static let name = "martlet_seed"
+
+    /// Which of the rows go in.
+    enum Selection {
+        /// All: the tables have none.
+        case all
+        /// Those of records of which nothing newer is known.
+        case missing
+    }
 
     /// Attaches a snapshot. The connection must not be in a transaction.
     /// - Throws: `SnapshotError` for what is no sound snapshot; `SQLiteError`.
     init(attaching path: String, vfs: String?, to store: LocalStore) throws {
         self.store = store
         reader = try SnapshotReader(path: path, vfs: vfs)
-        let attach = try store.connection.statement("ATTACH ? AS \(Self.name)")
+        // Not kept for reuse: a statement that is kept would be of the file attached next.
+        let attach = try store.connection.prepare("ATTACH ? AS \(Self.name)")
         attach.bind(1, text: path)
         try attach.run()
     }
@@ -26,13 +35,16 @@ struct SnapshotRows {
         try? store.connection.execute("DETACH \(Self.name)")
     }
 
-    var revision: Revision { reader.description.revision }
-    var recordCount: Int { Int(reader.description.records) }
-    var types: [String] { store.schema.types.map(\.name) }
+    var description: SnapshotDescription { reader.description }
+    var recordCount: Int { Int(description.records) }
+    /// The types of the device that the snapshot has records of.
+    var types: [String] {
+        description.types.filter { $0.records > 0 && store.schema[$0.name] != nil }.map(\.name)
+    }
 
-    /// Puts the snapshot's rows into the tables, in place of those that are there. Own unconfirmed
-    /// sets are marked as not applied; the caller redoes them.
-    func install(in store: LocalStore, aside: inout Aside, quarantine: inout Quarantine) throws {
+    /// Empties the tables of all that was confirmed. Own unconfirmed sets are marked as not applied;
+    /// the caller redoes them.
+    func makeRoom() throws {
         try store.connection.execute(
             """
             DELETE FROM martlet_base; DELETE FROM martlet_records; DELETE FROM martlet_aside;
@@ -41,99 +53,56 @@ struct SnapshotRows {
         for type in store.schema.types {
             try store.connection.execute("DELETE FROM main.\(SQLName.quoted(type.name))")
         }
-        for (index, type) in reader.schema.types.enumerated() {
+    }
+
+    /// Puts rows into the tables, in the caller's transaction and with capture off. What a table
+    /// refuses is quarantined; what there is no place for is kept aside.
+    func add(_ selection: Selection, by applier: inout RemoteApplier) throws {
+        for (index, type) in reader.schema.types.enumerated()
+        where description.types.contains(where: { $0.name == type.name && $0.records > 0 }) {
             guard let own = store.schema.index(of: type.name) else {
-                try keepAside(index) { _ in
-                    true
-                } into: {
-                    try aside.add($0, $1, $2, revision: $3)
-                }
+                try addUnknown(index, selection, by: &applier)
                 continue
             }
-            try copy(index, to: own, &quarantine)
             let described = store.schema.types[own]
-            let lacking = type.attributes.filter { described[attribute: $0.name] == nil }
-            if !lacking.isEmpty {
-                try keepAside(index) {
-                    described[attribute: $0] == nil
-                } into: {
-                    try aside.add($0, $1, $2, revision: $3)
+            let copy = try RowCopy(
+                store: store, reader: reader, index: index, own: own, selection: selection)
+            // Which are missing can be told only before they are in.
+            if type.attributes.contains(where: { described[attribute: $0.name] == nil }) {
+                try copy.forEach { id, revision, attributes in
+                    let unknown = store.unknown(attributes.withoutNulls(), type: own)
+                    if !unknown.isEmpty {
+                        try applier.aside.add(type.name, id, unknown, revision: revision)
+                    }
                 }
             }
+            try copy.run(&applier)
         }
     }
 
-    /// Copies the rows of one type; those the table refuses are quarantined.
-    private func copy(_ index: Int, to own: Int, _ quarantine: inout Quarantine) throws {
-        try store.connection.run("SAVEPOINT martlet_seeding")
-        do {
-            try copyAll(index, to: own)
-        } catch let error where RemotePlace.isData(error) && store.connection.isInTransaction {
-            try store.connection.run("ROLLBACK TO martlet_seeding")
-            try copyEach(index, to: own, &quarantine)
-        }
-        try store.connection.run("RELEASE martlet_seeding")
-    }
-
-    private func copyAll(_ index: Int, to own: Int) throws {
-        let theirs = reader.schema.types[index]
-        let type = store.schema.types[own]
-        let shared = type.attributes.filter {
-            !$0.isGenerated && theirs[attribute: $0.name].map { !$0.isGenerated } ?? false
-        }.map(\.name)
-        let table = SQLName.quoted(type.name)
-        try store.connection.execute(
-            """
-            INSERT INTO main.\(table)(\(SQLName.list([type.key] + shared))) \
-            SELECT \(SQLName.list([theirs.key] + shared)) FROM \(Self.name).\(table)
-            """)
-        try store.connection.execute(
-            """
-            INSERT INTO martlet_records(type, id, revision) \
-            SELECT \(store.numbers[own]), id, revision FROM \(Self.name).martlet_records \
-            WHERE type = \(reader.numbers[index])
-            """)
-    }
-
-    private func copyEach(_ index: Int, to own: Int, _ quarantine: inout Quarantine) throws {
-        let table = store.tables[own]
-        let name = store.schema.types[own].name
-        let remember = try store.connection.statement(
-            "INSERT OR REPLACE INTO martlet_records(type, id, revision) VALUES (?, ?, ?)")
-        defer { remember.reset() }
-        try reader.forEach(of: index) { id, revision, attributes in
-            try store.connection.run("SAVEPOINT martlet_row")
-            do {
-                try table.insert(
-                    id, store.known(attributes, type: own).withoutNulls(), absentMeansNull: true)
-                remember.bind(1, integer: store.numbers[own])
-                remember.bind(2, id)
-                remember.bind(3, integer: revision)
-                try remember.run()
-            } catch let error where RemotePlace.isData(error) && store.connection.isInTransaction {
-                try store.connection.run("ROLLBACK TO martlet_row")
-                try quarantine.put(
-                    name, id, attributes.withoutNulls(), revision: revision,
-                    message: RemotePlace.sentence(error))
-            }
-            try store.connection.run("RELEASE martlet_row")
-        }
-    }
-
-    /// Hands over what of a type's rows the tables have no place for.
-    private func keepAside(
-        _ index: Int, where isUnknown: (String) -> Bool,
-        into keep: (String, RecordID, Attributes, Revision) throws -> Void
+    /// Hands records of a type without a table to its handler, or keeps them aside.
+    private func addUnknown(
+        _ index: Int, _ selection: Selection, by applier: inout RemoteApplier
     ) throws {
         let name = reader.schema.types[index].name
+        let isHandled = applier.registry[name] != nil
+        let passed = try store.connection.prepare(
+            "SELECT 1 FROM main.martlet_passed WHERE type = ?1 AND id = ?2")
+        passed.bind(1, text: name)
         try reader.forEach(of: index) { id, revision, attributes in
-            var unknown = Attributes()
-            for (attribute, value) in zip(attributes.names, attributes.values)
-            where value != .null && isUnknown(attribute) {
-                unknown[attribute] = value
+            if selection == .missing {
+                passed.bind(2, id)
+                let hasPassed = try passed.step()
+                passed.rewind()
+                guard !hasPassed else { return }
             }
-            let isTypeUnknown = store.schema.index(of: name) == nil
-            if isTypeUnknown || !unknown.isEmpty { try keep(name, id, unknown, revision) }
+            let entry = RecordEntry(
+                id: id, revision: revision, attributes: attributes.withoutNulls())
+            if isHandled {
+                try applier.tell(entry, of: name, isWhole: true, revision: revision)
+            } else if try selection == .all || applier.aside.record(name, id) == nil {
+                try applier.aside.add(name, id, entry.attributes, revision: revision)
+            }
         }
     }
 }

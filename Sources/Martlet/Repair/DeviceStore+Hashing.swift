@@ -31,12 +31,12 @@ extension DeviceStore {
     /// - Parameters:
     ///   - excluded: By type: attributes that are left out.
     ///   - limit: Records of one batch. The user's writes wait while they are hashed.
-    /// - Throws: `SyncError` `.busy` while a difference or a snapshot is under way.
+    /// - Throws: `SyncError` `.busy` while a difference, a snapshot or part of one is under way.
     func hashConfirmed(
         from place: CheckPlace, without excluded: [String: Set<String>], limit: Int, now: Int64
     ) throws -> HashedBatch {
         try inApplyingTransaction {
-            guard try !hasStaged, try fetchingAnew == nil else {
+            guard try !hasStaged && !isSeeding, try fetchingAnew == nil else {
                 throw SyncError(.busy, "The device is still fetching data; check when it is done.")
             }
             try closeForeignCapture(applying, now: now)

@@ -18,9 +18,9 @@ extension DeviceStore {
     ) throws -> [CheckReport.Finding]? {
         try inApplyingTransaction {
             let current = try revision
-            guard revisions.contains(current), try !hasStaged, try fetchingAnew == nil else {
-                return nil
-            }
+            guard revisions.contains(current), try !hasStaged && !isSeeding,
+                try fetchingAnew == nil
+            else { return nil }
             try closeForeignCapture(applying, now: now)
             try applying.setCapture(false)
             var repair = try Repair(store: applying, manner: manner)

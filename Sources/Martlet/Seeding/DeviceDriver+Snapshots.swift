@@ -1,22 +1,129 @@
+internal import MartletProtocol
 internal import MartletStore
+internal import Synchronization
 internal import SystemKit
 
+/// The downloads of snapshots, as the shell does them.
+struct SnapshotDownloads {
+    /// Where the files of downloads lie: beside the device's file.
+    let files: SeedFiles
+    /// Told of every byte, in the whole of all parts.
+    let progress: @Sendable (SeedingProgress) -> Void
+    /// Bytes of the part under way.
+    let meter = SeedingMeter()
+    /// The fetching of a first part, while it lasts.
+    var first: Task<Void, Never>?
+    /// The fetching of another part, while it lasts.
+    var part: Task<Void, Never>?
+    /// Brings the next try.
+    var timer: Task<Void, Never>?
+
+    init(path: String, progress: @escaping @Sendable (SeedingProgress) -> Void) {
+        files = SeedFiles(path: path)
+        self.progress = progress
+    }
+
+    func fetcher(_ source: any SnapshotSource) -> SnapshotFetcher {
+        SnapshotFetcher(source: source, files: files) { [progress, meter] now in
+            meter.value = now.received
+            progress(now)
+        }
+    }
+
+    /// Ends what is under way; what has come stays on the disk.
+    func cancel() {
+        first?.cancel()
+        part?.cancel()
+        timer?.cancel()
+    }
+}
+
+/// How many bytes of a snapshot have come.
+final class SeedingMeter: Sendable {
+    private let bytes = Atomic<Int64>(0)
+
+    var value: Int64 {
+        get { bytes.load(ordering: .relaxed) }
+        set { bytes.store(newValue, ordering: .relaxed) }
+    }
+}
+
 extension DeviceDriver {
-    /// Fetches the newest snapshot for a device that has a file and no data, beside what it may have
-    /// queued. Where there is none of one part, the device begins with the change log.
+    /// Fetches the newest snapshot, or the first part of it, for a device that has a file and no
+    /// data, beside what it may have queued. Where there is none, the device begins with the change
+    /// log.
     func fetchSnapshot(_ number: Int) {
         guard let inbox else { return }
         guard let source = transport as? any SnapshotSource else {
             return inbox(.snapshotFailed(number, message: "The transport has no snapshots."))
         }
-        let path = node.store.snapshotPath
-        fetching = Task {
+        let fetcher = downloads.fetcher(source)
+        let place = downloads.files.nameInFolder(node.store.snapshotPath)
+        downloads.first = Task {
             do {
-                _ = try await ShippedSnapshot.fetch(from: source, to: path)
-                inbox(.snapshotFetched(number))
+                guard let fetched = try await fetcher.fetchFirst() else {
+                    return inbox(.snapshotFailed(number, message: "The server has none."))
+                }
+                try await fetcher.keep(fetched, as: place)
+                inbox(.snapshotFetched(number, fetched.manifest))
             } catch {
-                inbox(.snapshotFailed(number, message: "\(error)"))
+                let isCut = (error as? TransportFailure)?.status == nil && error is TransportFailure
+                inbox(.snapshotFailed(number, message: "\(error)", isCut: isCut))
             }
+        }
+    }
+
+    /// Fetches another part, beside whatever else is under way.
+    func fetchPart(
+        _ number: Int, _ part: SnapshotManifest.Part, of manifest: SnapshotManifest
+    ) {
+        guard let inbox else { return }
+        guard let source = transport as? any SnapshotSource else {
+            let error = SyncError(.rejected, "The transport has no snapshots.")
+            return inbox(.partFailed(number, error, retryAfter: nil))
+        }
+        let fetcher = downloads.fetcher(source)
+        downloads.part = Task {
+            do {
+                let path = try await fetcher.fetch(part, of: manifest)
+                inbox(.partFetched(number, path: path))
+            } catch let failure as TransportFailure where failure.isGone {
+                let newest = try? await fetcher.newest()
+                inbox(.partGone(number, newest: newest))
+            } catch {
+                let kept = SyncError.seeding(error) as? SyncError
+                inbox(
+                    .partFailed(
+                        number, kept ?? SyncError(.storage, "\(error)"),
+                        retryAfter: (error as? TransportFailure)?.retryAfter))
+            }
+        }
+    }
+
+    /// Removes what the download of an installed part has left.
+    func seeded(_ installed: InstalledPart) {
+        // What cannot be removed now is found when the file is opened.
+        if installed.isLast {
+            try? downloads.files.removeAll()
+        } else {
+            try? downloads.files.remove(installed.name)
+        }
+    }
+
+    func setPartTimer(_ number: Int, milliseconds: Int64) {
+        guard let inbox else { return }
+        downloads.timer?.cancel()
+        downloads.timer = Task {
+            guard (try? await Task.sleep(for: .milliseconds(milliseconds))) != nil else { return }
+            inbox(.timer(number))
+        }
+    }
+
+    /// What of the first download is here.
+    func seedingStatus() throws -> SeedingStatus {
+        try withStore { store in
+            guard let pending = try store.pendingSnapshot else { return SeedingStatus() }
+            return SeedingStatus(pending, underWay: downloads.meter.value)
         }
     }
 }

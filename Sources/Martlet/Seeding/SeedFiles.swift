@@ -35,6 +35,8 @@ struct SeedFiles: Sendable {
     func plain(_ part: String) -> String { "\(name)-seed.\(part).sqlite" }
 
     func path(_ name: String) -> String { "\(folder)/\(name)" }
+    /// The name of a file whose path came from `path`.
+    func nameInFolder(_ path: String) -> String { String(path.dropFirst(folder.count + 1)) }
 
     func open() throws(SystemError) -> Folder { try Folder(path: folder, faults: faults) }
 
@@ -46,6 +48,12 @@ struct SeedFiles: Sendable {
 
     func begin(_ manifest: SnapshotManifest) throws(SystemError) {
         try open().write(SyncCoder.encode(manifest), as: self.manifest)
+    }
+
+    /// Removes what a download of one part has left.
+    func remove(_ part: String) throws(SystemError) {
+        let folder = try open()
+        for name in [packed(part), plain(part), tag(part)] { try folder.remove(name) }
     }
 
     /// Removes everything a download has left; the device's file stays.

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import MartletProtocol
 internal import MartletStore
 internal import SQLiteRecords
 internal import SystemKit
@@ -21,18 +22,20 @@ struct Seeder: Sendable {
         do {
             let exists = try await disk.run { _ in try files.open().facts(of: files.name) != nil }
             if exists { return }
-            let snapshots: [String]
+            let snapshot: String
+            var manifest: SnapshotManifest?
             switch seeding {
             case .server:
                 guard let server else { return }
                 let fetcher = SnapshotFetcher(
                     source: server, files: files, progress: options.seedingProgress)
-                guard let fetched = try await fetcher.fetch() else { return }
-                snapshots = fetched.paths
+                guard let fetched = try await fetcher.fetchFirst() else { return }
+                (snapshot, manifest) = (fetched.path, fetched.manifest)
             case .file(let shipped):
-                snapshots = try await disk.run { _ in [try Self.copy(shipped, files)] }
+                snapshot = try await disk.run { _ in try Self.copy(shipped, files) }
             }
-            try await disk.run { _ in try installer.install(snapshots) }
+            let whole = manifest
+            try await disk.run { _ in try installer.install(snapshot, firstOf: whole) }
         } catch {
             throw SyncError.seeding(error)
         }

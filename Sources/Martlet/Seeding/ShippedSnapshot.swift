@@ -23,21 +23,16 @@ public struct ShippedSnapshot: Hashable, Sendable {
             let files = SeedFiles(path: path)
             let fetched = try await SnapshotFetcher(
                 source: source, files: files, progress: progress
-            ).fetch()
+            ).fetchFirst(mostParts: 1)
             guard let fetched else {
                 throw SyncError(
                     .busy,
                     "The server has no snapshot yet, or none that this version reads; try again later."
                 )
             }
-            guard fetched.paths.count == 1, let name = fetched.manifest.parts.first?.name else {
-                throw SyncError(
-                    .rejected,
-                    "The server's snapshot is in several parts, which are no single file.")
-            }
             let disk = Confined(label: "martlet.seeding", ())
             return try await disk.run { _ in
-                try files.open().rename(files.plain(name), to: files.name)
+                try files.open().rename(files.nameInFolder(fetched.path), to: files.name)
                 try files.removeAll()
                 return try read(path)
             }

@@ -3,16 +3,16 @@ internal import MartletStore
 internal import SQLiteRecords
 internal import SystemKit
 
-/// Fetches a snapshot to files beside a device's file, each checked whole.
+/// Fetches the parts of a snapshot to files beside a device's file, each checked whole.
 ///
 /// A download that is cut goes on where it was, in the same call or the next: all that has come
 /// stays on the disk. What turns out to be wrong is removed.
 struct SnapshotFetcher: Sendable {
-    /// A snapshot on this device.
+    /// The first part of a snapshot on this device.
     struct Fetched: Sendable {
         let manifest: SnapshotManifest
-        /// The verified files, in the order of the parts.
-        let paths: [String]
+        /// The verified file.
+        let path: String
     }
 
     let source: any SnapshotSource
@@ -24,39 +24,73 @@ struct SnapshotFetcher: Sendable {
     /// Snapshots begun in one call: the server keeps two, so the file of a third is there.
     private static let snapshotsBegun = 3
 
-    /// Fetches the newest snapshot, or goes on with the one begun.
+    /// Fetches the first part of the newest snapshot, or goes on with the one begun.
+    /// - Parameter mostParts: What a snapshot of more parts is refused for, before anything of it is
+    ///   fetched.
     /// - Returns: Nil where the server has none, or none of a form this version reads.
     /// - Throws: What `SyncError.seeding` makes a sentence of.
-    func fetch() async throws -> Fetched? {
+    func fetchFirst(mostParts: Int = .max) async throws -> Fetched? {
         let disk = Confined(label: "martlet.seeding", Disk())
+        let files = files
         for _ in 0..<Self.snapshotsBegun {
-            guard let manifest = try await manifest(disk) else { return nil }
+            guard let manifest = try await manifest(disk), let first = manifest.parts.first else {
+                return nil
+            }
+            guard manifest.parts.count <= mostParts else {
+                try await disk.run { _ in try files.removeAll() }
+                throw SyncError(
+                    .rejected,
+                    "The server's snapshot is in several parts, which are no single file.")
+            }
             do {
-                var paths: [String] = []
-                var before: Int64 = 0
-                let total = manifest.parts.reduce(0) { $0 + ($1[coding: "gzip"]?.sum.bytes ?? 0) }
-                for part in manifest.parts {
-                    let done = before
-                    let path = try await fetch(part, of: manifest, disk) { received in
-                        progress(SeedingProgress(received: done + received, total: total))
-                    }
-                    paths.append(path)
-                    before += part[coding: "gzip"]?.sum.bytes ?? 0
-                }
-                return Fetched(manifest: manifest, paths: paths)
-            } catch let failure as TransportFailure where failure.problem?.kind == "noSnapshotFile"
-            {
-                let files = files
+                let path = try await fetch(first, of: manifest, disk)
+                return Fetched(manifest: manifest, path: path)
+            } catch let failure as TransportFailure where failure.isGone {
                 try await disk.run { _ in try files.removeAll() }
             } catch {
                 if error is SnapshotFault || error is SnapshotError {
-                    let files = files
                     try await disk.run { _ in try files.removeAll() }
                 }
                 throw error
             }
         }
         throw SnapshotFault("the server makes new ones faster than they can be fetched")
+    }
+
+    /// Fetches one part, or goes on with it.
+    /// - Returns: The path of the verified file.
+    /// - Throws: As `fetchFirst`.
+    func fetch(
+        _ part: SnapshotManifest.Part, of manifest: SnapshotManifest
+    ) async throws -> String {
+        let disk = Confined(label: "martlet.seeding", Disk())
+        do {
+            return try await fetch(part, of: manifest, disk)
+        } catch {
+            if error is SnapshotFault || error is SnapshotError {
+                let files = files
+                try await disk.run { _ in try files.remove(part.name) }
+            }
+            throw error
+        }
+    }
+
+    /// Puts a file that was fetched in another place, and removes what the download has left.
+    /// - Parameter name: In the folder of the device's file.
+    func keep(_ fetched: Fetched, as name: String) async throws {
+        let files = files
+        try await Confined(label: "martlet.seeding", ()).run { _ in
+            try files.open().rename(files.nameInFolder(fetched.path), to: name)
+            try files.removeAll()
+        }
+    }
+
+    /// What the server has now; nil where it has none, or none of a form this version reads.
+    func newest() async throws -> SnapshotManifest? {
+        guard let manifest = try await source.manifest(),
+            manifest.format == SnapshotFormat.number
+        else { return nil }
+        return manifest
     }
 
     /// What is being written, on the queue where it is.
@@ -72,9 +106,7 @@ struct SnapshotFetcher: Sendable {
     private func manifest(_ disk: Confined<Disk>) async throws -> SnapshotManifest? {
         let files = files
         if let begun = try await disk.run({ _ in try files.begun() }) { return begun }
-        guard let manifest = try await source.manifest(),
-            manifest.format == SnapshotFormat.number
-        else { return nil }
+        guard let manifest = try await newest() else { return nil }
         try await disk.run { _ in
             try files.removeAll()
             try files.begin(manifest)
@@ -83,10 +115,13 @@ struct SnapshotFetcher: Sendable {
     }
 
     private func fetch(
-        _ part: SnapshotManifest.Part, of manifest: SnapshotManifest, _ disk: Confined<Disk>,
-        _ progress: @escaping @Sendable (Int64) -> Void
+        _ part: SnapshotManifest.Part, of manifest: SnapshotManifest, _ disk: Confined<Disk>
     ) async throws -> String {
         let files = files
+        let (before, total) = (manifest.bytes(before: part.name), manifest.bytes())
+        let progress: @Sendable (Int64) -> Void = { [progress] received in
+            progress(SeedingProgress(received: before + received, total: total))
+        }
         try await disk.run { $0.part = try IncomingPart(part, files: files) }
         while true {
             let wasResumed = try await disk.run { try $0.current().isResumed }
@@ -152,14 +187,23 @@ struct SnapshotFetcher: Sendable {
         _ path: String, _ part: SnapshotManifest.Part, _ manifest: SnapshotManifest
     ) throws {
         let reader = try SnapshotReader(path: path)
-        let found = reader.description
-        let counts = Dictionary(
-            part.types.map { ($0.name, $0.records) }, uniquingKeysWith: { first, _ in first })
-        guard found.dataSet == manifest.dataSet, found.revision == manifest.revision,
-            found.lineage == manifest.lineage, found.schema == manifest.schema,
-            found.part == part.name, found.parts == manifest.parts.map(\.name),
-            found.types.allSatisfy({ $0.records == counts[$0.name] ?? 0 })
-        else { throw SnapshotFault("it is another one than was announced") }
+        do {
+            try reader.expect(part.name, of: manifest)
+        } catch {
+            throw SnapshotFault("it is another one than was announced")
+        }
         try reader.verify()
     }
+}
+
+extension SnapshotManifest {
+    /// How many bytes travel: of the parts before one, or of all.
+    func bytes(before name: String? = nil) -> Int64 {
+        parts.prefix { $0.name != name }.reduce(0) { $0 + ($1[coding: "gzip"]?.sum.bytes ?? 0) }
+    }
+}
+
+extension TransportFailure {
+    /// Whether the server no longer has the file that was asked for.
+    var isGone: Bool { problem?.kind == "noSnapshotFile" }
 }

@@ -1,3 +1,4 @@
+internal import MartletProtocol
 internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
@@ -12,14 +13,17 @@ struct SnapshotInstaller {
     let source: SchemaSource
     let options: ClientOptions
 
-    /// - Parameter snapshots: Paths of verified files, all parts of one snapshot.
+    /// - Parameters:
+    ///   - snapshot: The path of a verified file.
+    ///   - manifest: What it is the first part of; nil where it is all there is. The other parts come
+    ///     when the device exchanges.
     /// - Throws: `StoreError`, `SyncError`, `SystemError`; there is then no device's file.
-    func install(_ snapshots: [String]) throws {
+    func install(_ snapshot: String, firstOf manifest: SnapshotManifest? = nil) throws {
         let staged = files.path(files.staged)
         // What an earlier try has left is not gone on with: it may be anything.
         try DatabaseFile.remove(staged)
-        let rest = try take(snapshots, staged: staged)
-        try complete(staged, with: rest)
+        let isTaken = try take(snapshot, staged: staged)
+        try complete(staged, with: isTaken ? nil : snapshot, firstOf: manifest)
         let folder = try files.open()
         guard let file = try folder.file(files.staged) else {
             throw StoreError(.inconsistent, "The file made of the snapshot is gone.")
@@ -31,33 +35,33 @@ struct SnapshotInstaller {
         try? files.removeAll()
     }
 
-    /// Takes the file of a snapshot of one part where it suits.
-    /// - Returns: The snapshots whose records are still to be copied.
-    private func take(_ snapshots: [String], staged: String) throws -> [String] {
-        guard case .script(let script) = source, let path = snapshots.first else {
-            return snapshots
-        }
+    /// Makes the file of a snapshot the device's where it suits.
+    /// - Returns: False where its records are to be copied.
+    private func take(_ snapshot: String, staged: String) throws -> Bool {
+        // Handlers are to hear of every row.
+        guard case .script(let script) = source, options.models.isEmpty else { return false }
         let description: SnapshotDescription
         do {
             // The reader lets go of the file before it is renamed.
-            let reader = try SnapshotReader(path: path)
-            guard try SeededFile.suits(reader, script: script) else { return snapshots }
+            let reader = try SnapshotReader(path: snapshot)
+            guard try SeededFile.suits(reader, script: script) else { return false }
             description = reader.description
         }
-        try files.open().rename(String(path.dropFirst(files.folder.count + 1)), to: files.staged)
+        try files.open().rename(files.nameInFolder(snapshot), to: files.staged)
         try SeededFile.adopt(staged, description)
-        return Array(snapshots.dropFirst())
+        return true
     }
 
     /// Opens the staged file as the app would, which makes what is missing in it, and copies records.
-    private func complete(_ staged: String, with snapshots: [String]) throws {
+    private func complete(
+        _ staged: String, with snapshot: String?, firstOf manifest: SnapshotManifest?
+    ) throws {
         let (store, outcome) = try source.open(
             path: staged, options: options, generation: SchemaGeneration())
         if let failure = outcome?.failure { throw failure }
-        for path in snapshots {
-            let reader = try SnapshotReader(path: path)
-            try SnapshotCopy(store: store.applying, reader: reader).run()
-        }
+        store.registry = options.models
+        if let snapshot { try store.begin(with: snapshot, now: options.now()) }
+        if let manifest { try store.beginWaiting(for: manifest) }
         // Back into the file, which alone is renamed.
         let checkpoint = try store.applying.connection.statement("PRAGMA wal_checkpoint(TRUNCATE)")
         defer { checkpoint.reset() }

@@ -46,7 +46,10 @@ extension CommandDescription {
         }
         let types = try await device.schema.types.count
         if !arguments.isJSON { console.note("\(path): \(types) types.") }
-        if device.server != nil { try await device.client.sync() }
+        if device.server != nil {
+            try await device.client.sync()
+            try await device.client.waitUntilSeeded()
+        }
         return try await StatusReport.print(device, arguments, console)
     }
 }

@@ -63,6 +63,7 @@ extension CommandDescription {
             ("serverCrashes", sum(\.serverCrashes)), ("diskErrors", sum(\.diskErrors)),
             ("newBeginnings", sum(\.newBeginnings)), ("streams", sum(\.streams)),
             ("batches", sum(\.batches)), ("snapshots", sum(\.snapshots)),
+            ("parts", sum(\.parts)), ("partsGone", sum(\.partsGone)),
             ("compactions", sum(\.compactions)),
         ]
     }

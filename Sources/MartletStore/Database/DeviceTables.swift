@@ -60,6 +60,8 @@ enum DeviceTables {
             type TEXT NOT NULL, id NOT NULL, revision INTEGER NOT NULL,
             attributes BLOB NOT NULL, message TEXT NOT NULL, at INTEGER NOT NULL,
             PRIMARY KEY (type, id)) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS martlet_passed(
+            type TEXT NOT NULL, id NOT NULL, PRIMARY KEY (type, id)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS martlet_lease(
             one INTEGER PRIMARY KEY CHECK (one = 1), owner TEXT NOT NULL, until INTEGER NOT NULL);
         CREATE VIEW IF NOT EXISTS martlet_new_id(id) AS

@@ -160,9 +160,33 @@ extension Table {
             operation: .update, table: tableName, key: key.count == 1 ? RecordID(key[0]) : nil,
             keyValues: statements.keyValues(key), values: values)
         return try context.hooked(write) {
-            try context.run(statements.updateSQL(values.names), values.values + key)
+            do {
+                try context.run(statements.updateSQL(values.names), values.values + key)
+            } catch {
+                try updateLess(values, key, statements, context, after: error)
+            }
             return context.session.connection.changes > 0
         }
+    }
+
+    /// Updates only what differs, where a reference was refused: for SQLite a reference that is set
+    /// to what it is has changed, and its parent may be one that the device has yet to receive.
+    private func updateLess(
+        _ values: RecordValues, _ key: [SQLValue], _ statements: TableStatements,
+        _ context: WriteContext, after error: any Error
+    ) throws {
+        guard let refusal = error as? SQLiteError, refusal.isForeignKeyViolation,
+            let present = try context.rows(
+                "SELECT \(SQLName.list(values.names)) FROM \(statements.table)"
+                    + " WHERE \(statements.keyCondition)", key
+            ).first
+        else { throw error }
+        var fewer = values
+        for (name, value) in zip(present.names, present.values) where values[name] == value {
+            fewer[name] = nil
+        }
+        guard !fewer.isEmpty, fewer.count < values.count else { throw error }
+        try context.run(statements.updateSQL(fewer.names), fewer.values + key)
     }
 
     private func upsert(

@@ -20,6 +20,9 @@ final class DeviceMachine {
     /// Whether the device may have begun anew since it was last looked at, so that its revision
     /// may have gone back.
     var mayHaveBegunAnew = false
+    /// The revision of the first part of the snapshot the device began with, while others are to
+    /// come.
+    var seededAt: Revision?
     /// Whether it keeps a stream open.
     var isLive = false
     /// When the newest message of its stream arrives: a connection keeps their order.

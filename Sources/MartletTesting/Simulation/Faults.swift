@@ -40,6 +40,10 @@ public struct Faults: Sendable {
     public var oldSnapshots = 50
     /// Of a hundred snapshots asked for, how many are lost or come damaged.
     public var spoiltSnapshots = 30
+    /// Of a hundred worlds, in how many the server's snapshots have several parts.
+    public var lazySeeding = 60
+    /// Of a hundred parts asked for, before how many the server makes another snapshot.
+    public var newSnapshots = 40
     /// Of a thousand batches the server works on, after how many it compacts its log.
     public var compactions = 100
 
@@ -65,6 +69,7 @@ public struct Faults: Sendable {
         faults.streamChanges = 0
         faults.spoiltSnapshots = 0
         faults.oldSnapshots = 0
+        faults.newSnapshots = 0
         faults.compactions = 0
         return faults
     }

@@ -5,6 +5,16 @@ struct Model {
     private(set) var revision: Revision = 0
     private(set) var records: [String: [RecordID: [String: Value]]] = [:]
 
+    /// The revision at which each record that is there last changed.
+    private var changed: [String: [RecordID: Revision]] = [:]
+
+    /// Records that other tables need not have.
+    struct Absence {
+        let types: Set<String>
+        /// Only those that did not change after this revision.
+        let until: Revision
+    }
+
     /// Folds the next entry in.
     /// - Returns: What is wrong with it; nil when nothing is.
     mutating func fold(_ entry: ChangeSet, revision: Revision) -> String? {
@@ -32,6 +42,7 @@ struct Model {
                     record[name] = value == .null ? nil : value
                 }
                 records[changes.name, default: [:]][item.id] = record
+                changed[changes.name, default: [:]][item.id] = revision
             }
             for id in changes.delete {
                 if records[changes.name]?.removeValue(forKey: id) == nil {
@@ -43,11 +54,19 @@ struct Model {
     }
 
     /// The first difference from another state, in words; nil when they are equal.
-    func difference(from other: [String: [RecordID: [String: Value]]]) -> String? {
+    /// - Parameter absence: What may be missing there; nil: nothing.
+    func difference(
+        from other: [String: [RecordID: [String: Value]]], allowing absence: Absence? = nil
+    ) -> String? {
         for type in Set(records.keys).union(other.keys).sorted() {
             let mine = records[type] ?? [:]
             let theirs = other[type] ?? [:]
             for id in Set(mine.keys).union(theirs.keys).sorted() where mine[id] != theirs[id] {
+                if let absence, theirs[id] == nil, absence.types.contains(type),
+                    changed[type]?[id].map({ $0 <= absence.until }) ?? false
+                {
+                    continue
+                }
                 return "\(type) \(id): the log says \(text(mine[id])), the tables say"
                     + " \(text(theirs[id]))"
             }

@@ -12,15 +12,17 @@ final class ServerMachine {
     let disk: FaultDisk
     private var node: DataSetNode?
     private var log: LogReader?
-    /// The snapshot made last.
-    private var snapshot: [UInt8]?
+    /// The snapshots made last, the newest at the end; a server keeps two.
+    private var snapshots: [SimulatedSnapshot] = []
+    private let plan: SeedingPlan
     /// Looks into the file from outside the code under test.
     private var reader: Connection?
     private var tables: [RecordTable] = []
 
     private static let path = "server.sqlite"
 
-    init(seed: UInt64, name: String) {
+    init(seed: UInt64, name: String, plan: SeedingPlan) {
+        self.plan = plan
         disk = FaultDisk(name: name, seed: seed)
     }
 
@@ -110,15 +112,20 @@ final class ServerMachine {
         while !disk.isDown, !node.compact(keeping: newest, entries: 16).isDone {}
     }
 
-    /// A snapshot's file: the one made last, where an old one will do, or a new one.
-    func snapshotFile(mayBeOld: Bool) throws -> [UInt8]? {
-        if mayBeOld, let snapshot { return snapshot }
-        let path = "snapshot.sqlite"
-        let maker = SnapshotMaker(path: Self.path, vfs: disk.vfsName)
+    /// A snapshot: one that is kept, where an old one will do, or a new one.
+    func snapshot(mayBeOld: Bool) throws -> SimulatedSnapshot? {
+        if mayBeOld, let old = snapshots.first { return old }
+        let maker = SnapshotMaker(path: Self.path, vfs: disk.vfsName, plan: plan)
         let everybody = VisibilityFilter.everything.permissionClass(of: Principal(name: "staff"))
-        _ = try maker.make(for: everybody) { _ in path }
-        snapshot = disk.contents(of: path)
-        return snapshot
+        let cut = try maker.make(for: everybody) { "snapshot-\($0).sqlite" }
+        let made = SimulatedSnapshot(cut) { disk.contents(of: $0) }
+        snapshots = snapshots.suffix(1) + [made]
+        return made
+    }
+
+    /// A part's file as it travels; nil where no snapshot that is kept has it.
+    func part(_ name: String, at revision: Revision) -> [UInt8]? {
+        snapshots.last { $0.manifest.revision == revision }?.files[name]
     }
 
     /// What goes back over the network: always a gzip member.

@@ -23,15 +23,34 @@ extension Simulator {
             }
             device.model = Model()
         }
+        if device.mayHaveBegunAnew { device.seededAt = nil }
         device.mayHaveBegunAnew = false
         while device.model.revision < revision {
             let next = device.model.revision
             _ = device.model.fold(logged[Int(next)], revision: next + 1)
         }
-        if let difference = device.model.difference(from: try store.confirmedState()) {
+        let absence = try absence(on: device, store)
+        let confirmed = try store.confirmedState()
+        if let difference = device.model.difference(from: confirmed, allowing: absence) {
             throw failure("device \(device.number) at revision \(revision): \(difference)")
         }
         try account(device, store: store)
+    }
+
+    /// What may be missing on a device that waits for parts of a snapshot: records of the types of
+    /// these parts that did not change since it began.
+    private func absence(
+        on device: DeviceMachine, _ store: DeviceStore
+    ) throws -> Model.Absence? {
+        guard let pending = try store.pendingSnapshot else {
+            device.seededAt = nil
+            return nil
+        }
+        // Parts of a newer snapshot may have taken the place of the first one's.
+        let revision = min(device.seededAt ?? .max, pending.manifest.revision)
+        device.seededAt = revision
+        let parts = pending.manifest.parts.filter { pending.names.contains($0.name) }
+        return Model.Absence(types: Set(parts.flatMap(\.types).map(\.name)), until: revision)
     }
 
     /// Every committed save is queued, accepted, or kept as refused.
@@ -106,6 +125,9 @@ extension Simulator {
             let queued = try node.store.queuedIdentifiers()
             guard queued.isEmpty else {
                 throw failure("device \(device.number) rests with \(queued.count) queued sets")
+            }
+            guard try node.store.pendingSnapshot == nil else {
+                throw failure("device \(device.number) rests with parts that it waits for")
             }
             try check(device)
             if let difference = model.difference(from: try node.store.shownState()) {

@@ -113,7 +113,15 @@ extension Simulator {
             queue.put(
                 .snapshotAsked(device: device.number, life: device.life, number: number),
                 at: now + 1 + Int64(random.below(faults.longestDelay)))
-        case .setTimer(let number, let milliseconds), .setStreamTimer(let number, let milliseconds):
+        case .fetchPart(let number, let part, let manifest):
+            queue.put(
+                .partAsked(
+                    device: device.number, life: device.life, number: number, part: part.name,
+                    manifest.revision),
+                at: now + 1 + Int64(random.below(faults.longestDelay)))
+        case .setTimer(let number, let milliseconds),
+            .setStreamTimer(let number, let milliseconds),
+            .setPartTimer(let number, let milliseconds):
             queue.put(
                 .deviceEvent(device: device.number, life: device.life, .timer(number)),
                 at: now + milliseconds)
@@ -129,6 +137,15 @@ extension Simulator {
             report.add("streamed \(revision)", device.number)
             report.batches += 1
             report.refused += applied.receipts.count { $0.outcome == .refused }
+        case .notify(.seeded(let installed)):
+            report.parts += 1
+            report.add("part \(installed.name)", device.number)
+            report.refused += installed.report.receipts.count { $0.outcome == .refused }
+        case .notify(.seedingFailed(let error, _)):
+            report.add("no part: \(error.kind.name)", device.number)
+            guard [.offline, .busy, .storage].contains(error.kind) else {
+                throw failure("device \(device.number) cannot take a part: \(error.message)")
+            }
         case .notify(.live(let isLive)): report.add("live \(isLive)", device.number)
         case .notify(.exchanged(let revision, _)):
             report.add("exchanged \(revision)", device.number)
@@ -180,6 +197,11 @@ extension Simulator {
             try node.store.write(now: localTime(device)) { context in
                 try Workload(token: token).run(context, &person)
             }
+        } catch let error as StoreError where error.constraint?.kind == .foreignKey {
+            // Whose parent is still to come, of that the references cannot be changed yet.
+            report.add("no parent yet", device.number)
+            mend(device.disk)
+            return
         } catch let error as SQLiteError {
             // A constraint, or the disk: nothing was saved, unless the machine went down during
             // the commit, when it may have been.
@@ -206,8 +228,14 @@ extension Simulator {
         ledger.add(
             Ledger.Save(
                 device: device.number, identifier: newest.identifier, token: token, seen: seen,
-                seenAll: try node.store.revision))
+                seenAll: try seenAll(node.store)))
         try handle(.wake(isUrgent: random.chance(30)), on: device)
+    }
+
+    /// What a person can know of records their save does not name: while parts of a snapshot are
+    /// still to come, nothing.
+    private func seenAll(_ store: DeviceStore) throws -> Revision {
+        try store.pendingSnapshot == nil ? store.revision : 0
     }
 
     /// A person looks at what was refused: drops one, sends one again, or leaves it.
@@ -230,7 +258,7 @@ extension Simulator {
                     ledger.add(
                         Ledger.Save(
                             device: device.number, identifier: identifier, token: "", seen: seen,
-                            seenAll: try node.store.revision))
+                            seenAll: try seenAll(node.store)))
                 }
                 try handle(.wake(isUrgent: false), on: device)
             }

@@ -3,9 +3,6 @@ internal import Martlet
 internal import MartletCore
 internal import MartletProtocol
 internal import MartletServerCore
-internal import SQLiteFaults
-internal import SQLiteKit
-internal import SQLiteRecords
 
 extension Simulator {
     /// An open stream, as the server sees it.
@@ -112,54 +109,5 @@ extension Simulator {
                 device: device.number, life: device.life,
                 .streamEnded(stream, status: nil, message: "cut", retryAfter: nil)),
             at: now + 1 + Int64(random.below(5_000)))
-    }
-
-    // MARK: - Snapshots
-
-    /// A device asks for a snapshot.
-    func sendSnapshot(to device: DeviceMachine, life: Int, number: Int) throws {
-        guard device.life == life, device.isUp else { return }
-        var file: [UInt8]?
-        if server.isUp, now >= device.isolatedUntil {
-            maybeBreak(server.disk)
-            do {
-                // As it travels; its check sum shows any change on the way.
-                file = try server.snapshotFile(mayBeOld: random.chance(faults.oldSnapshots))
-                    .map { Gzip.compress($0) }
-            } catch  where error is StorageFault || error is SQLiteError || error is SnapshotError {
-                report.add("no snapshot", device.number)
-            }
-            if server.disk.isDown { stopServer() } else { mend(server.disk) }
-        }
-        if random.chance(faults.spoiltSnapshots), var bytes = file, !bytes.isEmpty {
-            switch random.below(3) {
-            case 0: file = nil
-            case 1: file = Array(bytes.prefix(random.below(bytes.count)))
-            default:
-                bytes[random.below(bytes.count)] ^= UInt8(1 + random.below(255))
-                file = bytes
-            }
-        }
-        queue.put(
-            .snapshotCame(device: device.number, life: life, number: number, file: file),
-            at: now + 1 + Int64(random.below(faults.longestDelay)))
-    }
-
-    /// A snapshot arrives; the shell around a device checks it before the device hears of it.
-    func receiveSnapshot(_ file: [UInt8]?, number: Int, on device: DeviceMachine) throws {
-        guard let node = device.node else { return }
-        if let file, let inflated = try? inflated(file), !device.disk.isDown {
-            device.disk.install(inflated, at: node.store.snapshotPath)
-            do {
-                try SnapshotReader(path: node.store.snapshotPath, vfs: device.disk.vfsName)
-                    .verify()
-                report.snapshots += 1
-                report.add("snapshot", device.number)
-                return try handle(.snapshotFetched(number), on: device)
-            } catch  where error is SnapshotError || error is SQLiteError {
-                report.add("spoilt snapshot", device.number)
-            }
-        }
-        try handle(.snapshotFailed(number, message: "There is none."), on: device)
     }
 }

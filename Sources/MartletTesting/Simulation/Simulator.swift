@@ -1,5 +1,6 @@
 internal import Martlet
 internal import MartletProtocol
+internal import MartletServerCore
 internal import MartletStore
 internal import SQLiteFaults
 internal import Synchronization
@@ -32,7 +33,10 @@ public final class Simulator {
         case listen(device: Int, life: Int, stream: Int, DeltaCursor)
         case pushed(device: Int, life: Int, stream: Int, batch: [UInt8])
         case snapshotAsked(device: Int, life: Int, number: Int)
-        case snapshotCame(device: Int, life: Int, number: Int, file: [UInt8]?)
+        case snapshotCame(
+            device: Int, life: Int, number: Int, SnapshotManifest?, file: [UInt8]?)
+        case partAsked(device: Int, life: Int, number: Int, part: String, Revision)
+        case partCame(device: Int, life: Int, number: Int, file: [UInt8]?)
         case restart(device: Int)
         case restartServer
     }
@@ -73,7 +77,10 @@ public final class Simulator {
         var random = SeededRandom(seed: seed)
         // Disks of simulations that run side by side must have different names.
         let name = "sim-\(Self.made.add(1, ordering: .relaxed).newValue)"
-        server = ServerMachine(seed: random.next(), name: "\(name)-server")
+        let isLazy = random.chance(faults.lazySeeding)
+        server = ServerMachine(
+            seed: random.next(), name: "\(name)-server",
+            plan: isLazy ? Workload.seeding : .whole)
         devices = (0..<options.devices).map {
             DeviceMachine(number: $0, seed: random.next(), name: "\(name)-\($0)")
         }
@@ -158,10 +165,16 @@ public final class Simulator {
             try handle(.streamed(stream, try inflated(batch)), on: device)
         case .snapshotAsked(let number, let life, let request):
             try sendSnapshot(to: devices[number], life: life, number: request)
-        case .snapshotCame(let number, let life, let request, let file):
+        case .snapshotCame(let number, let life, let request, let manifest, let file):
             let device = devices[number]
             guard device.life == life, device.isUp else { return }
-            try receiveSnapshot(file, number: request, on: device)
+            try receiveSnapshot(file, of: manifest, number: request, on: device)
+        case .partAsked(let number, let life, let request, let part, let revision):
+            try sendPart(part, at: revision, to: devices[number], life: life, number: request)
+        case .partCame(let number, let life, let request, let file):
+            let device = devices[number]
+            guard device.life == life, device.isUp else { return }
+            try receivePart(file, number: request, on: device)
         case .answer(let number, let life, let exchange, let status, let body):
             let device = devices[number]
             guard device.life == life, device.isUp, now >= device.isolatedUntil else { return }
@@ -209,6 +222,10 @@ public struct SimulationReport: Hashable, Sendable {
     public var streams = 0
     /// Snapshots that devices began with.
     public var snapshots = 0
+    /// Further parts of snapshots that devices put in beside what they had.
+    public var parts = 0
+    /// Times a part was asked for that the server no longer had.
+    public var partsGone = 0
     /// Times the log lost the bodies of old entries.
     public var compactions = 0
     /// A hash over everything that happened, in order: FNV-1a.

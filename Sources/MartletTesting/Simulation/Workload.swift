@@ -1,4 +1,5 @@
 internal import MartletProtocol
+internal import MartletServerCore
 internal import MartletStore
 
 /// The data set a simulation works on, and what people do to it.
@@ -23,6 +24,12 @@ struct Workload {
             id TEXT PRIMARY KEY, team_id INTEGER REFERENCES teams(id), body TEXT);
         CREATE INDEX notes_team ON notes(team_id);
         """
+
+    /// Classes that tear apart what refers to each other: badges come before their players.
+    static let seeding = SeedingPlan(classes: [
+        .init(name: "first", types: ["teams": .all, "badges": .matching("code IS NOT NULL")]),
+        .init(name: "second", types: ["notes": .all]),
+    ])
 
     /// A text no other write of this run has, found again in the server's log and on replicas.
     let token: String

@@ -66,6 +66,26 @@ package final class SnapshotReader {
         }
     }
 
+    /// Refuses another file than the part that a manifest speaks of.
+    /// - Parameter part: The part's name; nil is refused.
+    /// - Throws: `SnapshotError` `.other`.
+    package func expect(
+        _ part: String?, of manifest: SnapshotManifest
+    ) throws(SnapshotError) {
+        let listed = manifest.parts.first { $0.name == part }
+        let counts = Dictionary(
+            (listed?.types ?? []).map { ($0.name, $0.records) }, uniquingKeysWith: { $1 })
+        guard description.part == part, description.parts == manifest.parts.map(\.name),
+            description.dataSet == manifest.dataSet, description.revision == manifest.revision,
+            description.lineage == manifest.lineage, description.schema == manifest.schema,
+            description.types.allSatisfy({ $0.records == counts[$0.name] ?? 0 })
+        else {
+            throw SnapshotError(
+                .other,
+                "The snapshot is another one than was announced; fetch it again.")
+        }
+    }
+
     /// Hands every record of a type to `body`, by key, with the revision at which it last changed.
     package func forEach(
         of type: Int, _ body: (RecordID, Revision, Attributes) throws -> Void

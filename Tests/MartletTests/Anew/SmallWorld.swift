@@ -21,10 +21,11 @@ final class SmallWorld {
         server = try SmallServer(FaultDisk(name: "\(name)-server"))
     }
 
-    func device() throws -> SmallDevice {
+    func device(script: String = SmallWorld.script) throws -> SmallDevice {
         count += 1
         return try SmallDevice(
-            FaultDisk(name: "\(name)-\(count)", seed: UInt64(count)), number: UInt64(count))
+            FaultDisk(name: "\(name)-\(count)", seed: UInt64(count)), number: UInt64(count),
+            script: script)
     }
 
     /// Another server on a copy of the server's disk.
@@ -62,12 +63,11 @@ final class SmallServer {
     func close() { node = nil }
 
     /// A snapshot of what the server has now.
-    func snapshot() throws -> [UInt8] {
-        let path = "snapshot.sqlite"
+    func snapshot(_ plan: SeedingPlan = .whole) throws -> SmallSnapshot {
         let everybody = VisibilityFilter.everything.permissionClass(of: Principal(name: "staff"))
-        _ = try SnapshotMaker(path: "server.sqlite", vfs: disk.vfsName)
-            .make(for: everybody) { _ in path }
-        return disk.contents(of: path) ?? []
+        let cut = try SnapshotMaker(path: "server.sqlite", vfs: disk.vfsName, plan: plan)
+            .make(for: everybody) { "snapshot-\($0).sqlite" }
+        return SmallSnapshot(cut) { disk.contents(of: $0) ?? [] }
     }
 
     func answer(_ body: [UInt8]) throws -> (status: Int, body: [UInt8]) {
@@ -88,13 +88,21 @@ final class SmallDevice {
     private var random: SeededBits
     private var opened: DeviceNode?
     private(set) var errors: [SyncError] = []
-    /// A snapshot's file, to begin with where there is no data; nil: none is asked for.
-    var snapshot: [UInt8]?
+    /// A snapshot to begin with where there is no data; nil: none is asked for.
+    var snapshot: SmallSnapshot?
+    /// Parts that do not come: they are asked for in vain.
+    var heldBack: Set<String> = []
+    /// Called before a part comes.
+    var beforePart: (String) throws -> Void = { _ in }
+    /// Called after a part was installed.
+    var afterPart: () throws -> Void = {}
+    /// What came of parts, in order.
+    private(set) var parts: [String] = []
 
-    init(_ disk: FaultDisk, number: UInt64) throws {
+    init(_ disk: FaultDisk, number: UInt64, script: String = SmallWorld.script) throws {
         self.disk = disk
         random = SeededBits(state: number << 40)
-        try open()
+        try open(script: script)
     }
 
     deinit { opened = nil }
@@ -150,7 +158,7 @@ final class SmallDevice {
     ) throws -> Int {
         var events: [DeviceNode.Event] = [.wake(isUrgent: true)]
         var requests = 0
-        errors = []
+        (errors, parts) = ([], [])
         while !events.isEmpty {
             for action in try node.handle(events.removeFirst(), now: 1_000) {
                 switch action {
@@ -165,10 +173,19 @@ final class SmallDevice {
                                 exchange: exchange, status: answer.status, body: answer.body,
                                 retryAfter: nil))
                 case .applyNext(let exchange): events.append(.applyNext(exchange: exchange))
-                case .setTimer, .setStreamTimer, .openStream, .closeStream: break
+                case .setTimer, .setStreamTimer, .setPartTimer, .openStream, .closeStream: break
                 case .fetchSnapshot(let number):
-                    disk.install(snapshot ?? [], at: try store.snapshotPath)
-                    events.append(.snapshotFetched(number))
+                    guard let snapshot, let first = snapshot.manifest.parts.first else {
+                        throw SmallWorldError.closed
+                    }
+                    disk.install(snapshot.files[first.name] ?? [], at: try store.snapshotPath)
+                    events.append(.snapshotFetched(number, snapshot.manifest))
+                case .fetchPart(let number, let part, let manifest):
+                    events.append(try fetch(part.name, of: manifest, number))
+                case .notify(.seeded(let installed)):
+                    parts.append(installed.name + (installed.isLast ? ", the last" : ""))
+                    try afterPart()
+                case .notify(.seedingFailed(let error, _)): parts.append(error.kind.name)
                 case .notify(.applied): try observe(store)
                 case .notify(.failed(let error, _)): errors.append(error)
                 case .notify(.exchanged), .notify(.streamed), .notify(.live): break
@@ -176,6 +193,21 @@ final class SmallDevice {
             }
         }
         return requests
+    }
+
+    /// What becomes of a part that is asked for: the server has one snapshot.
+    private func fetch(
+        _ part: String, of manifest: SnapshotManifest, _ number: Int
+    ) throws -> DeviceNode.Event {
+        try beforePart(part)
+        guard let snapshot, !heldBack.contains(part) else {
+            return .partFailed(number, SyncError(.offline, "held back"), retryAfter: nil)
+        }
+        guard manifest == snapshot.manifest, let file = snapshot.files[part] else {
+            return .partGone(number, newest: snapshot.manifest)
+        }
+        disk.install(file, at: "part.sqlite")
+        return .partFetched(number, path: "part.sqlite")
     }
 
     /// All that is in the file but leases, row by row, as text.
@@ -197,6 +229,30 @@ final class SmallDevice {
             }.sorted()
         }
         return lines
+    }
+}
+
+/// A snapshot as a server keeps it, its files uncompressed.
+struct SmallSnapshot {
+    let manifest: SnapshotManifest
+    /// By the name of the part.
+    var files: [String: [UInt8]] = [:]
+
+    init(_ cut: SnapshotMaker.Cut, contents: (String) -> [UInt8]) {
+        var parts: [SnapshotManifest.Part] = []
+        for part in cut.parts {
+            let bytes = contents(part.path)
+            files[part.name] = bytes
+            let sum = SnapshotManifest.Sum(bytes: Int64(bytes.count), crc32: 0)
+            parts.append(
+                .init(
+                    name: part.name, hash: String(repeating: "0", count: 64), plain: sum,
+                    types: part.records.map { .init(name: $0.type, records: $0.count) },
+                    codings: [.init(name: "gzip", sum: sum)]))
+        }
+        manifest = SnapshotManifest(
+            format: 1, dataSet: cut.dataSet, revision: cut.revision, lineage: cut.lineage,
+            schema: cut.schema, parts: parts)
     }
 }
 

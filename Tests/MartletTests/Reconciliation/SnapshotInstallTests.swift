@@ -65,6 +65,7 @@ struct SnapshotInstallTests {
         let mine = try device(world)
         try mine.sync(with: world.server)
         #expect(mine.errors.isEmpty)
+        #expect(mine.disk.contents(of: try mine.store.snapshotPath) == nil)
         try check(mine, world.server, "in the end")
     }
 
@@ -73,7 +74,8 @@ struct SnapshotInstallTests {
     func spoilt(bytes: Int) throws {
         let world = try SmallWorld("spoilt-\(bytes)")
         let mine = try device(world)
-        mine.snapshot = mine.snapshot.map { Array($0.prefix(bytes)) }
+        let file = try #require(mine.snapshot?.files["all"])
+        mine.snapshot?.files = ["all": Array(file.prefix(bytes))]
         try mine.sync(with: world.server)
         #expect(mine.errors.count == 1)
         try check(mine, world.server, "in the end")

@@ -1,0 +1,34 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import MartletStore
+
+extension Rebase {
+    /// What is to be in place before an answer's sets are applied.
+    struct Ground {
+        /// Whether parts are staged: they come first.
+        var hasStaged = false
+        /// The identifiers of own sets among the staged ones.
+        var identifiers: [String] = []
+        /// A snapshot to take the place of all rows, before everything else.
+        var snapshot: SnapshotRows?
+        /// What the snapshot is the first part of.
+        var manifest: SnapshotManifest?
+        /// Another part of the snapshot the device began with: what of it is missing comes first.
+        var part: SnapshotRows?
+        /// See `RemoteApplier.Manner`.
+        var isLenient = false
+
+        /// Whether nothing was staged.
+        var isEmpty: Bool { !hasStaged && snapshot == nil }
+    }
+
+    /// Notes that newer things have come than a part has that is still to come.
+    func pass(_ changes: TypeChanges) throws {
+        try parts.pass(changes.name, changes.delete)
+        // A handler that has no table beside it leaves nothing to see what it was told of.
+        guard store.schema.index(of: changes.name) == nil,
+            applier.registry[changes.name] != nil
+        else { return }
+        try parts.pass(changes.name, changes.entries.map(\.id))
+    }
+}

@@ -1,0 +1,139 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import MartletStore
+internal import SQLiteKit
+internal import SQLiteRecords
+
+/// Copies one type's rows from an attached snapshot into the type's table.
+struct RowCopy {
+    private let store: LocalStore
+    private let reader: SnapshotReader
+    /// The type's place in the snapshot, and in the device's schema.
+    private let index: Int
+    private let own: Int
+    private let name: String
+    /// Copy rows, and the revisions they have: all, or that of the key `?1`.
+    private let copyRows: (all: String, one: String)
+    private let copyMarks: (all: String, one: String)
+    /// Whether the record `?1` is missing; nil where all are.
+    private let isMissing: Statement?
+
+    init(
+        store: LocalStore, reader: SnapshotReader, index: Int, own: Int,
+        selection: SnapshotRows.Selection
+    ) throws {
+        self.store = store
+        self.reader = reader
+        self.index = index
+        self.own = own
+        let theirs = reader.schema.types[index]
+        let type = store.schema.types[own]
+        name = type.name
+        let table = SQLName.quoted(name)
+        let known = selection == .all ? [] : try Self.known(type, store)
+        func missing(_ id: String) -> String {
+            known.map { " AND NOT EXISTS (\($0) = \(id))" }.joined()
+        }
+        let shared = theirs.attributes.filter {
+            type[attribute: $0.name].map { !$0.isGenerated } ?? false
+        }.map(\.name)
+        let key = "martlet_row.\(SQLName.quoted(theirs.key))"
+        let rows = """
+            INSERT INTO main.\(table)(\(SQLName.list([type.key] + shared))) \
+            SELECT \(SQLName.list([theirs.key] + shared)) \
+            FROM \(SnapshotRows.name).\(table) AS martlet_row WHERE
+            """
+        copyRows = ("\(rows) 1\(missing(key)) ORDER BY \(key)", "\(rows) \(key) = ?1")
+        let marks = """
+            INSERT OR REPLACE INTO main.martlet_records(type, id, revision) \
+            SELECT \(store.numbers[own]), martlet_row.id, martlet_row.revision \
+            FROM \(SnapshotRows.name).martlet_records AS martlet_row \
+            WHERE martlet_row.type = \(reader.numbers[index])
+            """
+        copyMarks = (
+            "\(marks)\(missing("martlet_row.id")) ORDER BY martlet_row.id",
+            "\(marks) AND martlet_row.id = ?1"
+        )
+        if known.isEmpty {
+            isMissing = nil
+        } else {
+            isMissing = try store.connection.prepare("SELECT 1\(missing("?1"))")
+        }
+    }
+
+    /// What names the records of which something newer than a part's row is known: queries that end
+    /// where a key is to follow. Those that name none are left out, so that most copies look up
+    /// nothing.
+    private static func known(_ type: EntityType, _ store: LocalStore) throws -> [String] {
+        let literal = type.name.split(separator: "'", omittingEmptySubsequences: false)
+            .joined(separator: "''")
+        let sources = [
+            (SQLName.quoted(type.name), "", SQLName.quoted(type.key)),
+            ("martlet_passed", "type = '\(literal)' AND ", "id"),
+            ("martlet_quarantine", "type = '\(literal)' AND ", "id"),
+        ]
+        return try sources.compactMap { table, condition, key in
+            let query = "SELECT 1 FROM main.\(table) WHERE \(condition)"
+            let isEmpty = try store.connection.integer("\(query)1 LIMIT 1") == nil
+            return isEmpty ? nil : query + key
+        }
+    }
+
+    /// Hands over the records that are to be copied, by key. To be called before `run`.
+    func forEach(_ body: (RecordID, Revision, Attributes) throws -> Void) throws {
+        try reader.forEach(of: index) { id, revision, attributes in
+            if try lacks(id) { try body(id, revision, attributes) }
+        }
+    }
+
+    private func lacks(_ id: RecordID) throws -> Bool {
+        guard let isMissing else { return true }
+        isMissing.bind(1, id)
+        defer { isMissing.reset() }
+        return try isMissing.step() && isMissing.integer(0) == 1
+    }
+
+    /// Copies all at once; one by one where a row is refused, which is quarantined, or where a
+    /// handler is to be told of each.
+    func run(_ applier: inout RemoteApplier) throws {
+        guard applier.registry[name] == nil else { return try copyEach(&applier) }
+        try store.connection.run("SAVEPOINT martlet_seeding")
+        do {
+            try copyAll()
+        } catch let error where RemotePlace.isData(error) && store.connection.isInTransaction {
+            try store.connection.run("ROLLBACK TO martlet_seeding")
+            try copyEach(&applier)
+        }
+        try store.connection.run("RELEASE martlet_seeding")
+    }
+
+    private func copyAll() throws {
+        // Which are missing can be told only before they are in.
+        try store.connection.execute(copyMarks.all)
+        try store.connection.execute(copyRows.all)
+    }
+
+    private func copyEach(_ applier: inout RemoteApplier) throws {
+        let row = try store.connection.prepare(copyRows.one)
+        let mark = try store.connection.prepare(copyMarks.one)
+        try forEach { id, revision, attributes in
+            let entry = RecordEntry(
+                id: id, revision: revision, attributes: attributes.withoutNulls())
+            let reason = try applier.attempt { applier in
+                try Self.run(row, for: id)
+                try Self.run(mark, for: id)
+                try applier.tell(entry, of: name, isWhole: true, revision: revision)
+            }
+            if let reason {
+                try applier.quarantine.put(
+                    name, id, entry.attributes, revision: revision, message: reason)
+            }
+        }
+    }
+
+    private static func run(_ statement: Statement, for id: RecordID) throws {
+        statement.bind(1, id)
+        defer { statement.reset() }
+        try statement.run()
+    }
+}

@@ -1,0 +1,38 @@
+internal import CompressionKit
+internal import MartletProtocol
+internal import MartletServerCore
+
+/// A snapshot as a server keeps it: the manifest, and the files as they travel.
+struct SimulatedSnapshot {
+    let manifest: SnapshotManifest
+    /// By the name of the part, each a gzip member.
+    let files: [String: [UInt8]]
+
+    /// - Parameter contents: What a part's file holds, by its path.
+    init(_ cut: SnapshotMaker.Cut, contents: (String) -> [UInt8]?) {
+        var parts: [SnapshotManifest.Part] = []
+        var files: [String: [UInt8]] = [:]
+        for part in cut.parts {
+            let plain = contents(part.path) ?? []
+            let packed = Gzip.compress(plain)
+            files[part.name] = packed
+            // No address: files are asked for by name here.
+            parts.append(
+                SnapshotManifest.Part(
+                    name: part.name, hash: String(repeating: "0", count: 64),
+                    plain: Self.sum(plain),
+                    types: part.records.map { .init(name: $0.type, records: $0.count) },
+                    codings: [.init(name: "gzip", sum: Self.sum(packed))]))
+        }
+        manifest = SnapshotManifest(
+            format: 1, dataSet: cut.dataSet, revision: cut.revision, lineage: cut.lineage,
+            schema: cut.schema, parts: parts)
+        self.files = files
+    }
+
+    private static func sum(_ bytes: [UInt8]) -> SnapshotManifest.Sum {
+        var checksum = CRC32()
+        checksum.update(bytes)
+        return SnapshotManifest.Sum(bytes: Int64(bytes.count), crc32: checksum.value)
+    }
+}

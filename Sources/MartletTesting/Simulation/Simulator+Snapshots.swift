@@ -1,0 +1,115 @@
+internal import CompressionKit
+internal import Martlet
+internal import MartletCore
+internal import MartletProtocol
+internal import MartletServerCore
+internal import SQLiteFaults
+internal import SQLiteKit
+internal import SQLiteRecords
+
+extension Simulator {
+    /// A device asks for a snapshot; the first part comes.
+    func sendSnapshot(to device: DeviceMachine, life: Int, number: Int) throws {
+        guard device.life == life, device.isUp else { return }
+        var snapshot: SimulatedSnapshot?
+        if server.isUp, now >= device.isolatedUntil {
+            snapshot = try makeSnapshot(mayBeOld: random.chance(faults.oldSnapshots))
+        }
+        let first = snapshot?.manifest.parts.first?.name ?? ""
+        queue.put(
+            .snapshotCame(
+                device: device.number, life: life, number: number, snapshot?.manifest,
+                file: spoilt(snapshot?.files[first])),
+            at: now + 1 + Int64(random.below(faults.longestDelay)))
+    }
+
+    /// A device asks for another part.
+    func sendPart(
+        _ part: String, at revision: Revision, to device: DeviceMachine, life: Int, number: Int
+    ) throws {
+        guard device.life == life, device.isUp else { return }
+        var file: [UInt8]?
+        if server.isUp, now >= device.isolatedUntil {
+            if random.chance(faults.newSnapshots) { _ = try makeSnapshot(mayBeOld: false) }
+            file = server.part(part, at: revision)
+            if file == nil, server.isUp {
+                let newest = try makeSnapshot(mayBeOld: random.chance(faults.oldSnapshots))
+                report.partsGone += 1
+                report.add("part gone", device.number)
+                return queue.put(
+                    .deviceEvent(
+                        device: device.number, life: life,
+                        .partGone(number, newest: newest?.manifest)),
+                    at: now + 1 + Int64(random.below(faults.longestDelay)))
+            }
+        }
+        queue.put(
+            .partCame(device: device.number, life: life, number: number, file: spoilt(file)),
+            at: now + 1 + Int64(random.below(faults.longestDelay)))
+    }
+
+    private func makeSnapshot(mayBeOld: Bool) throws -> SimulatedSnapshot? {
+        var snapshot: SimulatedSnapshot?
+        maybeBreak(server.disk)
+        do {
+            snapshot = try server.snapshot(mayBeOld: mayBeOld)
+        } catch  where error is StorageFault || error is SQLiteError || error is SnapshotError {
+            report.add("no snapshot", 0)
+        }
+        if server.disk.isDown { stopServer() } else { mend(server.disk) }
+        return snapshot
+    }
+
+    /// A file as it arrives: its check sum shows any change on the way.
+    private func spoilt(_ file: [UInt8]?) -> [UInt8]? {
+        guard var bytes = file, !bytes.isEmpty, random.chance(faults.spoiltSnapshots) else {
+            return file
+        }
+        switch random.below(3) {
+        case 0: return nil
+        case 1: return Array(bytes.prefix(random.below(bytes.count)))
+        default:
+            bytes[random.below(bytes.count)] ^= UInt8(1 + random.below(255))
+            return bytes
+        }
+    }
+
+    /// A snapshot arrives; the shell around a device checks it before the device hears of it.
+    func receiveSnapshot(
+        _ file: [UInt8]?, of manifest: SnapshotManifest?, number: Int, on device: DeviceMachine
+    ) throws {
+        guard let path = device.node?.store.snapshotPath else { return }
+        if let manifest, arrives(file, at: path, on: device) {
+            report.snapshots += 1
+            return try handle(.snapshotFetched(number, manifest), on: device)
+        }
+        let isCut = random.chance(50)
+        try handle(
+            .snapshotFailed(number, message: "There is none.", isCut: isCut), on: device)
+    }
+
+    /// Another part arrives, and is checked in the same way.
+    func receivePart(_ file: [UInt8]?, number: Int, on device: DeviceMachine) throws {
+        let path = "part.sqlite"
+        if arrives(file, at: path, on: device) {
+            return try handle(.partFetched(number, path: path), on: device)
+        }
+        let error = SyncError(.offline, "The part did not come.")
+        try handle(.partFailed(number, error, retryAfter: nil), on: device)
+    }
+
+    private func arrives(_ file: [UInt8]?, at path: String, on device: DeviceMachine) -> Bool {
+        guard let file, let inflated = try? inflated(file), !device.disk.isDown else {
+            return false
+        }
+        device.disk.install(inflated, at: path)
+        do {
+            try SnapshotReader(path: path, vfs: device.disk.vfsName).verify()
+            report.add("snapshot", device.number)
+            return true
+        } catch {
+            report.add("spoilt snapshot", device.number)
+            return false
+        }
+    }
+}
