@@ -34,6 +34,7 @@ let package = Package(
         .systemLibrary(name: "CWslay", providers: [.apt(["libwslay-dev"])]),
         .systemLibrary(name: "COpenSSL", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CPostgres", providers: [.apt(["libpq-dev"])]),
+        .systemLibrary(name: "CHiredis", providers: [.apt(["libhiredis-dev"])]),
 
         // Kits: each is the only user of its C library.
         .target(name: "SQLiteKit", dependencies: ["CSQLite"], swiftSettings: strict),
@@ -51,6 +52,8 @@ let package = Package(
         .target(
             name: "PostgresKit", dependencies: ["CPostgres", "ConnectionKit"],
             swiftSettings: strict),
+        .target(
+            name: "RedisKit", dependencies: ["CHiredis", "ConnectionKit"], swiftSettings: strict),
 
         // What both sides share.
         .target(name: "MartletProtocol", swiftSettings: safe),
@@ -195,6 +198,9 @@ let package = Package(
         .testTarget(
             name: "PostgresKitTests",
             dependencies: ["ConnectionKit", "PostgresKit", "TestDatabases"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "RedisKitTests", dependencies: ["ConnectionKit", "RedisKit", "TestDatabases"],
             swiftSettings: strict),
 
         // Tests.

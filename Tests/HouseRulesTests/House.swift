@@ -15,6 +15,7 @@ enum House {
         "SystemKit": ["Security"],
         "ConnectionKit": [],
         "PostgresKit": ["CPostgres"],
+        "RedisKit": ["CHiredis"],
     ]
 
     /// All modules of C libraries.
@@ -33,6 +34,7 @@ enum House {
         "SystemKit": [],
         "ConnectionKit": [],
         "PostgresKit": ["ConnectionKit"],
+        "RedisKit": ["ConnectionKit"],
         "MartletProtocol": [],
         "MartletCore": ["MartletProtocol"],
         "SQLiteRecords": ["MartletProtocol", "MartletCore", "SQLiteKit"],
