@@ -13,9 +13,10 @@ private enum JoinedChange {
 extension Outbox {
     /// Makes the newest set, never sent, part of the one before it, never sent either. Which edits
     /// of a record come first is the order of the sets.
+    /// - Parameter isBefore: Whether the newest set's edits come first all the same.
     /// - Returns: False where nothing is left of either: the set is gone.
     /// - Throws: `StoreError` `.tooLarge` when the whole could never be sent.
-    func join(_ later: Int64, into earlier: Int64) throws -> Bool {
+    func join(_ later: Int64, into earlier: Int64, isBefore: Bool = false) throws -> Bool {
         let before = try changes(of: earlier)
         var first = Dictionary(uniqueKeysWithValues: before.map { ($0.key, $0) })
         for change in try changes(of: later) {
@@ -23,7 +24,7 @@ extension Outbox {
                 first[change.key] = change
                 continue
             }
-            switch try joined(old, change) {
+            switch try isBefore ? joined(change, old) : joined(old, change) {
             case .nothing: first[change.key] = nil
             case .change(let both): first[change.key] = both
             }
@@ -51,8 +52,9 @@ extension Outbox {
         return true
     }
 
-    /// As `join`, where both fit into one set; else they stay as they are.
-    func joinIfItFits(_ later: Int64, into earlier: Int64) throws {
+    /// Makes the newest set the first part of an earlier one, both never sent, where both fit into
+    /// one; else they stay as they are.
+    func prependIfItFits(_ later: Int64, to earlier: Int64) throws {
         let sums = try store.connection.statement(
             "SELECT sum(records), sum(bytes) FROM martlet_outbox WHERE sequence IN (?1, ?2)")
         sums.bind(1, integer: later)
@@ -62,7 +64,7 @@ extension Outbox {
             sums.integer(1) <= Limits.changeSetBytes
         else { return }
         sums.reset()
-        _ = try join(later, into: earlier)
+        _ = try join(later, into: earlier, isBefore: true)
     }
 
     private func book(_ sequence: Int64, records: Int, bytes: Int) throws {

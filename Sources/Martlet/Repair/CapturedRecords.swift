@@ -34,6 +34,12 @@ struct CapturedRecords {
             try follow.run()
         }
         _ = try store.tables[type].changeKey(from: id, to: .integer(temporary))
+        let image = try store.connection.statement(
+            "UPDATE martlet_base SET id = ?1 WHERE type = ?2 AND id = ?3")
+        image.bind(1, integer: temporary)
+        image.bind(2, integer: store.numbers[type])
+        image.bind(3, id)
+        try image.run()
         renamed[RecordKey(type: store.numbers[type], id: id)] = temporary
         add(type, .integer(temporary))
     }
@@ -45,6 +51,19 @@ struct CapturedRecords {
             if let temporary = renamed[key] { attributes[attribute] = .integer(temporary) }
         }
         return attributes
+    }
+
+    /// Makes the queued edits of a record edits of one that nobody has confirmed.
+    func becomeNew(_ type: Int, _ id: RecordID) throws {
+        for sql in [
+            "UPDATE martlet_base SET image = NULL, revision = 0 WHERE type = ?1 AND id = ?2",
+            "UPDATE martlet_changes SET base = NULL, base_revision = 0 WHERE type = ?1 AND id = ?2",
+        ] {
+            let update = try store.connection.statement(sql)
+            update.bind(1, integer: store.numbers[type])
+            update.bind(2, id)
+            try update.run()
+        }
     }
 
     /// Lets queued and parked sets follow. What was sent stays frozen: the server refuses what it
@@ -91,8 +110,8 @@ struct CapturedRecords {
         }
     }
 
-    /// Of new records, those that a queued set needs, and the set: the first never sent that refers
-    /// to one of them. They have to get to the server with it.
+    /// Of new records, those that a queued set needs, and the set: the first never sent that edits
+    /// one of them, or refers to it. They have to get to the server with it.
     /// - Returns: Nil where none does.
     func needed() throws -> (keys: Set<RecordKey>, sequence: Int64)? {
         guard !keys.isEmpty else { return nil }
@@ -101,6 +120,10 @@ struct CapturedRecords {
         var needed: Set<RecordKey> = []
         for set in try outbox.queued() where !set.isSent && set.isApplied {
             for change in try outbox.changes(of: set.sequence) {
+                if keys.contains(change.key) {
+                    first = first ?? set.sequence
+                    needed.insert(change.key)
+                }
                 guard let type = change.type, let after = change.after,
                     !store.schema.types[type].references.isEmpty
                 else { continue }

@@ -44,7 +44,7 @@ extension DeviceStore {
         if let (changes, sequence) = captured.ahead {
             let newest = try applying.integerState("nextSequence") ?? 1
             try outbox.enqueue(changes, identifier: newIdentity(), now: now)
-            try outbox.joinIfItFits(newest, into: sequence)
+            try outbox.prependIfItFits(newest, to: sequence)
         }
         guard !captured.rest.isEmpty else { return }
         try outbox.enqueue(captured.rest, identifier: newIdentity(), now: now)
@@ -69,6 +69,8 @@ private struct Repair {
         let truth: Attributes?
         /// Of a record with queued edits: what to write on top of them.
         var onTop: Attributes?
+        /// Of a new record with queued edits: what it was before them.
+        var image: Attributes?
     }
 
     /// What was not captured, as changes for the outbox.
@@ -85,6 +87,8 @@ private struct Repair {
         var hasRow = false
         var mark: Revision?
         var hasQueuedEdits = false
+        /// Whether nothing was known of a revision when the first of them was made.
+        var isNewUnderEdits = false
     }
 
     init(store: LocalStore, manner: CheckRepair) throws {
@@ -122,6 +126,7 @@ private struct Repair {
         var confirmed = Confirmed(mark: try outbox.confirmedRevision(number, id))
         if let base = try outbox.base(number, id) {
             confirmed.hasQueuedEdits = true
+            confirmed.isNewUnderEdits = base.revision == 0
             confirmed.row = try base.image.map { try SyncCoder.decodeAttributes($0) }
             confirmed.hasRow = confirmed.row != nil
             return confirmed
@@ -144,7 +149,8 @@ private struct Repair {
     ) -> CheckReport.Reason? {
         guard let truth else {
             guard confirmed.hasRow || confirmed.mark != nil else { return nil }
-            return confirmed.mark == nil && !confirmed.hasQueuedEdits ? .uncaptured : .extra
+            let isNew = !confirmed.hasQueuedEdits || confirmed.isNewUnderEdits
+            return confirmed.mark == nil && isNew ? .uncaptured : .extra
         }
         guard confirmed.hasRow else {
             return confirmed.mark == truth.revision ? .uncaptured : .missing
@@ -186,8 +192,11 @@ private struct Repair {
         guard confirmed.hasQueuedEdits else {
             return Edit(type: type, id: id, truth: known, onTop: nil)
         }
-        guard let known, let row = confirmed.row, try store.tables[type].exists(id) else {
-            return nil
+        guard let row = confirmed.row, try store.tables[type].exists(id) else { return nil }
+        guard let known else {
+            // Once edits are on their way, the record they need can no longer go before them.
+            guard try !hasSentEdits(type, id) else { return nil }
+            return Edit(type: type, id: id, truth: nil, onTop: nil, image: row)
         }
         let queued = try queuedNames(type, id)
         let changed = changes(from: known, to: row, type: type)
@@ -196,6 +205,19 @@ private struct Repair {
             onTop[name] = value
         }
         return onTop.isEmpty ? nil : Edit(type: type, id: id, truth: known, onTop: onTop)
+    }
+
+    private func hasSentEdits(_ type: Int, _ id: RecordID) throws -> Bool {
+        let find = try store.connection.statement(
+            """
+            SELECT 1 FROM martlet_changes AS change JOIN martlet_outbox AS queued
+            ON queued.sequence = change.sequence
+            WHERE change.type = ?1 AND change.id = ?2 AND (queued.sent OR NOT queued.applied)
+            """)
+        defer { find.reset() }
+        find.bind(1, integer: store.numbers[type])
+        find.bind(2, id)
+        return try find.step()
     }
 
     /// The attributes that queued edits of a record set.
@@ -227,9 +249,11 @@ private struct Repair {
         }
         try records.rewriteSets()
         for index in edits.indices {
-            edits[index].onTop = edits[index].onTop.map {
-                records.followed($0, type: edits[index].type)
-            }
+            let edit = edits[index]
+            edits[index].onTop = edit.onTop.map { records.followed($0, type: edit.type) }
+            guard let image = edit.image else { continue }
+            edits[index].image = records.followed(image, type: edit.type)
+            try records.becomeNew(edit.type, edit.id)
         }
         var captured = Captured(rest: try edits.compactMap { try change($0) })
         guard let needed = try records.needed() else { return captured }
@@ -250,7 +274,7 @@ private struct Repair {
             return RecordChange(
                 type: edit.type, id: edit.id, operation: .update, before: edit.truth, after: onTop)
         }
-        let row = try table.read(edit.id).map { store.stored($0, type: edit.type) }
+        let row = try edit.image ?? table.read(edit.id).map { store.stored($0, type: edit.type) }
         guard let truth = edit.truth else {
             return row.map {
                 RecordChange(

@@ -208,6 +208,58 @@ struct RepairTests {
         #expect(try await world.check() == [])
     }
 
+    @Test("edits of a new record that was not captured become part of it, or follow it")
+    func editedSince() async throws {
+        let world = try await World()
+        try world.tamper(
+            """
+            INSERT INTO teams VALUES (50, 'Larks', NULL);
+            INSERT INTO players VALUES (99, 50, 'a', NULL), (98, 50, 'b', 71);
+            INSERT INTO notes VALUES ('z', 'first')
+            """)
+        let store = try DeviceStore(
+            path: world.device.path, script: DeviceFixture.script,
+            randomBits: { UInt64.random(in: .min ... .max) })
+        for sql in [
+            "UPDATE players SET name = 'c' WHERE id IN (1, 99)",
+            "UPDATE teams SET city = 'Oslo' WHERE id = 50",
+            "UPDATE players SET shirt = 72 WHERE id = 99", "UPDATE notes SET body = 'last'",
+            "DELETE FROM players WHERE id = 98",
+        ] {
+            try store.write(now: 5) { _ = try $0.rows(sql) }
+        }
+        var run = CheckRun(repairing: .capture, batchRecords: 100)
+        while let body = try run.request(store, now: 6) {
+            try run.take(try await world.server.exchange(body).body, store, now: 6)
+        }
+        #expect(
+            run.report.findings.map { "\($0.type) \($0.id) \($0.outcome)" }.sorted() == [
+                "notes z captured", "players 98 repaired", "players 99 captured",
+                "teams 50 captured",
+            ])
+        let client = world.device.client
+        let rows = """
+            SELECT p.name || p.shirt || t.name || t.city FROM players AS p
+            JOIN teams AS t ON t.id = p.team_id WHERE t.name = 'Larks'
+            """
+        let others = """
+            SELECT group_concat(body || name) FROM notes JOIN players AS p ON p.id = 1
+            """
+        for expected in [(rows, "c72LarksOslo"), (others, "lastc,lastc,lastc")] {
+            #expect(world.device.text(expected.0) == expected.1)
+        }
+        try await client.sync()
+        #expect(try await client.status().outbox == 0)
+        for expected in [(rows, "c72LarksOslo"), (others, "lastc,lastc,lastc")] {
+            #expect(try await world.server.text(expected.0) == expected.1)
+            #expect(world.device.text(expected.0) == expected.1)
+        }
+        // Nobody else has what was deleted: the deletion is about nothing.
+        #expect(try await client.parked().allSatisfy { $0.changes[0].operation == .delete })
+        #expect(world.device.text("SELECT min(id) FROM players") == "1")
+        #expect(try await world.check() == [])
+    }
+
     @Test("what was refused for want of a record that was not captured can be made again with it")
     func refusedBefore() async throws {
         let world = try await World()
