@@ -44,10 +44,14 @@ struct FaultyCacheTests {
         let before = try await session.run { try $0.command("ECHO", "before").text }
         #expect(before == "before")
         try await servers.order("redis pause")
-        let error = await #expect(throws: RedisError.self) {
-            try await session.run { try $0.command("ECHO", "late").text }
+        let (error, isLost) = try await session.run { connection in
+            (
+                try TestCache.error { _ = try connection.command("ECHO", "late") },
+                connection.isLost
+            )
         }
-        #expect(error?.kind == .timedOut)
+        #expect(error.kind == .timedOut)
+        #expect(isLost)
         try await servers.order("redis resume")
         #expect(try await Self.ask(session, "ECHO", "after").text == "after")
     }
