@@ -59,6 +59,9 @@ let package = Package(
         .target(name: "MartletProtocol", swiftSettings: safe),
         .target(name: "MartletCore", dependencies: ["MartletProtocol"], swiftSettings: safe),
         .target(
+            name: "WebTokens", dependencies: ["MartletProtocol", "OpenSSLKit"],
+            swiftSettings: safe),
+        .target(
             name: "SQLiteRecords", dependencies: ["MartletProtocol", "MartletCore", "SQLiteKit"],
             swiftSettings: safe),
 
@@ -179,6 +182,9 @@ let package = Package(
         .testTarget(name: "HouseRulesTests", swiftSettings: strict),
         .testTarget(
             name: "OpenSSLKitTests", dependencies: ["OpenSSLKit"], swiftSettings: strict),
+        .testTarget(
+            name: "WebTokensTests",
+            dependencies: ["WebTokens", "MartletProtocol", "OpenSSLKit"], swiftSettings: strict),
         .testTarget(name: "ZstdKitTests", dependencies: ["ZstdKit"], swiftSettings: strict),
         .target(name: "Waiting", path: "Tests/Waiting", swiftSettings: safe),
         .target(

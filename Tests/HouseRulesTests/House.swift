@@ -37,6 +37,7 @@ enum House {
         "RedisKit": ["ConnectionKit"],
         "MartletProtocol": [],
         "MartletCore": ["MartletProtocol"],
+        "WebTokens": ["MartletProtocol", "OpenSSLKit"],
         "SQLiteRecords": ["MartletProtocol", "MartletCore", "SQLiteKit"],
         "MartletStore": [
             "MartletProtocol", "MartletCore", "SQLiteKit", "SQLiteRecords", "SystemKit",
