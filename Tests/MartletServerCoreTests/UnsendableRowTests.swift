@@ -14,6 +14,9 @@ struct UnsendableRowTests {
         CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT, share REAL, fee NUMERIC, logo BLOB);
         CREATE TABLE notes (
             id TEXT PRIMARY KEY, team INTEGER REFERENCES teams (id) ON DELETE CASCADE);
+        CREATE TABLE guests (
+            id INTEGER PRIMARY KEY, name TEXT,
+            team INTEGER REFERENCES teams (id) ON DELETE SET NULL);
         """
 
     /// What was told of rows that were left out.
@@ -108,6 +111,19 @@ struct UnsendableRowTests {
         ).fate
         #expect(fate == "accepted 4")
         #expect(try server.rows("SELECT count(*) FROM notes") == "0")
+    }
+
+    @Test("do not keep a record from being deleted that they refer to")
+    func parent() throws {
+        let server = try server()
+        try server.send(SetText().create("guests", "-9", #""name":"Ann","team":2"#))
+        try server.execute("UPDATE guests SET name = x'00'")
+        let deleted = SetText("a4", sequence: 4, seen: 4).delete("teams", "2")
+        #expect(try server.send(deleted).fate == "accepted 5")
+        let pull = #"{"protocol":1,"maxRevision":4,"changeSets":[]}"#
+        #expect(
+            try server.answer(pull).changeSets.map(\.content)
+                == ["teams delete [2]; guests update [1] 1@5(team=null)"])
     }
 
     @Test("are left out of snapshots, which are sound", arguments: values)

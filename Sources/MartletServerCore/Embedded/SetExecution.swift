@@ -115,7 +115,7 @@ struct SetExecution {
             switch row.effect {
             case .removed: try settle(row.address, columns: [])
             case .changed(let attribute, let held):
-                let now = try session.tables[row.address.type].read(row.address.id)
+                let now = try self.row(row.address, [attribute])
                 guard now?[attribute] != held.value else { continue }
                 try settle(row.address, columns: [attribute])
             }
@@ -142,13 +142,22 @@ struct SetExecution {
         let line = account[address]
         if line?.deed == .deleted { return }
         let before = try session.rowFacts(address)
-        guard let now = try session.tables[address.type].read(address.id) else {
+        let columns = session.columns[address.type]
+        let isWhole = line?.deed == .created || line == nil && before?.isDeleted ?? true
+        // No more than is listed: what else another program wrote may be nothing that can be sent.
+        func listed(_ names: [String]) -> [String] {
+            var listed = line?.attributes.names ?? []
+            for name in names + columns.generated where !listed.contains(name) {
+                listed.append(name)
+            }
+            return listed
+        }
+        guard let now = try row(address, isWhole ? nil : names.map { listed($0) }) else {
             guard let before, !before.isDeleted else { return }
             try store(facts.rows[address] ?? before, address, isDeleted: true)
             account.set(address, .deleted)
             return
         }
-        let columns = session.columns[address.type]
         if line?.deed == .created {
             account.set(address, .created, columns.withoutNulls(now))
             return
@@ -165,12 +174,18 @@ struct SetExecution {
                 return
             }
         }
-        var listed = line?.attributes.names ?? []
-        for name in (names ?? now.names) + columns.generated where !listed.contains(name) {
-            listed.append(name)
-        }
+        let all = listed(names ?? now.names)
         account.set(
-            address, .updated,
-            Attributes(names: listed, values: listed.map { now[$0] ?? .null }))
+            address, .updated, Attributes(names: all, values: all.map { now[$0] ?? .null }))
+    }
+
+    /// A record's named attributes, nil names all; nil where it is not there.
+    private func row(
+        _ address: RecordAddress, _ names: [String]?
+    ) throws(SQLiteError) -> Attributes? {
+        let table = session.tables[address.type]
+        guard let names else { return try table.read(address.id) }
+        guard !names.isEmpty else { return try table.exists(address.id) ? Attributes() : nil }
+        return try table.read(address.id, names)
     }
 }
