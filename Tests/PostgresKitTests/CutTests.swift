@@ -110,7 +110,7 @@ struct CutTests {
         let proxy = try CuttingProxy(to: servers.postgresPort)
         let address = try await TestServer.address(through: proxy).setting("sslmode", "disable")
         let kinds = try await TestServer.blocking {
-            let options = PostgresOptions(answer: .milliseconds(200))
+            let options = PostgresOptions(answer: .seconds(2))
             _ = try PostgresConnection(address, options).query("SELECT 1")
             let length = proxy.fromServer.count
             return try [false, true].map { isInTransaction in

@@ -267,15 +267,15 @@ struct TransactionTests {
     @Test("locks, deadlocks and statements that take too long")
     func limits() async throws {
         let name = TestServer.name("locked")
-        let options = PostgresOptions(statement: .milliseconds(100), lock: .milliseconds(50))
-        let kinds = try await TestServer.connected(options) { connection in
+        let options = PostgresOptions(statement: .seconds(2), lock: .milliseconds(50))
+        let kinds = try await TestServer.connected { connection in
             try connection.execute("CREATE TABLE \(name) (n integer)")
             let other = try PostgresConnection(connection.address, options)
             try connection.begin()
             try connection.execute("LOCK TABLE \(name)")
             let locked = try TestServer.error { _ = try other.query("TABLE \(name)") }
             try connection.rollback()
-            let slow = try TestServer.error { _ = try other.query("SELECT pg_sleep(20)") }
+            let slow = try TestServer.error { _ = try other.query("SELECT pg_sleep(600)") }
             let after = try other.query("SELECT 1").integer(0, 0)
             try connection.execute("DROP TABLE \(name)")
             #expect(after == 1)

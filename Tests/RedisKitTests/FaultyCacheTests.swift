@@ -41,8 +41,7 @@ struct FaultyCacheTests {
             try RedisConnection(
                 address, RedisOptions(connecting: .seconds(30), answer: .milliseconds(100)))
         }
-        let before = try await session.run { try $0.command("ECHO", "before").text }
-        #expect(before == "before")
+        #expect(try await Self.ask(session, "ECHO", "before").text == "before")
         try await servers.order("redis pause")
         let (error, isLost) = try await session.run { connection in
             (
