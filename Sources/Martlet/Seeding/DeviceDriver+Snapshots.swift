@@ -59,7 +59,10 @@ extension DeviceDriver {
         }
         let fetcher = downloads.fetcher(source)
         let place = downloads.files.nameInFolder(node.store.snapshotPath)
+        let before = downloads.first
         downloads.first = Task {
+            // One that was ended may still be writing to the same files.
+            await before?.value
             do {
                 guard let fetched = try await fetcher.fetchFirst() else {
                     return inbox(.snapshotFailed(number, message: "The server has none."))
@@ -83,7 +86,9 @@ extension DeviceDriver {
             return inbox(.partFailed(number, error, retryAfter: nil))
         }
         let fetcher = downloads.fetcher(source)
+        let before = downloads.part
         downloads.part = Task {
+            await before?.value
             do {
                 let path = try await fetcher.fetch(part, of: manifest)
                 inbox(.partFetched(number, path: path))

@@ -31,8 +31,11 @@ struct SeedFiles: Sendable {
     func packed(_ part: String) -> String { "\(name)-seed.\(part).gz" }
     /// What the bytes that have come are named.
     func tag(_ part: String) -> String { "\(name)-seed.\(part).tag" }
-    /// A part, inflated.
-    func plain(_ part: String) -> String { "\(name)-seed.\(part).sqlite" }
+    /// A part, inflated. Each process has its own: another one on the same device's file must not
+    /// write to what was checked and is being read. What is compressed has a checksum.
+    func plain(_ part: String) -> String {
+        "\(name)-seed.\(part).\(ProcessInfo.processInfo.processIdentifier).sqlite"
+    }
 
     func path(_ name: String) -> String { "\(folder)/\(name)" }
     /// The name of a file whose path came from `path`.
