@@ -188,14 +188,15 @@ let package = Package(
         .testTarget(name: "ZstdKitTests", dependencies: ["ZstdKit"], swiftSettings: strict),
         .target(name: "Waiting", path: "Tests/Waiting", swiftSettings: safe),
         .target(
-            name: "SocketTalk", dependencies: ["WebSocketKit"], path: "Tests/SocketTalk",
+            name: "SocketTalk", dependencies: ["WebSocketKit", "SystemKit"],
+            path: "Tests/SocketTalk",
             swiftSettings: strict),
         .testTarget(
             name: "WebSocketKitTests", dependencies: ["WebSocketKit", "SocketTalk"],
             swiftSettings: strict),
         .testTarget(
             name: "HTTPKitTests",
-            dependencies: ["HTTPKit", "WebSocketKit", "SocketTalk", "Waiting"],
+            dependencies: ["HTTPKit", "WebSocketKit", "SystemKit", "SocketTalk", "Waiting"],
             swiftSettings: strict),
         .testTarget(name: "SystemKitTests", dependencies: ["SystemKit"], swiftSettings: strict),
         .testTarget(

@@ -1,18 +1,14 @@
 import Foundation
 import HTTPKit
 import SocketTalk
+import SystemKit
 import Testing
 
 @Suite("HTTP server with TLS")
 struct HTTPServerTLSTests {
     /// Runs OpenSSL's own client and tool: another implementer's view of the server.
     private func openssl(_ arguments: [String], input: String = "") async throws -> String {
-        try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue.global().async {
-                continuation.resume(
-                    with: Result { try Self.run(arguments, input: input) })
-            }
-        }
+        try await CallQueue(label: "openssl").run { try Self.run(arguments, input: input) }
     }
 
     private static func run(_ arguments: [String], input: String) throws -> String {

@@ -1,4 +1,4 @@
-import Dispatch
+import SystemKit
 
 #if canImport(Glibc)
     import Glibc
@@ -10,11 +10,11 @@ import Dispatch
 ///
 /// Its calls block, so they run on a queue of their own: the cooperative pool belongs to the
 /// handlers under test. No test waits for it for ever: it hears nothing more once the server has
-/// been silent for a minute, or it is five minutes old, which matters only where a test fails.
+/// been silent for four minutes, or it is ten minutes old, which matters only where a test fails.
 public final class RawClient: Sendable {
     private let socket: Int32
-    private let end = ContinuousClock.now + .seconds(300)
-    private let queue = DispatchQueue(label: "raw client")
+    private let end = ContinuousClock.now + .seconds(600)
+    private let queue = CallQueue(label: "raw client")
 
     /// Connects to a server on this machine.
     public init(port: Int) {
@@ -24,7 +24,7 @@ public final class RawClient: Sendable {
             socket = Darwin.socket(AF_INET, SOCK_STREAM, 0)
         #endif
         signal(SIGPIPE, SIG_IGN)
-        var limit = timeval(tv_sec: 60, tv_usec: 0)
+        var limit = timeval(tv_sec: 240, tv_usec: 0)
         for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
             setsockopt(
                 socket, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
@@ -117,9 +117,7 @@ public final class RawClient: Sendable {
     private func run<Result: Sendable>(
         _ body: @escaping @Sendable (Int32) -> Result
     ) async -> Result {
-        await withCheckedContinuation { continuation in
-            queue.async { [socket] in continuation.resume(returning: body(socket)) }
-        }
+        await queue.run { [socket] in body(socket) }
     }
 }
 

@@ -1,8 +1,8 @@
 internal import CompressionKit
 internal import DeflateKit
-internal import Dispatch
 internal import HTTPKit
 internal import MartletProtocol
+internal import SystemKit
 
 /// Reads the bodies of `POST /sync`.
 ///
@@ -12,32 +12,19 @@ struct RequestReading: Sendable {
     /// Bytes as sent from which a body counts as large; compressed it may be 250 times as long.
     private static let largeByteCount = 64 << 10
 
-    private let queue = DispatchQueue(label: "martlet.reading")
+    private let queue = CallQueue(label: "martlet.reading")
 
     /// The message in a request's body, and the bytes it was read from.
     /// - Throws: What is wrong with the body, or with what the headers say of it.
     func read(_ request: HTTPRequest) async throws(Problem) -> (SyncRequest, [UInt8]) {
         guard request.body.count >= Self.largeByteCount else { return try Self.read(request) }
-        let result: Result<(SyncRequest, [UInt8]), Problem> = await withCheckedContinuation {
-            continuation in
-            queue.async {
-                continuation.resume(
-                    returning: Result { () throws(Problem) in try Self.read(request) })
-            }
-        }
-        return try result.get()
+        return try await queue.run { () throws(Problem) in try Self.read(request) }
     }
 
     /// The message in plain JSON.
     func read(json: [UInt8]) async throws(Problem) -> SyncRequest {
         guard json.count >= Self.largeByteCount else { return try Self.message(json) }
-        let result: Result<SyncRequest, Problem> = await withCheckedContinuation { continuation in
-            queue.async {
-                continuation.resume(
-                    returning: Result { () throws(Problem) in try Self.message(json) })
-            }
-        }
-        return try result.get()
+        return try await queue.run { () throws(Problem) in try Self.message(json) }
     }
 
     private static func read(_ request: HTTPRequest) throws(Problem) -> (SyncRequest, [UInt8]) {

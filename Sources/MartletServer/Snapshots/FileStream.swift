@@ -28,8 +28,7 @@ enum FileStream {
 
 /// An open file whose blocking reads happen on a queue that all share.
 final class FileToSend: Sendable {
-    private static let queue = DispatchQueue(
-        label: "martlet.files", attributes: .concurrent)
+    private static let queue = CallQueue(label: "martlet.files", attributes: .concurrent)
 
     private let file: OpenFile
     /// Its length.
@@ -37,16 +36,11 @@ final class FileToSend: Sendable {
 
     /// Opens a file; nil where there is none.
     static func open(_ path: String) async throws -> FileToSend? {
-        try await withCheckedThrowingContinuation { continuation in
-            queue.async {
-                continuation.resume(
-                    with: Result {
-                        do throws(SystemError) {
-                            return try FileToSend(path)
-                        } catch  where error.isMissing {
-                            return nil
-                        }
-                    })
+        try await queue.run {
+            do throws(SystemError) {
+                return try FileToSend(path)
+            } catch  where error.isMissing {
+                return nil
             }
         }
     }
@@ -57,11 +51,6 @@ final class FileToSend: Sendable {
     }
 
     func bytes(at offset: Int64, count: Int) async throws -> [UInt8] {
-        try await withCheckedThrowingContinuation { continuation in
-            Self.queue.async {
-                continuation.resume(
-                    with: Result { try self.file.bytes(at: offset, count: count) })
-            }
-        }
+        try await Self.queue.run { try self.file.bytes(at: offset, count: count) }
     }
 }

@@ -1,16 +1,17 @@
 internal import Dispatch
+internal import SystemKit
 
 /// A value that is only ever touched on one serial queue, because what is done with it blocks.
 ///
-/// `@unchecked Sendable`: `value` is read and written on `queue` alone.
+/// `@unchecked Sendable`: `value` is read and written on the queue of `calls` alone.
 package final class Confined<Value>: @unchecked Sendable {
-    private let queue: DispatchQueue
+    private let calls: CallQueue
     private var value: Value
 
     /// - Parameter value: Handed over; the caller keeps no way to it.
     package init(label: String, _ value: sending Value) {
-        queue = DispatchQueue(label: label)
-        queue.setSpecific(key: QueueMark.key, value: true)
+        calls = CallQueue(label: label)
+        calls.queue.setSpecific(key: QueueMark.key, value: true)
         self.value = value
     }
 
@@ -18,11 +19,7 @@ package final class Confined<Value>: @unchecked Sendable {
     package func run<Result: Sendable>(
         _ body: @escaping @Sendable (inout Value) throws -> Result
     ) async throws -> Result {
-        try await withCheckedThrowingContinuation { continuation in
-            queue.async {
-                continuation.resume(with: Swift.Result { try body(&self.value) })
-            }
-        }
+        try await calls.run { try body(&self.value) }
     }
 
     /// Runs `body` on the queue, after what was asked before, unless the task is cancelled until
@@ -48,12 +45,12 @@ package final class Confined<Value>: @unchecked Sendable {
     ///   other would wait for ever.
     package func runBlocking<Result>(_ body: (inout Value) throws -> Result) throws -> Result {
         try QueueMark.refuseNesting()
-        return try queue.sync { try body(&value) }
+        return try calls.queue.sync { try body(&value) }
     }
 
     /// Runs `body` on the queue some time, and does not wait for it.
     package func post(_ body: @escaping @Sendable (inout Value) -> Void) {
-        queue.async { body(&self.value) }
+        calls.queue.async { body(&self.value) }
     }
 }
 
