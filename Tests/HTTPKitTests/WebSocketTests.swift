@@ -24,14 +24,19 @@ import WebSocketKit
     }
 }
 
+/// Runs `body` against a server that is a parrot.
+private func withParrot(
+    _ configure: (inout HTTPServerOptions) -> Void = { _ in },
+    _ body: (HTTPServer, Int) async throws -> Void
+) async throws {
+    try await withServer(configure, handler: parrot, body)
+}
+
 @Suite("WebSockets over HTTP")
 struct WebSocketTests {
     @Test("a connection becomes a WebSocket, carries messages both ways and is closed politely")
     func exchange() async throws {
-        try await withServer { _ in
-        } handler: {
-            await parrot($0)
-        } _: { server, port in
+        try await withParrot { server, port in
             let socket = TestSocket(RawClient(port: port))
             let head = await socket.open("/talk")
             #expect(head.hasPrefix("HTTP/1.1 101 Switching Protocols\r\n"))
@@ -52,10 +57,7 @@ struct WebSocketTests {
 
     @Test("messages sent with the request, and bytes one at a time, arrive")
     func earlyAndSlow() async throws {
-        try await withServer { _ in
-        } handler: {
-            await parrot($0)
-        } _: { _, port in
+        try await withParrot { _, port in
             let client = RawClient(port: port)
             let socket = TestSocket(client)
             let early = RawFrame.text("early").bytes
@@ -95,10 +97,7 @@ struct WebSocketTests {
             ("Upgrade: h2c\r\nConnection: Upgrade\r\n", 200),
         ])
     func refused(headers: String, status: Int) async throws {
-        try await withServer { _ in
-        } handler: {
-            await parrot($0)
-        } _: { _, port in
+        try await withParrot { _, port in
             let client = RawClient(port: port)
             await client.send("GET / HTTP/1.1\r\nHost: h\r\n\(headers)\r\n")
             #expect(await client.read(until: "\r\n\r\n").hasPrefix("HTTP/1.1 \(status) "))
@@ -117,10 +116,7 @@ struct WebSocketTests {
             (RawFrame(opcode: 2, payload: [65]), .unsupportedData),
         ])
     func faults(frame: RawFrame, code: WebSocketCode) async throws {
-        try await withServer { _ in
-        } handler: {
-            await parrot($0)
-        } _: { server, port in
+        try await withParrot { server, port in
             let socket = TestSocket(RawClient(port: port))
             _ = await socket.open("/")
             await socket.send(frame.bytes)
@@ -134,11 +130,9 @@ struct WebSocketTests {
 
     @Test("a client that gives no sign of life is cut")
     func silent() async throws {
-        try await withServer {
+        try await withParrot {
             $0.webSocket.pingInterval = .milliseconds(50)
             $0.webSocket.pongTimeout = .milliseconds(50)
-        } handler: {
-            await parrot($0)
         } _: { server, port in
             let client = RawClient(port: port)
             await client.send(TestSocket.request("/"))
@@ -151,11 +145,9 @@ struct WebSocketTests {
 
     @Test("a client that answers pings is asked again and again, and stays")
     func lively() async throws {
-        try await withServer {
+        try await withParrot {
             $0.webSocket.pingInterval = .milliseconds(10)
             $0.webSocket.pongTimeout = .seconds(3_600)
-        } handler: {
-            await parrot($0)
         } _: { server, port in
             let socket = TestSocket(RawClient(port: port))
             _ = await socket.open("/")
@@ -239,11 +231,9 @@ struct WebSocketTests {
 
     @Test("a message that is never finished, and a closing nobody answers, end all the same")
     func unfinished() async throws {
-        try await withServer {
+        try await withParrot {
             $0.webSocket.messageDeadline = .milliseconds(100)
             $0.webSocket.closeDeadline = .milliseconds(100)
-        } handler: {
-            await parrot($0)
         } _: { server, port in
             let client = RawClient(port: port)
             await client.send(TestSocket.request("/"))
@@ -256,10 +246,7 @@ struct WebSocketTests {
 
     @Test("stop closes with 1001")
     func stop() async throws {
-        try await withServer { _ in
-        } handler: {
-            await parrot($0)
-        } _: { server, port in
+        try await withParrot { server, port in
             let socket = TestSocket(RawClient(port: port))
             _ = await socket.open("/")
             async let stopped: Void = server.stop(grace: .seconds(20))
@@ -271,10 +258,7 @@ struct WebSocketTests {
 
     @Test("random damage never stops the server, nor leaves anything behind")
     func damage() async throws {
-        try await withServer { _ in
-        } handler: {
-            await parrot($0)
-        } _: { server, port in
+        try await withParrot { server, port in
             var random = SystemRandomNumberGenerator()
             let sound = [
                 RawFrame.text("one", isFinal: false), .ping("p"), .rest("two"), .text("three"),

@@ -31,6 +31,45 @@ struct LiveClientTests {
         }
     }
 
+    /// A server, one who writes and exchanges when told to, and one who listens over a network that
+    /// can be cut.
+    private struct Pair {
+        let server: LiveServer
+        let proxy: Proxy
+        let writer: MartletClient
+        let listener: MartletClient
+        /// The listener's, which can be revoked.
+        let token: (text: String, identifier: String)
+
+        /// - Parameter network: What the listener's streams meet.
+        init(
+            _ pull: PullPolicy, network: @Sendable (inout Proxy.Traffic.State) -> Void = { _ in }
+        ) async throws {
+            server = try LiveServer()
+            try await server.start()
+            proxy = Proxy(to: try await server.url)
+            proxy.traffic.state.withLock { network(&$0) }
+            try await proxy.start()
+            writer = try await server.device("writer", LiveClientTests.options(.onRequest))
+            token = try server.makeToken()
+            listener = try await server.device(
+                "listener", transport: try await proxy.transport(token: token.text),
+                LiveClientTests.options(pull))
+        }
+
+        /// Has a team added, and sent.
+        func add(_ name: String) async throws {
+            try await LiveClientTests.add(name, writer)
+            try await writer.sync()
+        }
+
+        func end() async {
+            for client in [writer, listener] { await client.close() }
+            await proxy.cut()
+            await server.stop()
+        }
+    }
+
     private static func connection(_ client: MartletClient) async throws -> ClientConnection {
         try await client.status().connection
     }
@@ -94,28 +133,20 @@ struct LiveClientTests {
 
     @Test("a network that is cut and comes back loses nothing, and goes on where it was")
     func cut() async throws {
-        let server = try LiveServer()
-        try await server.start()
-        let proxy = Proxy(to: try await server.url)
-        try await proxy.start()
-        let a = try await server.device("a", Self.options(.onRequest))
-        let b = try await server.device(
-            "b", transport: try await proxy.transport(), Self.options(.live(pollingEvery: nil)))
-        b.start()
-        #expect(try await holds { try await Self.isLive(b) })
+        let pair = try await Pair(.live(pollingEvery: nil))
+        let (proxy, listener) = (pair.proxy, pair.listener)
+        listener.start()
+        #expect(try await holds { try await Self.isLive(listener) })
         for round in 1...3 {
             await proxy.cut()
-            #expect(try await holds { try await Self.connection(b) == .offline })
-            try await Self.add("while cut \(round)", a)
-            try await a.sync()
+            #expect(try await holds { try await Self.connection(listener) == .offline })
+            try await pair.add("while cut \(round)")
             try await proxy.start()
-            #expect(try await holds { try await Self.teams(b).count == round })
+            #expect(try await holds { try await Self.teams(listener).count == round })
         }
         // By the stream alone, which was told where to go on.
         #expect(proxy.traffic.requests("/sync") == 1)
-        for client in [a, b] { await client.close() }
-        await proxy.cut()
-        await server.stop()
+        await pair.end()
     }
 
     @Test(
@@ -156,27 +187,19 @@ struct LiveClientTests {
 
     @Test("a revoked token ends the stream with an error for a person, and nothing is tried again")
     func revoked() async throws {
-        let server = try LiveServer()
-        try await server.start()
-        let proxy = Proxy(to: try await server.url)
-        try await proxy.start()
-        let token = try server.makeToken()
-        let a = try await server.device("a", Self.options(.onRequest))
-        let b = try await server.device(
-            "b", transport: try await proxy.transport(token: token.text),
-            Self.options(.live(pollingEvery: .milliseconds(50))))
-        let events = b.events
-        b.start()
-        #expect(try await holds { try await Self.isLive(b) })
-        try server.revoke(token)
+        let pair = try await Pair(.live(pollingEvery: .milliseconds(50)))
+        let (proxy, listener) = (pair.proxy, pair.listener)
+        let events = listener.events
+        listener.start()
+        #expect(try await holds { try await Self.isLive(listener) })
+        try pair.server.revoke(pair.token)
         // The server looks again with the next thing it has to tell.
         var number = 0
         #expect(
             try await holds(within: .seconds(60)) {
                 number += 1
-                try await Self.add("\(number)", a)
-                try await a.sync()
-                return try await Self.connection(b) == .offline
+                try await pair.add("\(number)")
+                return try await Self.connection(listener) == .offline
             })
         for await case .failed(let error, let retryIn) in events where error.kind == .unauthorized {
             #expect(retryIn == nil)
@@ -184,68 +207,46 @@ struct LiveClientTests {
             break
         }
         let asked = proxy.traffic.requests("/deltas")
-        #expect(try await Self.isQuiet(b))
+        #expect(try await Self.isQuiet(listener))
         #expect(proxy.traffic.requests("/deltas") == asked)
         #expect(proxy.traffic.open == 0)
-        for client in [a, b] { await client.close() }
-        await proxy.cut()
-        await server.stop()
+        await pair.end()
     }
 
     @Test("nothing is polled while the stream is healthy; without a stream polling goes on")
     func polling() async throws {
-        let server = try LiveServer()
-        try await server.start()
-        let proxy = Proxy(to: try await server.url)
-        proxy.traffic.state.withLock { $0.refusal = 501 }
-        try await proxy.start()
-        let a = try await server.device("a", Self.options(.onRequest))
-        let b = try await server.device(
-            "b", transport: try await proxy.transport(),
-            Self.options(.live(pollingEvery: .milliseconds(30))))
-        b.start()
-        #expect(try await holds { try await Self.connection(b) == .polling })
-        try await Self.add("polled", a)
-        try await a.sync()
-        #expect(try await holds { try await Self.teams(b) == ["polled"] })
+        let pair = try await Pair(.live(pollingEvery: .milliseconds(30))) { $0.refusal = 501 }
+        let (proxy, listener) = (pair.proxy, pair.listener)
+        listener.start()
+        #expect(try await holds { try await Self.connection(listener) == .polling })
+        try await pair.add("polled")
+        #expect(try await holds { try await Self.teams(listener) == ["polled"] })
         #expect(proxy.traffic.requests("/sync") > 1)
         // Asked once: a server without a stream will not have one in a moment.
         #expect(proxy.traffic.requests("/deltas") == 1)
         // The server was updated; the app starts its client anew.
         proxy.traffic.state.withLock { $0.refusal = nil }
-        b.stop()
-        b.start()
-        #expect(try await holds { try await Self.isLive(b) })
-        #expect(try await Self.isQuiet(b))
-        try await Self.add("streamed", a)
-        try await a.sync()
-        #expect(try await holds { try await Self.teams(b).count == 2 })
-        for client in [a, b] { await client.close() }
-        await proxy.cut()
-        await server.stop()
+        listener.stop()
+        listener.start()
+        #expect(try await holds { try await Self.isLive(listener) })
+        #expect(try await Self.isQuiet(listener))
+        try await pair.add("streamed")
+        #expect(try await holds { try await Self.teams(listener).count == 2 })
+        await pair.end()
     }
 
     @Test("a stream that something on the way holds back does not count, and polling goes on")
     func heldBack() async throws {
-        let server = try LiveServer()
-        try await server.start()
-        let proxy = Proxy(to: try await server.url)
-        proxy.traffic.state.withLock { $0.holdsBack = true }
-        try await proxy.start()
-        let a = try await server.device("a", Self.options(.onRequest))
-        let b = try await server.device(
-            "b", transport: try await proxy.transport(),
-            Self.options(.live(pollingEvery: .milliseconds(30))))
-        b.start()
+        let pair = try await Pair(.live(pollingEvery: .milliseconds(30))) { $0.holdsBack = true }
+        let (proxy, listener) = (pair.proxy, pair.listener)
+        listener.start()
         #expect(await holds { proxy.traffic.open == 1 })
-        try await Self.add("polled", a)
-        try await a.sync()
-        #expect(try await holds { try await Self.teams(b) == ["polled"] })
-        #expect(try await Self.connection(b) == .polling)
-        for client in [a, b] { await client.close() }
+        try await pair.add("polled")
+        #expect(try await holds { try await Self.teams(listener) == ["polled"] })
+        #expect(try await Self.connection(listener) == .polling)
+        await listener.close()
         #expect(await holds { proxy.traffic.open == 0 })
-        await proxy.cut()
-        await server.stop()
+        await pair.end()
     }
 
     @Test("the policy can be changed while the client runs")

@@ -40,53 +40,21 @@ private struct CompactingRun {
         .compact(keeping: 0),
     ]
 
-    let disk: FaultDisk
-    var random: Numbers
-    var store: EmbeddedStore?
-    var node: DataSetNode?
-    var faults = 0
+    let server: FaultyServer
     var operations = 0
 
     init(name: String, seed: UInt64) {
-        disk = FaultDisk(name: name, seed: seed)
-        random = Numbers(state: seed)
+        server = FaultyServer(schema: Self.schema, name: name, seed: seed, cacheBytes: 0)
     }
 
     /// Does everything, once more after every fault; gives the final state as text.
     mutating func run() throws -> String {
-        for deed in Self.deeds {
-            var tries = 0
-            while try !attempt(deed) {
-                faults += 1
-                tries += 1
-                try #require(tries < 6, "the node does not recover")
-                if disk.isDown {
-                    node = nil
-                    store = nil
-                    disk.restart(using: &random)
-                } else if tries > 1 {
-                    disk.heal()
-                }
-            }
-        }
-        operations = disk.operationCount
-        disk.heal()
+        for deed in Self.deeds { try server.insist { try Self.attempt(deed, $0) } }
+        operations = server.disk.operationCount
         return try state()
     }
 
-    private mutating func attempt(_ deed: Deed) throws -> Bool {
-        if node == nil {
-            do {
-                let opened = try EmbeddedStore(
-                    path: "/data.sqlite", vfs: disk.vfsName, script: Self.schema,
-                    identity: "abc", now: 1)
-                node = try DataSetNode(store: opened, cacheBytes: 0)
-                store = opened
-            } catch is StorageFault {
-                return false
-            }
-        }
-        guard let node else { return false }
+    private static func attempt(_ deed: Deed, _ node: DataSetNode) throws -> Bool {
         switch deed {
         case .compact(let newest):
             while true {
@@ -116,8 +84,7 @@ private struct CompactingRun {
     }
 
     private func state() throws -> String {
-        let connection = try Connection(path: "/data.sqlite", vfs: disk.vfsName)
-        #expect(try connection.text("PRAGMA integrity_check") == "ok")
+        let connection = try server.connection()
         var lines: [String] = []
         for query in [
             "SELECT * FROM teams", "SELECT * FROM notes", "SELECT * FROM martlet_records",
@@ -153,9 +120,9 @@ struct CompactionFaultTests {
         for operation in 1...reference.operations {
             var run = CompactingRun(
                 name: "compact-\(failure)-\(lasting)-\(operation)", seed: UInt64(operation))
-            run.disk.failAfter(operations: operation, kind: failure, lasting: lasting)
+            run.server.disk.failAfter(operations: operation, kind: failure, lasting: lasting)
             #expect(try run.run() == expected, "operation \(operation)")
-            faults += run.faults
+            faults += run.server.faults
         }
         #expect(faults > reference.operations / 3)
     }

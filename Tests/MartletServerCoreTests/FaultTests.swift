@@ -40,57 +40,25 @@ private struct FaultyRun {
         [("d1", [SetText("a3", sequence: 3, seen: 0).delete("teams", "-1")])],
     ]
 
-    let disk: FaultDisk
-    var random: Numbers
-    var store: EmbeddedStore?
-    var node: DataSetNode?
-    var faults = 0
+    let server: FaultyServer
     var operations = 0
     /// What each set was answered, by identifier.
     var fates: [String: String] = [:]
 
     init(name: String, seed: UInt64) {
-        disk = FaultDisk(name: name, seed: seed)
-        random = Numbers(state: seed)
+        server = FaultyServer(schema: Self.schema, name: name, seed: seed)
     }
 
     /// Runs everything, once more after every fault; gives the final state as text.
     mutating func run() throws -> String {
-        for batch in Self.batches {
-            var tries = 0
-            while try !attempt(batch) {
-                faults += 1
-                tries += 1
-                try #require(tries < 6, "the node does not recover")
-                if disk.isDown {
-                    node = nil
-                    store = nil
-                    disk.restart(using: &random)
-                } else if tries > 1 {
-                    disk.heal()
-                }
-            }
-        }
-        operations = disk.operationCount
-        disk.heal()
+        for batch in Self.batches { try server.insist { try send(batch, to: $0) } }
+        operations = server.disk.operationCount
         return try state()
     }
 
-    private mutating func attempt(
-        _ batch: [(client: String, sets: [SetText])]
+    private mutating func send(
+        _ batch: [(client: String, sets: [SetText])], to node: DataSetNode
     ) throws -> Bool {
-        if node == nil {
-            do {
-                let opened = try EmbeddedStore(
-                    path: "/data.sqlite", vfs: disk.vfsName, script: Self.schema,
-                    identity: "abc", now: 1)
-                node = try DataSetNode(store: opened)
-                store = opened
-            } catch is StorageFault {
-                return false
-            }
-        }
-        guard let node else { return false }
         let requests = try batch.map { client, sets in
             let json = """
                 {"clientId":"\(client)","maxRevision":0,\
@@ -118,9 +86,7 @@ private struct FaultyRun {
     }
 
     private func state() throws -> String {
-        let connection = try Connection(path: "/data.sqlite", vfs: disk.vfsName)
-        #expect(try connection.text("PRAGMA integrity_check") == "ok")
-        #expect(try connection.text("PRAGMA foreign_key_check") == nil)
+        let connection = try server.connection()
         var lines: [String] = []
         for table in ["teams", "players", "martlet_records"] {
             let statement = try connection.prepare("SELECT * FROM \(table)")
@@ -129,25 +95,15 @@ private struct FaultyRun {
                     table + (0..<statement.columnCount).map { " " + statement.text($0) }.joined())
             }
         }
-        let log = EmbeddedLog(path: "/data.sqlite", vfs: disk.vfsName)
+        let log = EmbeddedLog(path: FaultyServer.path, vfs: server.disk.vfsName)
         var hash = LineageHash(origin: "abc")
         for entry in try log.entries(from: 1, through: 100, maxBytes: .max) {
             hash = hash.appending(entry.body, identifier: entry.identifier)
             #expect(entry.hash == hash)
             lines.append("\(entry.revision) " + String(decoding: entry.body, as: UTF8.self))
         }
-        #expect(node?.head.hash == hash)
+        #expect(server.node?.head.hash == hash)
         return lines.joined(separator: "\n")
-    }
-}
-
-/// Numbers that follow from a seed.
-struct Numbers: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-        return state ^ (state >> 29)
     }
 }
 
@@ -170,10 +126,10 @@ struct FaultTests {
         for operation in 1...operations {
             var run = FaultyRun(
                 name: "\(failure)-\(lasting)-\(operation)", seed: UInt64(operation))
-            run.disk.failAfter(operations: operation, kind: failure, lasting: lasting)
+            run.server.disk.failAfter(operations: operation, kind: failure, lasting: lasting)
             #expect(try run.run() == expected, "operation \(operation)")
             #expect(run.fates == reference.fates, "operation \(operation)")
-            faults += run.faults
+            faults += run.server.faults
         }
         #expect(faults > operations / 3)
     }

@@ -3,6 +3,7 @@ import MartletStore
 import SQLiteKit
 import Synchronization
 import Testing
+import Waiting
 
 @Suite("Drafts", .timeLimit(.minutes(5)))
 struct DraftTests {
@@ -233,8 +234,8 @@ struct DraftTests {
             #expect(!database.pool._changes.drafts.isEmpty)
             #expect(draft.value.name == "Ada")
         }
-        #expect(database.pool._changes.drafts.isEmpty)
-        #expect(database.subscribers == 0)
+        try await waitUntil("the draft is forgotten") { database.pool._changes.drafts.isEmpty }
+        try await database.untilObserved(by: 0)
     }
 
     @Test("a draft is of a record that is there, in a table whose key is one column")

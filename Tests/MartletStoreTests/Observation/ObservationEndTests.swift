@@ -12,7 +12,7 @@ struct ObservationEndTests {
             break
         }
         for await _ in database.players.observe(in: database.pool).results { break }
-        #expect(database.subscribers == 0)
+        try await database.untilObserved(by: 0)
     }
 
     @Test("cancelling the task ends it, while it waits and before it begins")
@@ -30,14 +30,14 @@ struct ObservationEndTests {
         for await _ in began { break }
         task.cancel()
         #expect(try await task.value == 1)
-        #expect(database.subscribers == 0)
+        try await database.untilObserved(by: 0)
         let late = Task {
             withUnsafeCurrentTask { $0?.cancel() }
             var values = database.players.observe(in: database.pool).makeAsyncIterator()
             return try await values.next()
         }
         #expect(try await late.value == nil)
-        #expect(database.subscribers == 0)
+        try await database.untilObserved(by: 0)
     }
 
     @Test("closing the database ends all loops")
@@ -83,7 +83,7 @@ struct ObservationEndTests {
         try await database.run("INSERT INTO players(name) VALUES ('Ada')")
         await #expect(throws: Broken.self) { try await values.next() }
         #expect(try await values.next() == nil)
-        #expect(database.subscribers == 1)
+        try await database.untilObserved(by: 1)
         let failure = await results.next()
         #expect(throws: Broken.self) { try failure?.get() }
         try await database.run("INSERT INTO players(name) VALUES ('Bob')")
@@ -120,6 +120,6 @@ struct ObservationEndTests {
             return sums
         }
         #expect(sums == Array(repeating: 20, count: 100))
-        #expect(database.subscribers == 0)
+        try await database.untilObserved(by: 0)
     }
 }

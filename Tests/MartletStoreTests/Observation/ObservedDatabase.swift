@@ -1,5 +1,6 @@
 import Foundation
 import MartletStore
+import Waiting
 
 /// A database that tests observe, in a folder of its own.
 final class ObservedDatabase: Sendable {
@@ -41,6 +42,11 @@ final class ObservedDatabase: Sendable {
         try await pool.write { context in
             _ = try context.rows(sql, arguments)
         }
+    }
+
+    /// Waits until so many observe; one that goes may have a fetch to end first.
+    func untilObserved(by count: Int) async throws {
+        try await waitUntil("\(count) observe") { subscribers == count }
     }
 
     var subscribers: Int { pool._changes.subscriberCount }

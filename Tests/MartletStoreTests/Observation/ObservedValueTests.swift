@@ -1,7 +1,6 @@
 import MartletStore
 import Observation
 import Testing
-import Waiting
 
 /// An app's own model, beside the store's types: their names must not meet the macro's.
 @MainActor @Observable
@@ -45,7 +44,7 @@ struct ObservedValueTests {
             #expect(observed.value == 0)
             #expect(observed.error == nil)
         }
-        try await waitUntil("nobody observes") { database.subscribers == 0 }
+        try await database.untilObserved(by: 0)
     }
 
     @Test("an app's own observable classes compile beside the store")
