@@ -240,7 +240,10 @@ let package = Package(
             name: "AllocationCounter", path: "Tests/AllocationCounter", swiftSettings: safe),
         .executableTarget(
             name: "StoreThresholds",
-            dependencies: ["AllocationCounter", "MartletStore", "SQLiteKit"],
+            dependencies: [
+                "AllocationCounter", "Martlet", "MartletCore", "MartletProtocol",
+                "MartletServerCore", "MartletStore", "SQLiteKit", "WebSocketKit",
+            ],
             path: "Tests/StoreThresholds", swiftSettings: safe),
         .executableTarget(
             name: "TestDevice",

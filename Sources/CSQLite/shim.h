@@ -10,6 +10,10 @@ static inline int csqlite_refuse_double_quoted_text(sqlite3 *database) {
     return sqlite3_db_config(database, SQLITE_DBCONFIG_DQS_DML, 0, (int *)0);
 }
 
+static inline int csqlite_enable_triggers(sqlite3 *database, int on) {
+    return sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_TRIGGER, on, (int *)0);
+}
+
 static inline int csqlite_distrust(sqlite3 *database) {
     int code = sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)0);
     if (code == SQLITE_OK)

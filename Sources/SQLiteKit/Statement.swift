@@ -5,7 +5,7 @@ internal import CSQLite
 /// Values are copied in and out; nothing points into SQLite's memory once a call has returned.
 public final class Statement {
     private let handle: Handle
-    private let pointer: OpaquePointer
+    let pointer: OpaquePointer
     public let sql: String
     public let columnCount: Int32
     public let parameterCount: Int32
@@ -14,6 +14,8 @@ public final class Statement {
     /// What the one who runs the statement keeps for as long as it lives.
     public var companion: AnyObject?
     private var hasTooBigValue = false
+    /// Places for short texts, one for each parameter; none before the first text.
+    private var slots: UnsafeMutablePointer<UInt8>?
 
     init(handle: Handle, sql: String) throws(SQLiteError) {
         let (code, pointer, rest) = Self.compiled(sql, on: handle)
@@ -34,6 +36,7 @@ public final class Statement {
 
     deinit {
         sqlite3_finalize(pointer)
+        slots?.deallocate()
     }
 
     /// Compiles the first statement of a text. The sentence says what follows it that would never
@@ -140,17 +143,50 @@ extension Statement {
 
     public func bind(_ index: Int32, text: String) {
         var text = text
-        text.withUTF8 { bytes in
-            let start = UnsafeRawPointer(bytes.baseAddress)?.assumingMemoryBound(to: CChar.self)
-            if let start {
-                check(
-                    sqlite3_bind_text64(
-                        pointer, index, start, UInt64(bytes.count), Self.copied,
-                        UInt8(SQLITE_UTF8)))
-            } else {
-                check(sqlite3_bind_text(pointer, index, "", 0, Self.copied))
-            }
+        text.withUTF8 { bindText(index, $0) }
+    }
+
+    /// Bytes a parameter's own place has: enough for most keys, names and dates.
+    private static let slotByteCount = 128
+    /// Parameters of a statement that has such places.
+    private static let mostSlots: Int32 = 64
+
+    /// Binds UTF-8.
+    ///
+    /// A short text is copied to its parameter's own place, which holds it until the parameter is
+    /// bound anew: for a copy of its own SQLite would take memory and give it back each time. While
+    /// the statement runs nothing is bound, so the place does not change under it.
+    private func bindText(_ index: Int32, _ bytes: UnsafeBufferPointer<UInt8>) {
+        guard let start = bytes.baseAddress else {
+            check(sqlite3_bind_text(pointer, index, "", 0, Self.copied))
+            return
         }
+        var source = start
+        var destructor: sqlite3_destructor_type? = Self.copied
+        if bytes.count <= Self.slotByteCount, parameterCount <= Self.mostSlots,
+            index >= 1, index <= parameterCount
+        {
+            let slot = slot(index)
+            slot.update(from: start, count: bytes.count)
+            source = UnsafePointer(slot)
+            // SQLITE_STATIC: the bytes stay.
+            destructor = nil
+        }
+        let text = UnsafeRawPointer(source).assumingMemoryBound(to: CChar.self)
+        check(
+            sqlite3_bind_text64(
+                pointer, index, text, UInt64(bytes.count), destructor, UInt8(SQLITE_UTF8)))
+    }
+
+    private func slot(_ index: Int32) -> UnsafeMutablePointer<UInt8> {
+        let all: UnsafeMutablePointer<UInt8>
+        if let slots {
+            all = slots
+        } else {
+            all = .allocate(capacity: Int(parameterCount) * Self.slotByteCount)
+            slots = all
+        }
+        return all + (Int(index) - 1) * Self.slotByteCount
     }
 
     /// Binds a text unless it holds a NUL, which ends a text for many programs.
@@ -167,16 +203,8 @@ extension Statement {
     }
 
     private func bindUnlessNUL(_ index: Int32, bytes: UnsafeBufferPointer<UInt8>) -> Bool {
-        guard let base = bytes.baseAddress else {
-            check(sqlite3_bind_text(pointer, index, "", 0, Self.copied))
-            return true
-        }
-        let start = UnsafeRawPointer(base)
-        guard memchr(start, 0, bytes.count) == nil else { return false }
-        check(
-            sqlite3_bind_text64(
-                pointer, index, start.assumingMemoryBound(to: CChar.self), UInt64(bytes.count),
-                Self.copied, UInt8(SQLITE_UTF8)))
+        if let start = bytes.baseAddress, memchr(start, 0, bytes.count) != nil { return false }
+        bindText(index, bytes)
         return true
     }
 
@@ -301,22 +329,6 @@ extension Statement {
         let count = Int(sqlite3_column_bytes(pointer, column))
         guard count > 0, let start = sqlite3_column_blob(pointer, column) else { return [] }
         return [UInt8](UnsafeRawBufferPointer(start: start, count: count))
-    }
-
-    /// How many bytes the column has as text or binary data; a number's are those of its text.
-    public func byteCount(_ column: Int32) -> Int {
-        // Asked for as text first: SQLite counts the bytes of the form it gave last.
-        if sqlite3_column_type(pointer, column) != SQLITE_BLOB {
-            _ = sqlite3_column_text(pointer, column)
-        }
-        return Int(sqlite3_column_bytes(pointer, column))
-    }
-
-    /// Appends the column's bytes as they are stored; a number's are those of its text.
-    public func append(_ column: Int32, to bytes: inout [UInt8]) {
-        let count = byteCount(column)
-        guard count > 0, let start = sqlite3_column_blob(pointer, column) else { return }
-        bytes.append(contentsOf: UnsafeRawBufferPointer(start: start, count: count))
     }
 }
 

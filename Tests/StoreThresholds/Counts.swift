@@ -6,9 +6,16 @@ struct Counts: Codable, Equatable {
     var steps: Int
     /// Requests for memory when it is done again; 0 where they are not counted.
     var allocations: Int
+    /// Bytes that travel, before compression; nil where none do.
+    var bytes: Int?
+    /// Requests that travel; nil where none do.
+    var requests: Int?
 
     /// The counts by name, for comparisons.
     var named: [(name: String, value: Int)] {
-        [("prepared", prepared), ("steps", steps), ("allocations", allocations)]
+        [
+            ("prepared", prepared), ("steps", steps), ("allocations", allocations),
+            ("bytes", bytes ?? 0), ("requests", requests ?? 0),
+        ]
     }
 }

@@ -23,7 +23,8 @@ struct Measurement: Codable {
         self.unit = unit
         median = Self.rounded(sorted[sorted.count / 2])
         let range = sorted[sorted.count * 3 / 4] - sorted[sorted.count / 4]
-        spread = Self.rounded(range / max(sorted[sorted.count / 2], .leastNormalMagnitude))
+        let middle = sorted[sorted.count / 2]
+        spread = middle > 0 ? Self.rounded(range / middle) : 0
         self.samples = samples.count
         self.expected = expected
         machine = Machine.current

@@ -167,6 +167,8 @@ int store_apply(
     sqlite3 *db;
     sqlite3_stmt *insert = 0, *note = 0;
     int code = open_store(path, &db);
+    // As the connection has it that applies remote change.
+    if (!code) code = sqlite3_exec(db, "PRAGMA cache_size = -16384", 0, 0, 0);
     if (!code) code = sqlite3_exec(db, notes_sql, 0, 0, 0);
     double started = wall(), used = thread_seconds();
     if (!code) code = sqlite3_prepare_v2(db, insert_sql, -1, &insert, 0);

@@ -17,9 +17,12 @@ extension MartletClient {
         try await sync()
         guard let transport = try await device.run({ $0.transport }) else { return CheckReport() }
         while let body = try await step(&run, { try $0.request($1, now: $2) }) {
+            // Meanwhile the next part is hashed: most of a check is hashing, here and there.
+            async let coming = Self.exchange(body, over: transport)
+            try await step(&run) { try $0.prepare($1, now: $2) }
             let answer: TransportAnswer
             do {
-                answer = try await transport.exchange(body)
+                answer = try await coming.get()
             } catch {
                 throw SyncError(.offline, error.message)
             }
@@ -29,6 +32,16 @@ extension MartletClient {
             try await step(&run) { try $0.take(answer.body, $1, now: $2) }
         }
         return run.report
+    }
+
+    private static func exchange(
+        _ body: [UInt8], over transport: any Transport
+    ) async -> Result<TransportAnswer, TransportFailure> {
+        do throws(TransportFailure) {
+            return .success(try await transport.exchange(body))
+        } catch {
+            return .failure(error)
+        }
     }
 
     private func step<Result: Sendable>(

@@ -26,6 +26,15 @@ extension DeviceStore {
         return Queued(identifier: last.identifier, seen: seen)
     }
 
+    /// Statements that the connection for remote change has compiled so far, and the steps of
+    /// SQLite's machine on it since the last call.
+    package func takeApplyingCounts() -> (prepared: Int, steps: Int) {
+        (
+            applying.connection.preparedStatements,
+            applying.connection.takeVirtualMachineSteps()
+        )
+    }
+
     /// Identifiers of all queued sets.
     package func queuedIdentifiers() throws -> [String] {
         try Outbox(store: applying).queued().map(\.identifier)

@@ -25,6 +25,8 @@ struct RemoteApplier {
     let registry: ModelRegistry
     var aside: Aside
     var quarantine: Quarantine
+    /// Notes a record's revision; kept at hand, for it is run for every record.
+    private let remembering: Remembering
     private let storedNames: [[String]]
     private var knownNames: [[String]]
 
@@ -33,6 +35,7 @@ struct RemoteApplier {
         self.registry = registry
         aside = Aside(store: store)
         quarantine = Quarantine(store: store, now: now)
+        remembering = Remembering(store: store)
         storedNames = store.schema.types.map { type in
             type.attributes.filter { !$0.isGenerated }.map(\.name)
         }
@@ -167,12 +170,30 @@ struct RemoteApplier {
     }
 
     func remember(_ number: Int64, _ id: RecordID, revision: Revision) throws {
-        let put = try store.connection.statement(
-            "INSERT OR REPLACE INTO martlet_records(type, id, revision) VALUES (?, ?, ?)")
+        let put = try remembering.statement
         put.bind(1, integer: number)
         put.bind(2, id)
         put.bind(3, integer: revision)
         try put.run()
+    }
+
+    private final class Remembering {
+        private let store: LocalStore
+        private var made: Statement?
+
+        init(store: LocalStore) {
+            self.store = store
+        }
+
+        var statement: Statement {
+            get throws(SQLiteError) {
+                if let made { return made }
+                let put = try store.connection.statement(
+                    "INSERT OR REPLACE INTO martlet_records(type, id, revision) VALUES (?, ?, ?)")
+                made = put
+                return put
+            }
+        }
     }
 
     /// Forgets all that is known beside the table of a record that is gone.

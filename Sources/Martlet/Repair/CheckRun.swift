@@ -20,6 +20,8 @@ struct CheckRun: Sendable {
     private var place: CheckPlace? = CheckPlace()
     private var next: CheckPlace?
     private var check: SelfCheck?
+    /// The part after the present one, where it was hashed already.
+    private var ahead: HashedBatch?
     private var excluded: [String: Set<String>] = [:]
     private var tries = 0
     private var silences = 0
@@ -50,8 +52,11 @@ struct CheckRun: Sendable {
                 goOn()
             } else {
                 guard let place else { return nil }
-                let batch = try store.hashConfirmed(
-                    from: place, without: excluded, limit: batchRecords, now: now)
+                let batch =
+                    try ahead
+                    ?? store.hashConfirmed(
+                        from: place, without: excluded, limit: batchRecords, now: now)
+                ahead = nil
                 next = batch.next
                 check = SelfCheck(
                     revision: batch.revision,
@@ -60,6 +65,14 @@ struct CheckRun: Sendable {
                     })
             }
         }
+    }
+
+    /// Hashes the part after the one that is compared, while the server is at work on that. What it
+    /// holds is of the moment it was hashed, as any part's is.
+    mutating func prepare(_ store: DeviceStore, now: Int64) throws {
+        guard ahead == nil, check != nil, let next else { return }
+        ahead = try store.hashConfirmed(
+            from: next, without: excluded, limit: batchRecords, now: now)
     }
 
     /// Takes the answer to the last request, and repairs what it shows.
@@ -73,7 +86,7 @@ struct CheckRun: Sendable {
                 throw SyncError(.rejected, "The server does not compare data; update it.")
             }
             // A device the server had not met; it has now. What was asked is asked again.
-            check = nil
+            repeatPart()
             return
         }
         let outcome: SelfCheck.Outcome
@@ -96,7 +109,7 @@ struct CheckRun: Sendable {
             for (type, names) in outcome.unknownAttributes {
                 excluded[type, default: []].formUnion(names)
             }
-            check = nil
+            repeatPart()
             return
         }
     }
@@ -117,12 +130,15 @@ struct CheckRun: Sendable {
     /// Hashes the part again: the state it was compared in is gone.
     private mutating func again() {
         tries += 1
-        guard tries >= Self.mostTries else {
-            check = nil
-            return
-        }
+        guard tries >= Self.mostTries else { return repeatPart() }
         report.unfinishedTypes += check?.records.map(\.type.name) ?? []
         goOn()
+    }
+
+    /// Begins the present part anew; what was hashed ahead may be of another form.
+    private mutating func repeatPart() {
+        check = nil
+        ahead = nil
     }
 
     private mutating func goOn() {

@@ -34,9 +34,18 @@ struct Listening: Sendable {
         send: (DeltaBatchBytes) async throws -> Void, quiet: () async throws -> Void
     ) async throws -> Ending {
         var question = question
-        var generation = try await handler.tokenWatch.generation(handler.tokens)
+        let generation = try await handler.tokenWatch.generation(handler.tokens)
         if !first.isEmpty { try await send(first) }
         question.advance(past: first)
+        return try await follow(question, generation, send: send, quiet: quiet)
+    }
+
+    private func follow(
+        _ start: DeltaQuestion, _ tokens: Int64,
+        send: (DeltaBatchBytes) async throws -> Void, quiet: () async throws -> Void
+    ) async throws -> Ending {
+        var question = start
+        var generation = tokens
         while true {
             try Task.checkCancellation()
             let current = try await handler.tokenWatch.generation(handler.tokens)
@@ -44,13 +53,13 @@ struct Listening: Sendable {
                 guard try await handler.record(of: token) != nil else { return .unauthorized }
                 generation = current
             }
-            switch await service.deltas(question) {
+            switch await batch(question) {
             case .failure(let problem):
                 return service.signal.isStopped ? .stopping : .problem(problem)
             case .success(let batch) where !batch.isEmpty:
                 try await send(batch)
                 question.advance(past: batch)
-                continue
+                if batch.more || question.wantsRows { continue }
             case .success: break
             }
             if await !service.signal.wait(beyond: question.since, for: Self.heartbeat) {
@@ -59,5 +68,10 @@ struct Listening: Sendable {
                 try await quiet()
             }
         }
+    }
+
+    private func batch(_ question: DeltaQuestion) async -> Result<DeltaBatchBytes, Problem> {
+        if let made = service.madeDeltas(question) { return .success(made) }
+        return await service.deltas(question)
     }
 }

@@ -227,6 +227,10 @@ final class DataSetService: Sendable {
         }
     }
 
+    /// The deltas after a cursor where they were just made for another listener; nil where there is
+    /// work to do. Takes a moment only.
+    func madeDeltas(_ question: DeltaQuestion) -> DeltaBatchBytes? { feed.madeDeltas(question) }
+
     /// The deltas after a cursor.
     func deltas(_ question: DeltaQuestion) async -> Result<DeltaBatchBytes, Problem> {
         let result = await batch(question)

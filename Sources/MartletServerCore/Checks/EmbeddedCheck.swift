@@ -37,6 +37,9 @@ final class EmbeddedCheck: CheckSource {
         }
     }
 
+    /// Steps of SQLite's machine since the last call.
+    func takeVirtualMachineSteps() -> Int { connection?.takeVirtualMachineSteps() ?? 0 }
+
     private func open() throws(SQLiteError) -> Connection {
         if let connection { return connection }
         // WAL needs its shared memory writable even for readers.

@@ -84,7 +84,7 @@ struct RangeComparison {
                 continue
             }
             if marks.integer(2) == 0 {
-                hash.add(mark: hasher.mark(try marks.recordID(0), own))
+                hash.add(mark: hasher.mark(marks, own))
             }
         }
         return changed
@@ -149,10 +149,12 @@ struct RangeComparison {
     ) throws(SQLiteError) -> CheckedRows {
         let names = type.attributes.map(\.name)
         let columns = ([type.key] + names).map { "t.\(SQLName.quoted($0))" }
+        // CROSS keeps the order, and the plus takes the key's affinity away, with which the records
+        // could not be looked up: every one of the type would be gone through for each range.
         let rows = try connection.statement(
             """
             SELECT \(columns.joined(separator: ", ")), r.revision FROM \(table) AS t
-            JOIN martlet_records AS r ON r.type = ?1 AND r.id = t.\(key) AND r.deleted = 0
+            CROSS JOIN martlet_records AS r ON r.type = ?1 AND r.id = +t.\(key) AND r.deleted = 0
             WHERE \(range.ordered("t.\(key)", type.keyKind))
             """)
         defer { rows.reset() }

@@ -53,6 +53,22 @@ extension DataSetFeed {
         deltas(question, log: nil)
     }
 
+    /// The batch after a cursor where it was the last made for anybody; nil: `deltas` has to make
+    /// it. For a listener that `deltas` has answered before and that has nothing but a cursor since.
+    /// - Complexity: O(1).
+    public func madeDeltas(_ question: DeltaQuestion) -> DeltaBatchBytes? {
+        let place = DeltaCache.Place(
+            since: question.since, head: cache.head.revision, byteLimit: question.byteLimit)
+        guard question.lineage == nil, !question.wantsRows,
+            let made = deltaCache.batch(at: place), filter.showsEverything(to: question.principal)
+        else { return nil }
+        guard let clientID = question.clientID, let known = knownDevice(clientID) else {
+            return made
+        }
+        let isOwn = made.devices.contains(known.number)
+        return isOwn || known.principal != question.principal.identity ? nil : made
+    }
+
     func deltas(_ question: DeltaQuestion, log: (any LogSource)?) -> DeltaOutcome {
         let head = cache.head
         var request = SyncRequest(maxRevision: question.since)

@@ -24,6 +24,11 @@ public final class LogReader {
     public func answer(to admitted: AdmittedRequest) -> DataSetFeed.Outcome {
         feed.answer(to: admitted, log: log, check: check)
     }
+
+    /// Steps of SQLite's machine that comparisons have taken since the last call.
+    package func takeComparisonSteps() -> Int {
+        (check as? EmbeddedCheck)?.takeVirtualMachineSteps() ?? 0
+    }
 }
 
 @available(*, unavailable)

@@ -34,11 +34,12 @@ struct SnapshotPart {
                 SELECT \(columns) FROM main.\(table) \(which)ORDER BY \(key)
                 """)
         }
+        // The plus takes the key's affinity away, with which no id could be looked up.
         try connection.execute(
             """
             INSERT INTO \(database).martlet_records \
             SELECT \(number), t.\(key), r.revision FROM \(database).\(table) AS t \
-            JOIN main.martlet_records AS r ON r.type = \(number) AND r.id = t.\(key) \
+            CROSS JOIN main.martlet_records AS r ON r.type = \(number) AND r.id = +t.\(key) \
             WHERE NOT r.deleted ORDER BY t.\(key)
             """)
         if try count(table) != count("martlet_records WHERE type = \(number)") {
@@ -48,7 +49,7 @@ struct SnapshotPart {
                 DELETE FROM \(database).\(table) WHERE NOT EXISTS (
                     SELECT 1 FROM \(database).martlet_records AS martlet_listed
                     WHERE martlet_listed.type = \(number)
-                        AND martlet_listed.id = \(table).\(key))
+                        AND martlet_listed.id = +\(table).\(key))
                 """)
         }
     }

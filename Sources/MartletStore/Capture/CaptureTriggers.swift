@@ -53,6 +53,13 @@ enum CaptureTriggers {
         return present
     }
 
+    /// Whether the file has triggers of the app's, or of its full-text indexes.
+    static func areBesideOthers(_ connection: Connection) throws(SQLiteError) -> Bool {
+        try connection.integer(
+            "SELECT 1 FROM main.sqlite_schema"
+                + " WHERE type = 'trigger' AND name NOT GLOB 'martlet_capture_*' LIMIT 1") != nil
+    }
+
     /// Makes the capture triggers of all types what they should be.
     /// - Returns: Whether they were not.
     @discardableResult
@@ -147,9 +154,10 @@ enum CaptureTriggers {
     private static func keyCheck(_ type: EntityType, key: String, number: Int64) -> String {
         switch type.keyKind {
         case .integer:
+            // The plus takes the key's affinity away, with which the id could not be looked up.
             """
             SELECT RAISE(ABORT, \(literal(refusedKey))) WHERE NEW.\(key) >= 0 AND NOT EXISTS (
-                    SELECT 1 FROM martlet_records WHERE type = \(number) AND id = NEW.\(key));
+                    SELECT 1 FROM martlet_records WHERE type = \(number) AND id = +NEW.\(key));
             """
         case .text:
             """

@@ -17,10 +17,17 @@ package final class LocalStore {
 
     /// Which column a note of each type holds where.
     private var layout: Int64
+    /// Whether it writes to the app's tables only while capture is off.
+    private let isApplying: Bool
+    /// The schema by which triggers were turned on or off last; see `settleTriggers`.
+    private var triggersSettled: Int64?
 
     /// A store on a connection whose file is set up for the schema.
-    init(connection: Connection, schema: Schema, numbers: [Int64]) {
+    init(
+        connection: Connection, schema: Schema, numbers: [Int64], isApplying: Bool = false
+    ) {
         self.connection = connection
+        self.isApplying = isApplying
         self.schema = schema
         self.numbers = numbers
         indexes = Dictionary(uniqueKeysWithValues: numbers.enumerated().map { ($1, $0) })
@@ -89,6 +96,11 @@ package final class LocalStore {
         }
     }
 
+    /// Kibibytes of pages a connection that applies remote change may hold. SQLite's 2 MiB are too
+    /// few for a transaction of many rows whose keys are in no order: each page would be written and
+    /// read again and again. Memory is taken as it is needed.
+    private static let applyingCacheKibibytes = 16_384
+
     /// Opens a second connection to the same file, with foreign keys unchecked, for the one who
     /// applies remote change.
     package convenience init(applyingBeside other: LocalStore, path: String, vfs: String?) throws {
@@ -98,8 +110,10 @@ package final class LocalStore {
         try connection.execute(
             """
             PRAGMA synchronous = FULL; PRAGMA recursive_triggers = ON; PRAGMA foreign_keys = OFF;
+            PRAGMA cache_size = -\(Self.applyingCacheKibibytes);
             """)
-        self.init(connection: connection, schema: other.schema, numbers: other.numbers)
+        self.init(
+            connection: connection, schema: other.schema, numbers: other.numbers, isApplying: true)
     }
 
     /// Opens a connection that can only read a file another connection has set up.
@@ -204,6 +218,16 @@ extension LocalStore {
 
     /// Turns capture off or on; off only inside a transaction that turns it on again.
     package func setCapture(_ isOn: Bool) throws {
+        if isApplying, !isOn { try settleTriggers() }
         try connection.run("UPDATE martlet_control SET capture = \(isOn ? 1 : 0)")
+    }
+
+    /// Turns triggers off on the connection that applies remote change, unless there are others than
+    /// capture's: those find capture off at every row, which costs as much as half the insert.
+    private func settleTriggers() throws {
+        let version = try connection.integer("PRAGMA schema_version")
+        guard version != triggersSettled else { return }
+        try connection.setTriggers(enabled: CaptureTriggers.areBesideOthers(connection))
+        triggersSettled = version
     }
 }

@@ -27,17 +27,20 @@ struct CanonicalBytes: Sendable {
         self.checksValues = checksValues
     }
 
+    /// What stands before the next value's bytes: appended together with the first of them.
+    private var head = ByteGroup()
+
     /// Begins again, with the byte that says what the bytes stand for.
     mutating func begin(_ what: UInt8) {
         isSendable = true
         bytes.removeAll(keepingCapacity: true)
-        bytes.append(what)
+        head = ByteGroup()
+        head.append(what)
     }
 
     /// The place of the attribute whose value follows.
     mutating func append(place: UInt16) {
-        bytes.append(UInt8(truncatingIfNeeded: place))
-        bytes.append(UInt8(truncatingIfNeeded: place >> 8))
+        head.append(place)
     }
 
     mutating func append(_ id: RecordID) {
@@ -48,8 +51,8 @@ struct CanonicalBytes: Sendable {
     }
 
     mutating func append(integer: Int64) {
-        bytes.append(Tag.integer)
-        append(word: UInt64(bitPattern: integer))
+        begin(last: Tag.integer)
+        bytes.append(word: UInt64(bitPattern: integer))
     }
 
     /// A value as a column of its kind holds it.
@@ -73,8 +76,10 @@ struct CanonicalBytes: Sendable {
     }
 
     /// A column that is not null.
-    mutating func append(_ row: Statement, _ column: Int32, kind: AttributeKind) {
-        let storage = row.storage(column)
+    /// - Parameter storage: The column's.
+    mutating func append(
+        _ row: Statement, _ column: Int32, _ storage: Statement.Storage, kind: AttributeKind
+    ) {
         if checksValues, !Self.isSendable(row, column, storage, kind) { isSendable = false }
         switch storage {
         case .null: preconditionFailure("a null is left out")
@@ -83,8 +88,9 @@ struct CanonicalBytes: Sendable {
         case .text where kind == .numeric: append(text: DecimalText.canonical(row.text(column)))
         default:
             let isBlob = kind == .blob || storage == .blob
-            begin(isBlob ? Tag.blob : Tag.text, count: row.byteCount(column))
-            row.append(column, to: &bytes)
+            head.append(isBlob ? Tag.blob : Tag.text)
+            row.appendCounted(column, isText: storage != .blob, behind: head, to: &bytes)
+            head = ByteGroup()
         }
     }
 
@@ -105,8 +111,8 @@ struct CanonicalBytes: Sendable {
     private mutating func append(number: Int64, kind: AttributeKind) {
         switch kind {
         case .boolean where number == 0 || number == 1:
-            bytes.append(Tag.boolean)
-            bytes.append(number == 1 ? 1 : 0)
+            head.append(Tag.boolean)
+            begin(last: number == 1 ? 1 : 0)
         case .numeric, .text: append(text: String(number))
         case .real: append(real: Double(number))
         default: append(integer: number)
@@ -129,9 +135,9 @@ struct CanonicalBytes: Sendable {
     }
 
     private mutating func append(real: Double) {
-        bytes.append(Tag.real)
+        begin(last: Tag.real)
         // SQLite keeps no sign of zero.
-        append(word: real == 0 ? 0 : real.bitPattern)
+        bytes.append(word: real == 0 ? 0 : real.bitPattern)
     }
 
     // MARK: Bytes
@@ -142,18 +148,15 @@ struct CanonicalBytes: Sendable {
     }
 
     private mutating func begin(_ tag: UInt8, count: Int) {
-        bytes.append(tag)
-        let count = UInt32(truncatingIfNeeded: count)
-        for shift: UInt32 in [0, 8, 16, 24] {
-            bytes.append(UInt8(truncatingIfNeeded: count &>> shift))
-        }
+        head.append(tag)
+        head.append(UInt32(truncatingIfNeeded: count))
+        bytes.append(head)
+        head = ByteGroup()
     }
 
-    private mutating func append(word: UInt64) {
-        var rest = word
-        for _ in 0..<8 {
-            bytes.append(UInt8(truncatingIfNeeded: rest))
-            rest &>>= 8
-        }
+    private mutating func begin(last byte: UInt8) {
+        head.append(byte)
+        bytes.append(head)
+        head = ByteGroup()
     }
 }

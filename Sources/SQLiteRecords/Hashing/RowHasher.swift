@@ -54,12 +54,13 @@ package struct RowHasher: Sendable {
     /// - Parameter row: A statement that selects `columns`, and perhaps more behind them.
     package mutating func hash(_ row: Statement) -> UInt64 {
         canonical.begin(What.row)
-        canonical.append(row, 0, kind: .any)
+        canonical.append(row, 0, row.storage(0), kind: .any)
         var column: Int32 = 1
         for kind in kinds {
-            if !row.isNull(column) {
+            let storage = row.storage(column)
+            if storage != .null {
                 canonical.append(place: UInt16(truncatingIfNeeded: column))
-                canonical.append(row, column, kind: kind)
+                canonical.append(row, column, storage, kind: kind)
             }
             column += 1
         }
@@ -98,6 +99,14 @@ package struct RowHasher: Sendable {
         return XXH64.hash(canonical.bytes, seed: seed)
     }
 
+    /// The hash of the revision of the record whose id the row's first column is.
+    package mutating func mark(_ row: Statement, _ revision: Revision) -> UInt64 {
+        canonical.begin(What.mark)
+        canonical.append(row, 0, row.storage(0), kind: .any)
+        canonical.append(integer: revision)
+        return XXH64.hash(canonical.bytes, seed: seed)
+    }
+
     /// The hash of all records of the type in a file with `martlet_records`, as devices and
     /// snapshots have it.
     /// - Parameters:
@@ -118,11 +127,37 @@ package struct RowHasher: Sendable {
             if !isSendable { unsendable(try rows.recordID(0), mismatch(rows)) }
         }
         let marks = try connection.prepare(
-            "SELECT id, revision FROM martlet_records WHERE type = ?1")
+            "SELECT id, revision FROM martlet_records WHERE type = ?1 AND id IS NOT NULL")
         defer { marks.reset() }
         marks.bind(1, integer: number)
-        while try marks.step() {
-            hash.add(mark: mark(try marks.recordID(0), marks.integer(1)))
+        while try marks.step() { hash.add(mark: mark(marks, marks.integer(1))) }
+        return hash
+    }
+
+    /// The hash of the records that have both a row and a revision, in one scan.
+    /// - Parameters:
+    ///   - number: The type's number in the file.
+    ///   - condition: What else they have to fulfil: SQL on the row `t` and its mark `r`.
+    package mutating func listed(
+        on connection: Connection, number: Int64, where condition: String
+    ) throws(SQLiteError) -> RangeHash {
+        let names = [type.key] + attributes.map(\.name)
+        let columns = names.map { "t.\(SQLName.quoted($0))" }
+        // The plus takes the key's affinity away, with which the marks could not be looked up:
+        // theirs have none (https://sqlite.org/optoverview.html#where_clause_analysis).
+        let rows = try connection.prepare(
+            """
+            SELECT \(columns.joined(separator: ", ")), r.revision
+            FROM \(SQLName.quoted(type.name)) AS t CROSS JOIN martlet_records AS r
+            WHERE r.type = ?1 AND r.id = +\(columns[0]) AND \(condition)
+            """)
+        defer { rows.reset() }
+        rows.bind(1, integer: number)
+        let last = Int32(names.count)
+        var hash = RangeHash()
+        while try rows.step() {
+            hash.add(row: self.hash(rows))
+            hash.add(mark: mark(rows, rows.integer(last)))
         }
         return hash
     }

@@ -113,23 +113,22 @@ package final class SnapshotReader {
         guard let account = description.types.first(where: { $0.name == type.name }) else {
             throw SnapshotError.damaged("a type has no count")
         }
-        let key = SQLName.quoted(type.key)
         let table = SQLName.quoted(type.name)
         let rows = try connection.integer("SELECT count(*) FROM \(table)")
         // Ids that the server gave out are positive; temporary ones never leave a device.
-        let isKey = type.keyKind == .integer ? "t.\(key) > 0" : "typeof(t.\(key)) = 'text'"
-        let known = try connection.integer(
-            """
-            SELECT count(*) FROM \(table) AS t \
-            JOIN martlet_records AS r ON r.type = \(number) AND r.id = t.\(key) \
-            WHERE \(isKey) AND typeof(r.revision) = 'integer' \
-            AND r.revision BETWEEN 1 AND \(description.revision)
-            """)
-        guard rows == account.records, known == account.records else {
+        let key = "t.\(SQLName.quoted(type.key))"
+        let isKey = type.keyKind == .integer ? "\(key) > 0" : "typeof(\(key)) = 'text'"
+        var hasher = RowHasher(type: type)
+        let known = try hasher.listed(
+            on: connection, number: number,
+            where: """
+                \(isKey) AND typeof(r.revision) = 'integer' \
+                AND r.revision BETWEEN 1 AND \(description.revision)
+                """)
+        guard rows == account.records, known.count == account.records else {
             throw SnapshotError.damaged("records of a type are missing or too many")
         }
-        var hasher = RowHasher(type: type)
-        guard try hasher.whole(on: connection, number: number) == account.hash else {
+        guard known == account.hash else {
             throw SnapshotError.damaged("records of a type are not as they were")
         }
     }

@@ -380,4 +380,25 @@ struct RepairTests {
         await world.server.growOld()
         await #expect(throws: SyncError.self) { try await world.device.client.check() }
     }
+
+    @Test("parts hashed while the one before is compared are repaired as they are by then")
+    func ahead() async throws {
+        let world = try await World()
+        try world.tamper("UPDATE players SET name = 'x' WHERE id IN (2, 21, 39)")
+        let store = try DeviceStore(path: world.device.path, script: nil, randomBits: { 4 })
+        var run = CheckRun(repairing: .revert, batchRecords: 7)
+        var parts = 0
+        while let body = try run.request(store, now: 1) {
+            try run.prepare(store, now: 1)
+            parts += 1
+            // Changed after it was hashed: no difference then, and none to be repaired.
+            if parts == 1 { try world.tamper("UPDATE players SET name = 'p21' WHERE id = 21") }
+            let answer = try await world.server.exchange(body)
+            try run.take(answer.body, store, now: 1)
+        }
+        #expect(parts > 6)
+        #expect(run.report.recordCount == 44)
+        #expect(run.report.findings.map(\.id) == [.integer(2), .integer(39)])
+        #expect(try await world.check() == [])
+    }
 }
