@@ -200,14 +200,16 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(name: "SystemKitTests", dependencies: ["SystemKit"], swiftSettings: strict),
         .testTarget(
-            name: "ConnectionKitTests", dependencies: ["ConnectionKit"], swiftSettings: strict),
+            name: "ConnectionKitTests", dependencies: ["ConnectionKit", "Waiting"],
+            swiftSettings: strict),
         .target(name: "TestDatabases", path: "Tests/TestDatabases", swiftSettings: safe),
         .testTarget(
             name: "PostgresKitTests",
             dependencies: ["ConnectionKit", "PostgresKit", "TestDatabases"],
             swiftSettings: strict),
         .testTarget(
-            name: "RedisKitTests", dependencies: ["ConnectionKit", "RedisKit", "TestDatabases"],
+            name: "RedisKitTests",
+            dependencies: ["ConnectionKit", "RedisKit", "TestDatabases", "Waiting"],
             swiftSettings: strict),
 
         // Tests.

@@ -1,6 +1,7 @@
 import ConnectionKit
 import Synchronization
 import Testing
+import Waiting
 
 @Suite("Listening")
 struct ListeningTests {
@@ -31,7 +32,7 @@ struct ListeningTests {
         server.state.withLock { $0.messages = messages }
     }
 
-    @Test("says when it listens, what it hears, and when it was lost", .timeLimit(.minutes(1)))
+    @Test("says when it listens, what it hears, and when it was lost", .timeLimit(.minutes(5)))
     func order() async {
         var seen: [String] = []
         for await event in events() {
@@ -54,7 +55,7 @@ struct ListeningTests {
         #expect(seen == ["listening", "one", "two", "lost", "listening"])
     }
 
-    @Test("ends with an error that does not pass", .timeLimit(.minutes(1)))
+    @Test("ends with an error that does not pass", .timeLimit(.minutes(5)))
     func fatal() async {
         server.state.withLock {
             $0.refusals = [FakeError(mayPass: true), FakeError(mayPass: false)]
@@ -67,12 +68,12 @@ struct ListeningTests {
         #expect(server.state.withLock { $0.attempts } == 2)
     }
 
-    @Test("who was too slow is told to look for themselves", .timeLimit(.minutes(1)))
-    func overflow() async {
+    @Test("who was too slow is told to look for themselves", .timeLimit(.minutes(5)))
+    func overflow() async throws {
         say((0..<(Listening.longestQueue * 2)).map(String.init))
         let events = events()
         // Until all was said, nobody listens.
-        while server.state.withLock({ $0.asked < 2 }) { await Task.yield() }
+        try await waitUntil("all was said") { server.state.withLock { $0.asked >= 2 } }
         var messages = 0
         var notes = 0
         for await event in events {
@@ -86,9 +87,9 @@ struct ListeningTests {
         #expect(messages == Listening.longestQueue - 1)
     }
 
-    @Test("whoever stops reading ends the connection", .timeLimit(.minutes(1)))
-    func end() async {
+    @Test("whoever stops reading ends the connection", .timeLimit(.minutes(5)))
+    func end() async throws {
         for await _ in events() { break }
-        while server.state.withLock({ $0.closed == 0 }) { await Task.yield() }
+        try await waitUntil("the connection is closed") { server.state.withLock { $0.closed > 0 } }
     }
 }

@@ -2,6 +2,7 @@ import ConnectionKit
 import RedisKit
 import TestDatabases
 import Testing
+import Waiting
 
 @Suite("A connection to Redis cut at every step")
 struct FaultyCacheTests {
@@ -106,11 +107,13 @@ struct FaultyCacheTests {
         }
         let number = try await session.run { try $0.command("CLIENT", "ID") }
         let task = Task { try await session.run { try $0.command("BLPOP", key, "0") } }
-        while try await TestCache.connected({ connection in
-            guard case .integer(let id) = number else { return false }
-            let list = try connection.command("CLIENT", "LIST", "ID", "\(id)").text ?? ""
-            return !list.contains("cmd=blpop")
-        }) {}
+        try await waitUntil("the command waits") {
+            try await TestCache.connected { connection in
+                guard case .integer(let id) = number else { return true }
+                let list = try connection.command("CLIENT", "LIST", "ID", "\(id)").text ?? ""
+                return list.contains("cmd=blpop")
+            }
+        }
         task.cancel()
         let error = await #expect(throws: RedisError.self) { try await task.value }
         #expect(error?.kind == .cancelled)
