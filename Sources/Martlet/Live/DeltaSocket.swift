@@ -106,8 +106,7 @@
         }
 
         /// Whether a message was larger than `maximumMessageSize`, which URLSession tells by the
-        /// code it closes the socket with, or as an error of POSIX. Not tried: there is no Apple
-        /// machine here.
+        /// code it closes the socket with, or as an error of POSIX. Not tried on Apple systems yet.
         private static func isTooLarge(_ code: Int, _ error: any Error) -> Bool {
             if code == 1009 { return true }
             let error = error as NSError
