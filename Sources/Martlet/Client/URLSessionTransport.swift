@@ -134,6 +134,7 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport
                 message: "The server could not be reached: \(error.localizedDescription)")
         }
     }
+
     /// Sends a request with the token in use, and once more with the next one where that is refused:
     /// nothing was done then.
     private func send(_ request: URLRequest) async throws -> (Data, HTTPURLResponse) {
