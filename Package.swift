@@ -88,11 +88,24 @@ let package = Package(
                 "OpenSSLKit",
             ], swiftSettings: safe),
         .target(
-            name: "MartletServer",
+            name: "MartletPostgres",
             dependencies: [
                 "MartletProtocol", "MartletCore", "MartletServerCore", "SQLiteKit",
+                "SQLiteRecords", "OpenSSLKit", "ConnectionKit", "PostgresKit",
+            ], swiftSettings: safe),
+        .target(
+            name: "MartletRedis",
+            dependencies: [
+                "MartletProtocol", "MartletServerCore", "CompressionKit", "ConnectionKit",
+                "RedisKit",
+            ], swiftSettings: safe),
+        .target(
+            name: "MartletServer",
+            dependencies: [
+                "MartletProtocol", "MartletCore", "MartletServerCore", "MartletPostgres",
+                "MartletRedis", "SQLiteKit",
                 "SQLiteRecords", "CompressionKit", "DeflateKit", "ZstdKit", "OpenSSLKit", "HTTPKit",
-                "WebSocketKit",
+                "WebSocketKit", "ConnectionKit", "PostgresKit", "RedisKit", "WebTokens",
                 "SystemKit",
             ], swiftSettings: safe),
 
@@ -128,13 +141,14 @@ let package = Package(
             dependencies: [
                 "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "SQLiteKit",
                 "SQLiteRecords", "MartletServer", "MartletTransfer", "CompressionKit",
+                "MartletPostgres", "PostgresKit", "ConnectionKit",
             ], swiftSettings: safe),
         .executableTarget(
             name: "MartletCommand",
             dependencies: [
                 "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "MartletServer",
                 "MartletServerCore", "MartletTesting", "MartletTransfer", "MartletDemo",
-                "SQLiteKit",
+                "MartletPostgres", "PostgresKit", "ConnectionKit", "SQLiteKit",
                 "SQLiteRecords", "CompressionKit",
             ], swiftSettings: safe),
 
@@ -211,6 +225,35 @@ let package = Package(
             name: "RedisKitTests",
             dependencies: ["ConnectionKit", "RedisKit", "TestDatabases", "Waiting"],
             swiftSettings: strict),
+
+        .testTarget(
+            name: "StorageConformanceTests",
+            dependencies: [
+                "MartletProtocol", "MartletCore", "MartletServerCore", "MartletPostgres",
+                "MartletRedis", "PostgresKit", "RedisKit", "ConnectionKit", "SQLiteKit",
+                "SQLiteRecords", "CompressionKit", "TestDatabases",
+            ], swiftSettings: strict),
+        .testTarget(
+            name: "MartletPostgresTests",
+            dependencies: [
+                "MartletProtocol", "MartletCore", "MartletServerCore", "MartletPostgres",
+                "PostgresKit", "ConnectionKit", "SQLiteKit", "SQLiteRecords", "TestDatabases",
+                "Waiting",
+            ], swiftSettings: strict),
+        .testTarget(
+            name: "MartletRedisTests",
+            dependencies: [
+                "MartletProtocol", "MartletCore", "MartletServerCore", "MartletRedis", "RedisKit",
+                "ConnectionKit", "CompressionKit", "TestDatabases", "Waiting",
+            ], swiftSettings: strict),
+        .testTarget(
+            name: "PostgresServerTests",
+            dependencies: [
+                "Martlet", "MartletStore", "MartletProtocol", "MartletCore", "MartletServerCore",
+                "MartletPostgres", "MartletRedis", "MartletServer", "PostgresKit", "RedisKit",
+                "ConnectionKit", "SQLiteKit", "SQLiteRecords", "HTTPKit", "WebTokens",
+                "OpenSSLKit", "TestDatabases", "TestPrograms", "Waiting",
+            ], swiftSettings: strict),
 
         // Tests.
         .testTarget(

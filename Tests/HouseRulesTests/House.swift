@@ -44,17 +44,26 @@ enum House {
         ],
         "Martlet": device.union(["SystemKit"]),
         "MartletServerCore": serverCore,
+        "MartletPostgres": serverCore.union([
+            "MartletServerCore", "ConnectionKit", "PostgresKit",
+        ]),
+        "MartletRedis": serverCore.union(["MartletServerCore", "ConnectionKit", "RedisKit"]),
         "MartletServer": serverCore.union([
-            "MartletServerCore", "DeflateKit", "ZstdKit", "HTTPKit", "WebSocketKit", "SystemKit",
+            "MartletServerCore", "MartletPostgres", "MartletRedis", "DeflateKit", "ZstdKit",
+            "HTTPKit", "WebSocketKit", "ConnectionKit", "PostgresKit", "RedisKit", "WebTokens",
+            "SystemKit",
         ]),
         "MartletTesting": device.union(serverCore).union([
             "Martlet", "MartletServerCore", "SQLiteFaults", "HTTPKit",
         ]),
         "MartletTransfer": device.union(["Martlet"]),
-        "MartletDemo": device.union(["Martlet", "MartletServer", "MartletTransfer"]),
+        "MartletDemo": device.union([
+            "Martlet", "MartletServer", "MartletTransfer", "MartletPostgres", "PostgresKit",
+            "ConnectionKit",
+        ]),
         "MartletCommand": device.union([
             "Martlet", "MartletServer", "MartletServerCore", "MartletTesting",
-            "MartletTransfer", "MartletDemo",
+            "MartletTransfer", "MartletDemo", "MartletPostgres", "PostgresKit", "ConnectionKit",
         ]),
     ]
 

@@ -4,6 +4,8 @@ public import MartletProtocol
 public struct SetFacts: Sendable {
     /// The earlier verdict on the set, or on another one that bears its identifier.
     public var decided: DecidedSet?
+    /// The set that its device numbered so before; nil where the number is new, or there is none.
+    public var used: UsedSequence?
     /// Whether the set named as `dependencyIdentifier` has been decided, either way.
     public var isDependencyDecided = false
     /// The facts of the records the set names, by permanent id; a record that never existed is
@@ -17,6 +19,18 @@ public struct SetFacts: Sendable {
     public var affected: [AffectedRow] = []
 
     public init() {}
+}
+
+/// A set number that is taken.
+public struct UsedSequence: Hashable, Sendable {
+    public let identifier: String?
+    /// SHA-256 of the set's bytes.
+    public let content: [UInt8]
+
+    public init(identifier: String?, content: [UInt8]) {
+        self.identifier = identifier
+        self.content = content
+    }
 }
 
 /// A verdict given before.

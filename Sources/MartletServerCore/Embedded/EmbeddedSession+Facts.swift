@@ -5,6 +5,9 @@ import SQLiteKit
 extension EmbeddedSession {
     func facts(for question: SetQuestion) throws(SQLiteError) -> SetFacts {
         var facts = SetFacts()
+        if question.device != 0, let sequence = question.sequence {
+            facts.used = try usedSequence(sequence, device: question.device)
+        }
         facts.decided = try decided(question)
         guard facts.decided == nil else { return facts }
         if let dependency = question.dependency {

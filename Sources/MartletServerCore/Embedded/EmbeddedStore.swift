@@ -90,10 +90,21 @@ extension EmbeddedStore: ServerStorage {
         }
     }
 
-    package var devices: [String: KnownDevice] { current?.devices ?? [:] }
+    package var isShared: Bool { false }
 
-    package func begin() throws(StorageFault) {
+    package func devices(named names: [String]) -> [String: KnownDevice] {
+        var known: [String: KnownDevice] = [:]
+        for name in names { known[name] = current?.devices[name] }
+        return known
+    }
+
+    package func begin(now: Int64, maxBytes: Int) throws(StorageFault) -> [LogEntry] {
         try working { (session) throws(SQLiteError) in try session.begin() }
+        return []
+    }
+
+    package func look() -> StorageLook {
+        StorageLook(head: head, floor: floor, hasOutsideChanges: false)
     }
 
     package func commit() throws(StorageFault) {
@@ -113,7 +124,7 @@ extension EmbeddedStore: ServerStorage {
         }
     }
 
-    package func device(
+    package func register(
         clientID: String, principal: Principal, now: Int64
     ) throws(StorageFault) -> KnownDevice {
         try working { (session) throws(SQLiteError) in
@@ -126,14 +137,6 @@ extension EmbeddedStore: ServerStorage {
     ) throws(StorageFault) {
         try working { (session) throws(SQLiteError) in
             try session.acknowledge(sequence, clientID: clientID)
-        }
-    }
-
-    package func usedSequence(
-        _ sequence: Int64, device: Int64
-    ) throws(StorageFault) -> UsedSequence? {
-        try working { (session) throws(SQLiteError) in
-            try session.usedSequence(sequence, device: device)
         }
     }
 
@@ -152,7 +155,17 @@ extension EmbeddedStore: ServerStorage {
         }
     }
 
-    package func apply(_ work: SetWork) throws(StorageFault) -> SetOutcome {
+    package func apply(_ works: [SetWork]) throws(StorageFault) -> [SetOutcome] {
+        var outcomes: [SetOutcome] = []
+        for work in works {
+            let outcome = try apply(work)
+            outcomes.append(outcome)
+            if case .refused = outcome { break }
+        }
+        return outcomes
+    }
+
+    private func apply(_ work: SetWork) throws(StorageFault) -> SetOutcome {
         let session = try session()
         guard !unbearable.contains(work.question.content) else {
             return .refused(

@@ -10,6 +10,8 @@ struct BatchDecision {
     private let now: Int64
     /// The log's new entries.
     private(set) var entries: [LogEntry] = []
+    /// Devices met, by client id.
+    private(set) var devices: [String: KnownDevice] = [:]
 
     init(storage: any ServerStorage, rules: Rules, hashes: AnswerBuilder, now: Int64) {
         self.storage = storage
@@ -26,7 +28,8 @@ struct BatchDecision {
         for set in admitted.request.changeSets {
             questions.append(question(set, admitted, work.device))
         }
-        if try reusesIdentity(questions) {
+        var facts = try storage.facts(for: questions)
+        if reusesIdentity(questions, facts) {
             work.problem = RequestCheck.identityReused
             return work
         }
@@ -35,7 +38,6 @@ struct BatchDecision {
         {
             try storage.acknowledge(acknowledged, clientID: clientID)
         }
-        var facts = try storage.facts(for: questions)
         var age = FactsAge()
         for (index, set) in admitted.request.changeSets.enumerated() {
             let question = questions[index]
@@ -58,7 +60,7 @@ struct BatchDecision {
 
     // MARK: - The request
 
-    private func problem(
+    private mutating func problem(
         with admitted: AdmittedRequest, _ work: inout RequestWork
     ) throws(StorageFault) -> Problem? {
         let request = admitted.request
@@ -76,14 +78,18 @@ struct BatchDecision {
             throw fault
         }
         guard let clientID = request.clientID else { return nil }
-        if let known = storage.devices[clientID],
-            known.principal != admitted.principal.identity
-        {
-            return RequestCheck.clientBound
+        if let known = try storage.devices(named: [clientID])[clientID] {
+            guard known.principal == admitted.principal.identity else {
+                return RequestCheck.clientBound
+            }
+            devices[clientID] = known
+            work.device = known.number
+            return nil
         }
-        work.device = try storage.device(
-            clientID: clientID, principal: admitted.principal, now: now
-        ).number
+        let new = try storage.register(
+            clientID: clientID, principal: admitted.principal, now: now)
+        devices[clientID] = new
+        work.device = new.number
         return nil
     }
 
@@ -105,18 +111,16 @@ struct BatchDecision {
     }
 
     /// Whether a set bears a number that the device has used for another set: the file is a copy.
-    private func reusesIdentity(_ questions: [SetQuestion]) throws(StorageFault) -> Bool {
+    private func reusesIdentity(_ questions: [SetQuestion], _ facts: [SetFacts]) -> Bool {
         var numbers: [Int64: [UInt8]] = [:]
-        for question in questions {
+        for (question, facts) in zip(questions, facts) {
             guard question.device != 0, let sequence = question.sequence else { continue }
             if let other = numbers.updateValue(question.content, forKey: sequence),
                 other != question.content
             {
                 return true
             }
-            guard let used = try storage.usedSequence(sequence, device: question.device) else {
-                continue
-            }
+            guard let used = facts.used else { continue }
             let isSame =
                 used.identifier == nil && question.identifier == nil
                 ? used.content == question.content : used.identifier == question.identifier
@@ -146,10 +150,11 @@ struct BatchDecision {
         case .failure(let refusal):
             try refuse(set, refusal, question, &work)
         case .success(let plan):
-            let outcome = try storage.apply(
-                SetWork(
-                    question: question, plan: plan, facts: facts, timestamp: set.timestamp,
-                    now: now))
+            let carried = SetWork(
+                question: question, plan: plan, facts: facts, timestamp: set.timestamp, now: now)
+            guard let outcome = try storage.apply([carried]).first else {
+                throw StorageFault(.failed, "the storage did not say how a set ended")
+            }
             switch outcome {
             case .accepted(let entry, let accepted):
                 entries.append(entry)

@@ -24,18 +24,17 @@ public final class DataSetFeed: Sendable {
     let filter: VisibilityFilter
     let answerBytes: Int
     let deltaCache = DeltaCache(byteLimit: 4 << 20)
-    private let devices: Mutex<[String: KnownDevice]>
+    private let devices = Mutex<[String: KnownDevice]>([:])
 
     init(
         cache: LogCache, identity: String, fingerprint: String, filter: VisibilityFilter,
-        answerBytes: Int, devices: [String: KnownDevice]
+        answerBytes: Int
     ) {
         self.cache = cache
         self.identity = identity
         self.fingerprint = fingerprint
         self.filter = filter
         self.answerBytes = answerBytes
-        self.devices = Mutex(devices)
     }
 
     /// The newest committed revision and its hash.
@@ -123,8 +122,14 @@ public final class DataSetFeed: Sendable {
         return question
     }
 
-    /// Takes over the devices a node knows.
+    /// Takes over devices that a node has met. To whom a device is bound never changes.
     func learn(_ known: [String: KnownDevice]) {
-        devices.withLock { $0 = known }
+        guard !known.isEmpty else { return }
+        devices.withLock { $0.merge(known) { _, new in new } }
+    }
+
+    /// What is known may be of a transaction that was undone.
+    func forgetDevices() {
+        devices.withLock { $0.removeAll() }
     }
 }

@@ -16,6 +16,9 @@ public final class DataSetNode {
     public var rules: Rules
     /// What answers pulls from memory.
     public let feed: DataSetFeed
+    /// Bytes of other programs' changes that one batch takes along, about.
+    static let outsideBytes = 1 << 20
+
     let storage: any ServerStorage
     let log: any LogSource
     var needsRecovery = false
@@ -62,7 +65,7 @@ public final class DataSetNode {
         }
         feed = DataSetFeed(
             cache: cache, identity: storage.identity, fingerprint: storage.schema.fingerprint,
-            filter: filter, answerBytes: answerBytes, devices: storage.devices)
+            filter: filter, answerBytes: answerBytes)
     }
 
     /// The data set's schema.
@@ -130,7 +133,7 @@ public final class DataSetNode {
             feed.cache.raise(floor: storage.floor)
         }
         feed.deltaCache.clear()
-        feed.learn(storage.devices)
+        feed.forgetDevices()
     }
 
     private func attempt(
@@ -141,16 +144,14 @@ public final class DataSetNode {
         for request in requests where needsNode(request) { needsWriter = true }
         var works: [RequestWork?] = requests.map { _ in nil }
         if needsWriter {
-            let devicesBefore = storage.devices.count
-            var entries: [LogEntry] = []
-            try storage.begin()
+            var entries = try storage.begin(now: now, maxBytes: Self.outsideBytes)
             var batch = BatchDecision(
                 storage: storage, rules: rules, hashes: feed.builder(log: log), now: now)
             for (index, request) in requests.enumerated() where needsNode(request) {
                 works[index] = try batch.decide(request)
             }
             try batch.addTruths(to: &works, filter: feed.filter, of: requests)
-            entries = batch.entries
+            entries += batch.entries
             try storage.commit()
             if storage.head.revision != feed.head.revision + Int64(entries.count) {
                 // Another program wrote to the log before this batch.
@@ -158,7 +159,7 @@ public final class DataSetNode {
             } else {
                 feed.cache.append(entries)
             }
-            if storage.devices.count != devicesBefore { feed.learn(storage.devices) }
+            feed.learn(batch.devices)
         }
         var results: [Result<PreparedAnswer, Problem>] = []
         for (index, request) in requests.enumerated() {
@@ -170,7 +171,7 @@ public final class DataSetNode {
     private func needsNode(_ request: AdmittedRequest) -> Bool {
         if !request.isPull { return true }
         guard let clientID = request.request.clientID else { return false }
-        return storage.devices[clientID] == nil
+        return feed.knownDevice(clientID) == nil
     }
 
     private func answer(

@@ -4,49 +4,64 @@ public import MartletProtocol
 /// Where a data set is kept: its tables, its log, and what Martlet remembers beside them.
 ///
 /// The contract, the same for every storage:
-/// - Calls are synchronous and made by one node at a time, in this order: `begin`; for each
-///   request `device`, `usedSequence`, then `facts` → verdict → `apply` or `remember` for its
-///   sets; `truths`; `commit`. Nothing of it can be seen by others before `commit` returns.
+/// - Calls are synchronous and made by one node at a time, in this order: `begin`; `devices` and
+///   `register`; `facts` for the sets of the whole batch → verdicts → `apply` for those accepted,
+///   `remember` for those refused; `truths`; `commit`. Nothing of it can be seen by others before
+///   `commit` returns.
 /// - Work comes in arrays, so that a storage behind a network needs few round trips. Facts hold
 ///   at the moment they are asked for; `apply` ends their validity for sets that share a record,
-///   a reference or a device with the applied one.
+///   a reference, an identifier or a number with the applied one.
+/// - From `begin` to `commit` nobody else writes to the log, in whatever process. Other programs may
+///   write to the tables at any time; what they wrote before `begin` is in the log when it returns.
 /// - The revision comes from the data set's counter row, raised inside the transaction: revision
 ///   *r* is never visible before *r* - 1, and a number given back by a rollback is used again.
 /// - `apply` does all of one set or, where it refuses, nothing of it.
 /// - After any `StorageFault`, or a `commit` that threw, nothing of the transaction has happened;
-///   `recover` brings the memory in line with what is stored, and the storage is usable again.
+///   `recover` brings the memory in line with what is stored, and the storage is usable again. Where
+///   the outcome of a commit is not known, `recover` finds it out: `head` then says what is stored.
 package protocol ServerStorage: AnyObject {
     var schema: Schema { get }
     /// How values and ids are judged.
     var checks: ValueChecks { get }
     /// The data set's identity.
     var identity: String { get }
-    /// The newest revision, of the open transaction where there is one.
+    /// The newest revision: of the open transaction where there is one, else as of the last call
+    /// that looked. Another process may have moved on.
     var head: LogHead { get }
-    /// Entries up to this revision may have lost their bodies; what they led to is in the tables.
+    /// Entries up to this revision may have lost their bodies; what they led to is in the tables. As
+    /// current as `head`.
     var floor: Revision { get }
-    /// Every device known, by client id.
-    var devices: [String: KnownDevice] { get }
+    /// Whether other processes write to the log too: what is known of it may be old.
+    var isShared: Bool { get }
 
-    func begin() throws(StorageFault)
+    /// Begins a transaction as the one writer of the data set.
+    /// - Returns: Entries made of what other programs wrote to the tables, one for each of their
+    ///   transactions, within the open transaction. Ends after about `maxBytes`; the rest stands
+    ///   in the way of no one but those records.
+    func begin(now: Int64, maxBytes: Int) throws(StorageFault) -> [LogEntry]
     func commit() throws(StorageFault)
     /// Rolls back what is open and reads the memory anew.
     func recover() throws(StorageFault)
+    /// What is new since the last look: outside a transaction, cheap enough for several times a
+    /// second.
+    func look() throws(StorageFault) -> StorageLook
 
-    /// The device, registered for the principal where it is new.
-    func device(
+    /// Those of the devices that are known, by client id.
+    func devices(named: [String]) throws(StorageFault) -> [String: KnownDevice]
+    /// Makes a device known that is not.
+    func register(
         clientID: String, principal: Principal, now: Int64
     ) throws(StorageFault) -> KnownDevice
     /// Notes that the device has stored the answers to its sets up to this one.
     func acknowledge(_ sequence: Int64, clientID: String) throws(StorageFault)
-    /// The set a device numbered so; nil where it used the number for none.
-    func usedSequence(_ sequence: Int64, device: Int64) throws(StorageFault) -> UsedSequence?
 
     /// Whether a set of that identifier has been accepted or finally refused.
     func isDecided(_ identifier: String) throws(StorageFault) -> Bool
     func facts(for questions: [SetQuestion]) throws(StorageFault) -> [SetFacts]
-    /// Carries out one set that was judged acceptable.
-    func apply(_ work: SetWork) throws(StorageFault) -> SetOutcome
+    /// Carries out sets that were judged acceptable, in order.
+    /// - Returns: How they ended. The first one that is refused is the last: those behind it were
+    ///   not tried.
+    func apply(_ works: [SetWork]) throws(StorageFault) -> [SetOutcome]
     /// Keeps a final refusal.
     func remember(_ refusal: Refusal, of question: SetQuestion, now: Int64) throws(StorageFault)
     /// Raises the floor towards `target` within the open transaction, and empties the bodies of
@@ -66,6 +81,21 @@ package protocol ServerStorage: AnyObject {
     ) throws(StorageFault) -> [[TypeChanges]]
 }
 
+/// What a look at a storage found.
+package struct StorageLook: Hashable, Sendable {
+    /// The newest revision.
+    package var head: LogHead
+    package var floor: Revision
+    /// Whether other programs have written to the tables what is not in the log yet.
+    package var hasOutsideChanges: Bool
+
+    package init(head: LogHead, floor: Revision, hasOutsideChanges: Bool) {
+        self.head = head
+        self.floor = floor
+        self.hasOutsideChanges = hasOutsideChanges
+    }
+}
+
 /// The end of a data set's log.
 public struct LogHead: Hashable, Sendable {
     public var revision: Revision
@@ -79,12 +109,12 @@ package struct KnownDevice: Hashable, Sendable {
     /// `Principal.identity` of whom the device is bound to.
     package let principal: String
     package var acknowledged: Int64
-}
 
-/// A set number that is taken.
-package struct UsedSequence: Hashable, Sendable {
-    package let identifier: String?
-    package let content: [UInt8]
+    package init(number: Int64, principal: String, acknowledged: Int64) {
+        self.number = number
+        self.principal = principal
+        self.acknowledged = acknowledged
+    }
 }
 
 /// A change set whose facts are wanted.

@@ -1,0 +1,58 @@
+import PostgresKit
+
+/// Martlet's own tables in a PostgreSQL database, in a schema of their own: the user's tables stay
+/// as they are.
+enum MartletTables {
+    /// Not `martlet`: a role of that name would find it on its search path.
+    static let schema = "_martlet"
+
+    /// Raised with every change of these tables that an older server could not work with.
+    static let format: Int64 = 1
+
+    /// One script for all of it, run in a transaction.
+    static let script = """
+        CREATE SCHEMA _martlet;
+        CREATE TABLE _martlet.dataset (
+            number integer PRIMARY KEY CHECK (number = 1), format bigint NOT NULL,
+            name text NOT NULL, identity text NOT NULL, revision bigint NOT NULL,
+            floor bigint NOT NULL, hash bytea NOT NULL);
+        CREATE TABLE _martlet.types (
+            number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE,
+            relation regclass NOT NULL UNIQUE);
+        CREATE TABLE _martlet.devices (
+            number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+            client_id text NOT NULL UNIQUE, principal text NOT NULL,
+            acknowledged bigint NOT NULL, since bigint NOT NULL);
+        CREATE TABLE _martlet.ids (
+            device bigint, type bigint, temporary bigint, id bigint NOT NULL,
+            PRIMARY KEY (device, type, temporary));
+        CREATE TABLE _martlet.records (
+            type bigint, id text COLLATE "C", revision bigint NOT NULL, author bigint NOT NULL,
+            others bigint NOT NULL, deleted boolean NOT NULL, PRIMARY KEY (type, id))
+            WITH (fillfactor = 80);
+        CREATE INDEX records_revision ON _martlet.records (revision);
+        CREATE TABLE _martlet.announced (
+            revision bigint, type bigint, id text COLLATE "C", PRIMARY KEY (revision, type, id));
+        CREATE TABLE _martlet.log (
+            revision bigint PRIMARY KEY, device bigint NOT NULL, identifier text, sequence bigint,
+            content bytea, hash bytea NOT NULL, time bigint NOT NULL, temporaries text,
+            body bytea NOT NULL);
+        ALTER TABLE _martlet.log ALTER body SET STORAGE EXTERNAL;
+        CREATE UNIQUE INDEX log_identifier ON _martlet.log (identifier)
+            WHERE identifier IS NOT NULL;
+        CREATE UNIQUE INDEX log_sequence ON _martlet.log (device, sequence)
+            WHERE sequence IS NOT NULL AND device <> 0;
+        CREATE TABLE _martlet.refusals (
+            number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, device bigint NOT NULL,
+            sequence bigint, identifier text, content bytea NOT NULL, reason text NOT NULL,
+            message text NOT NULL, time bigint NOT NULL);
+        CREATE UNIQUE INDEX refusals_identifier ON _martlet.refusals (identifier)
+            WHERE identifier IS NOT NULL;
+        CREATE UNIQUE INDEX refusals_sequence ON _martlet.refusals (device, sequence)
+            WHERE sequence IS NOT NULL;
+        CREATE TABLE _martlet.foreign_changes (
+            number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+            transaction xid8 NOT NULL DEFAULT pg_current_xact_id(), type bigint NOT NULL,
+            id text COLLATE "C", author text);
+        """
+}

@@ -1,0 +1,101 @@
+package import MartletCore
+import PostgresKit
+
+/// A table of the user's that is synchronised, as PostgreSQL describes it.
+package struct PostgresTable: Hashable, Sendable {
+    /// The number of the type in Martlet's tables.
+    package let number: Int64
+    /// The table's oid, which a renaming leaves as it is.
+    package let relation: UInt32
+    /// The schema it stands in, such as `public`.
+    package let schema: String
+    /// What devices know it as. The type's name is the table's.
+    package let type: EntityType
+    package let key: PostgresColumn
+    /// All columns but the key: those of `type.attributes`, in that order.
+    package let columns: [PostgresColumn]
+    /// An SQL expression whose value is a key never given before, such as
+    /// `nextval('public.tasks_id_seq'::regclass)`; nil where devices make the keys.
+    package let nextKey: String?
+    package let foreignKeys: [PostgresForeignKey]
+    /// Whether something changes rows behind the statements that are run: triggers of the user's, or
+    /// foreign keys that act and are not `Reference`s.
+    package let changesBehind: Bool
+
+    package init(
+        number: Int64, relation: UInt32, schema: String, type: EntityType, key: PostgresColumn,
+        columns: [PostgresColumn], nextKey: String?, foreignKeys: [PostgresForeignKey],
+        changesBehind: Bool
+    ) {
+        self.number = number
+        self.relation = relation
+        self.schema = schema
+        self.type = type
+        self.key = key
+        self.columns = columns
+        self.nextKey = nextKey
+        self.foreignKeys = foreignKeys
+        self.changesBehind = changesBehind
+    }
+
+    /// The table as SQL names it, with its schema.
+    package var sqlName: String {
+        PostgresConnection.quoted(schema) + "." + PostgresConnection.quoted(type.name)
+    }
+}
+
+/// A column of such a table.
+package struct PostgresColumn: Hashable, Sendable {
+    package let name: String
+    /// The declared type as SQL writes it, such as `character varying(20)`: what a text is cast to.
+    package let declaration: String
+    package let form: ColumnForm
+
+    package init(name: String, declaration: String, form: ColumnForm) {
+        self.name = name
+        self.declaration = declaration
+        self.form = form
+    }
+
+    /// The column as SQL names it.
+    package var sqlName: String { PostgresConnection.quoted(name) }
+}
+
+/// A foreign key, of one column or several.
+package struct PostgresForeignKey: Hashable, Sendable {
+    package let name: String
+    package let isDeferrable: Bool
+    /// The oid of the table it points at.
+    package let target: UInt32
+
+    package init(name: String, isDeferrable: Bool, target: UInt32) {
+        self.name = name
+        self.isDeferrable = isDeferrable
+        self.target = target
+    }
+}
+
+/// How a column's values stand on the wire, and on devices.
+package enum ColumnForm: Hashable, Sendable {
+    /// JSON true and false.
+    case boolean
+    /// smallint, integer, bigint: JSON integers of so many bytes.
+    case integer(bytes: Int)
+    /// JSON numbers; of `real`, those that a Float holds.
+    case real
+    case double
+    /// JSON strings of decimal numbers, with the digits PostgreSQL keeps.
+    case numeric
+    /// text and varchar: JSON strings.
+    case text
+    /// Texts in the one form that PostgreSQL writes under `DateStyle = ISO`, `TimeZone = UTC`.
+    case uuid, date, time, timestamp, timestamptz
+    /// JSON as a text: json as it was written, jsonb as PostgreSQL writes it.
+    case json, jsonb
+    /// bytea: base64.
+    case binary
+    /// The name of one of the values.
+    case enumeration([String])
+    /// An array of texts or integers, as a text in PostgreSQL's form, such as `{1,2}`.
+    case array
+}
