@@ -1,10 +1,10 @@
-import MartletProtocol
+package import MartletProtocol
 
 /// The form in which a device receives a set of its own: with its identifier, its number, and the
 /// ids its records had.
-enum OwnForm {
+package enum OwnForm {
     /// See `LogEntry.temporaries`.
-    static func temporaries(_ ids: [RecordID?]) -> String? {
+    package static func temporaries(_ ids: [RecordID?]) -> String? {
         guard ids.contains(where: { $0 != nil }) else { return nil }
         return ids.map { $0?.description ?? "" }.joined(separator: ",")
     }

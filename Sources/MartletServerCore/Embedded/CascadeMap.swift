@@ -1,16 +1,17 @@
-import MartletCore
+package import MartletCore
 
 /// Which references carry a deletion on, by the type deleted from.
-struct CascadeMap {
-    struct Link {
+package struct CascadeMap {
+    /// One of them.
+    package struct Link {
         /// The type that holds the reference, by its position in the schema.
-        let type: Int
-        let reference: Reference
+        package let type: Int
+        package let reference: Reference
     }
 
     private let links: [[Link]]
 
-    init(_ schema: Schema) {
+    package init(_ schema: Schema) {
         var links = [[Link]](repeating: [], count: schema.types.count)
         for (position, type) in schema.types.enumerated() {
             for reference in type.references {
@@ -26,7 +27,7 @@ struct CascadeMap {
     }
 
     /// The references through which deleting a record of the type changes others.
-    func links(from type: Int) -> [Link] {
+    package func links(from type: Int) -> [Link] {
         links[type]
     }
 }

@@ -1,20 +1,22 @@
-import MartletCore
-import MartletProtocol
+package import MartletCore
+package import MartletProtocol
 
 /// What became of each record a set touched, in the order it was touched.
-struct SetAccount {
-    enum Deed {
+package struct SetAccount {
+    /// What was done to a record.
+    package enum Deed {
         case created
         case updated
         case deleted
     }
 
-    struct Line {
-        let address: RecordAddress
-        var deed: Deed
-        var attributes: Attributes
+    /// One record.
+    package struct Line {
+        package let address: RecordAddress
+        package var deed: Deed
+        package var attributes: Attributes
         /// The id a created record had on its device.
-        var temporary: RecordID?
+        package var temporary: RecordID?
     }
 
     private var lines: [Line] = []
@@ -22,16 +24,16 @@ struct SetAccount {
     /// The types in the order they are listed.
     private var types: [Int]
 
-    init(types: [Int]) {
+    package init(types: [Int]) {
         self.types = types
     }
 
-    subscript(address: RecordAddress) -> Line? {
+    package subscript(address: RecordAddress) -> Line? {
         positions[address].map { lines[$0] }
     }
 
     /// Writes or replaces a record's line.
-    mutating func set(
+    package mutating func set(
         _ address: RecordAddress, _ deed: Deed, _ attributes: Attributes = Attributes(),
         temporary: RecordID? = nil
     ) {
@@ -47,7 +49,7 @@ struct SetAccount {
     }
 
     /// The set as everyone but its author receives it.
-    func changeSet(
+    package func changeSet(
         _ schema: Schema, revision: Revision
     ) -> (set: ChangeSet, created: [RecordID?]) {
         var places = [Int](repeating: 0, count: schema.types.count)

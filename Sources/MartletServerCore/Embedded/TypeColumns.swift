@@ -1,16 +1,16 @@
-import MartletCore
-import MartletProtocol
+package import MartletCore
+package import MartletProtocol
 
 /// What is asked of a type's columns for every record, worked out once.
-final class TypeColumns {
-    let names: [String]
-    let generated: [String]
+package final class TypeColumns {
+    package let names: [String]
+    package let generated: [String]
     /// References with the position of their target in the schema.
-    let references: [(attribute: String, target: Int)]
+    package let references: [(attribute: String, target: Int)]
     /// Lists of names by which of all columns hold a value: records share them.
     private var present: [UInt64: [String]] = [:]
 
-    init(_ type: EntityType, schema: Schema) {
+    package init(_ type: EntityType, schema: Schema) {
         names = type.attributes.map(\.name)
         generated = type.attributes.filter(\.isGenerated).map(\.name)
         references = type.references.compactMap { reference in
@@ -19,7 +19,7 @@ final class TypeColumns {
     }
 
     /// A whole row without its nulls.
-    func withoutNulls(_ row: Attributes) -> Attributes {
+    package func withoutNulls(_ row: Attributes) -> Attributes {
         guard row.values.contains(.null) else { return row }
         let values = row.values.filter { $0 != .null }
         guard row.count <= UInt64.bitWidth else {

@@ -19,6 +19,17 @@ package struct DifferencePart: Sendable {
         package let revision: Revision
         /// Everything that is not null; nil where the record is gone.
         package let attributes: Attributes?
+
+        package init(
+            place: Revision, type: String, id: RecordID, revision: Revision,
+            attributes: Attributes?
+        ) {
+            self.place = place
+            self.type = type
+            self.id = id
+            self.revision = revision
+            self.attributes = attributes
+        }
     }
 
     /// By place; those of one revision are never parted.
@@ -69,7 +80,7 @@ extension DifferencePart {
 
 extension Attributes {
     /// About how many bytes they take on the wire.
-    var roughByteCount: Int {
+    package var roughByteCount: Int {
         var bytes = 0
         for (name, value) in zip(names, values) {
             bytes += name.utf8.count + 8

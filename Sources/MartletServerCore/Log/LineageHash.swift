@@ -18,7 +18,7 @@ public struct LineageHash: Hashable, Sendable {
     }
 
     /// - Parameter bytes: 16 bytes or more, of which the first 16 count; missing ones are zero.
-    init(stored bytes: [UInt8]) {
+    package init(stored bytes: [UInt8]) {
         func word(from start: Int) -> UInt64 {
             (start..<(start + 8)).reduce(0) { word, index in
                 word << 8 | UInt64(index < bytes.count ? bytes[index] : 0)
@@ -29,12 +29,12 @@ public struct LineageHash: Hashable, Sendable {
     }
 
     /// The hash before the first entry.
-    init(origin identity: String) {
+    package init(origin identity: String) {
         self.init(stored: SHA256.digest(Array(identity.utf8)))
     }
 
     /// The hash after one more entry.
-    func appending(_ body: [UInt8], identifier: String?) -> LineageHash {
+    package func appending(_ body: [UInt8], identifier: String?) -> LineageHash {
         var hash = SHA256()
         hash.update(bytes)
         hash.update(Array((identifier ?? "").utf8))

@@ -18,6 +18,20 @@ package struct LogEntry: Hashable, Sendable {
     /// When it was accepted, in milliseconds since 1970.
     package let time: Int64
 
+    package init(
+        revision: Revision, device: Int64, identifier: String?, sequence: Int64?,
+        temporaries: String?, body: [UInt8], hash: LineageHash, time: Int64
+    ) {
+        self.revision = revision
+        self.device = device
+        self.identifier = identifier
+        self.sequence = sequence
+        self.temporaries = temporaries
+        self.body = body
+        self.hash = hash
+        self.time = time
+    }
+
     /// Bytes this entry takes in memory, about.
     var footprint: Int { body.count + (temporaries?.utf8.count ?? 0) + 160 }
 }

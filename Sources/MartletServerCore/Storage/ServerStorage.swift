@@ -101,6 +101,11 @@ public struct LogHead: Hashable, Sendable {
     public var revision: Revision
     /// The chained hash of the last entry.
     public var hash: LineageHash
+
+    package init(revision: Revision, hash: LineageHash) {
+        self.revision = revision
+        self.hash = hash
+    }
 }
 
 /// A device the server has met.
@@ -129,6 +134,19 @@ package struct SetQuestion: Sendable {
     /// The set read against the schema, or why it could not be.
     package let reading: Result<SetPlan, Refusal>
 
+    package init(
+        device: Int64, principal: Principal, identifier: String?, sequence: Int64?,
+        dependency: String?, content: [UInt8], reading: Result<SetPlan, Refusal>
+    ) {
+        self.device = device
+        self.principal = principal
+        self.identifier = identifier
+        self.sequence = sequence
+        self.dependency = dependency
+        self.content = content
+        self.reading = reading
+    }
+
     package var plan: SetPlan? {
         if case .success(let plan) = reading { return plan }
         return nil
@@ -144,6 +162,16 @@ package struct SetWork: Sendable {
     package let timestamp: String?
     /// Milliseconds since 1970.
     package let now: Int64
+
+    package init(
+        question: SetQuestion, plan: SetPlan, facts: SetFacts, timestamp: String?, now: Int64
+    ) {
+        self.question = question
+        self.plan = plan
+        self.facts = facts
+        self.timestamp = timestamp
+        self.now = now
+    }
 }
 
 /// How carrying out a set ended.
@@ -157,4 +185,9 @@ package enum SetOutcome: Sendable {
 package struct TruthQuestion: Sendable {
     package let device: Int64
     package let set: ChangeSet
+
+    package init(device: Int64, set: ChangeSet) {
+        self.device = device
+        self.set = set
+    }
 }

@@ -32,7 +32,8 @@ public final class UnsendableRows: Sendable {
         self.report = report
     }
 
-    func note(_ type: String, _ id: RecordID, _ reason: String) {
+    /// Notes a row that is left out, and tells of it.
+    package func note(_ type: String, _ id: RecordID, _ reason: String) {
         let isNew = known.withLock { known in
             if known.count >= Self.mostKnown { known.removeAll() }
             return known.insert(Record(type: type, id: id)).inserted
