@@ -96,8 +96,8 @@ let package = Package(
         .target(
             name: "MartletRedis",
             dependencies: [
-                "MartletProtocol", "MartletServerCore", "CompressionKit", "ConnectionKit",
-                "RedisKit",
+                "MartletProtocol", "MartletServerCore", "CompressionKit", "OpenSSLKit",
+                "ConnectionKit", "RedisKit",
             ], swiftSettings: safe),
         .target(
             name: "MartletServer",

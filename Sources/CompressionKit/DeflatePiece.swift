@@ -11,7 +11,8 @@ public struct DeflatePiece: Hashable, Sendable {
     public let crc32: UInt32
     public let uncompressedCount: Int
 
-    init(bytes: [UInt8], crc32: UInt32, uncompressedCount: Int) {
+    /// A piece that was kept elsewhere; whoever keeps it answers for it.
+    public init(bytes: [UInt8], crc32: UInt32, uncompressedCount: Int) {
         self.bytes = bytes
         self.crc32 = crc32
         self.uncompressedCount = uncompressedCount

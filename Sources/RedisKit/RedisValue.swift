@@ -61,4 +61,9 @@ public struct RedisCommand: Hashable, Sendable {
 public struct RedisMessage: Hashable, Sendable {
     public let channel: String
     public let payload: [UInt8]
+
+    public init(channel: String, payload: [UInt8]) {
+        self.channel = channel
+        self.payload = payload
+    }
 }

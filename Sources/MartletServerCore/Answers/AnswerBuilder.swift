@@ -237,18 +237,27 @@ struct AnswerBuilder {
         from first: Revision, through last: Revision
     ) throws(Failure) -> LogCache.Block? {
         if let held = cache.block(from: first) { return held }
-        let entries = try entries(from: first, through: last)
-        guard let end = entries.last else { return nil }
-        var plain: [UInt8] = []
-        plain.reserveCapacity(entries.reduce(entries.count) { $0 + $1.body.count })
-        for entry in entries {
-            if entry.revision != first { plain.append(UInt8(ascii: ",")) }
-            plain.append(contentsOf: entry.body)
+        if let stored = try storedBlock(from: first, through: last) { return stored }
+        guard let block = LogCache.Block(of: try entries(from: first, through: last)) else {
+            return nil
         }
-        let block = LogCache.Block(
-            first: first, last: end.revision, piece: DeflatePiece(compressing: plain),
-            devices: Set(entries.map(\.device)))
         cache.keep(block)
         return block
+    }
+
+    /// A block as the log has it; nil where it has none, and where memory has the entries.
+    private func storedBlock(
+        from first: Revision, through last: Revision
+    ) throws(Failure) -> LogCache.Block? {
+        guard let log, cache.entries(from: first, through: first, maxBytes: 1) == nil else {
+            return nil
+        }
+        do throws(StorageFault) {
+            guard let block = try log.block(from: first, through: last) else { return nil }
+            cache.keep(block)
+            return block
+        } catch {
+            throw .fault(error)
+        }
     }
 }

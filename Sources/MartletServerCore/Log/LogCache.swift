@@ -1,4 +1,4 @@
-import CompressionKit
+package import CompressionKit
 package import MartletProtocol
 import Synchronization
 
@@ -10,21 +10,42 @@ import Synchronization
 package final class LogCache: Sendable {
     /// Entries of one compressed block at most. Blocks never cross a multiple of it, so that
     /// every device is served by the same ones.
-    static let blockEntries: Revision = 256
+    package static let blockEntries: Revision = 256
     /// Bytes after which a block ends early.
-    static let blockBytes = 512 << 10
+    package static let blockBytes = 512 << 10
     /// Bytes from which on an entry may be a block of its own.
     static let largeEntryBytes = 8 << 10
     /// Hashes kept, for devices that name their last entry's.
     private static let hashes = 1 << 16
 
     /// Consecutive entries, comma between them, compressed.
-    struct Block: Sendable {
-        let first: Revision
-        let last: Revision
-        let piece: DeflatePiece
+    package struct Block: Sendable {
+        package let first: Revision
+        package let last: Revision
+        package let piece: DeflatePiece
         /// Who sent them: a device receives its own entries in another form.
-        let devices: Set<Int64>
+        package let devices: Set<Int64>
+
+        package init(first: Revision, last: Revision, piece: DeflatePiece, devices: Set<Int64>) {
+            self.first = first
+            self.last = last
+            self.piece = piece
+            self.devices = devices
+        }
+
+        /// Compresses entries; nil where there are none.
+        package init?(of entries: [LogEntry]) {
+            guard let first = entries.first, let last = entries.last else { return nil }
+            var plain: [UInt8] = []
+            plain.reserveCapacity(entries.reduce(entries.count) { $0 + $1.body.count })
+            for entry in entries {
+                if entry.revision != first.revision { plain.append(UInt8(ascii: ",")) }
+                plain.append(contentsOf: entry.body)
+            }
+            self.init(
+                first: first.revision, last: last.revision,
+                piece: DeflatePiece(compressing: plain), devices: Set(entries.map(\.device)))
+        }
     }
 
     private struct State: Sendable {

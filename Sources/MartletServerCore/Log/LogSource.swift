@@ -24,4 +24,17 @@ package protocol LogSource: AnyObject {
     /// When entries were accepted, in milliseconds since 1970; those that do not exist are left
     /// out.
     func times(of revisions: [Revision]) throws(StorageFault) -> [Revision: Int64]
+    /// Consecutive entries beginning with `first` and compressed, where the source has them in
+    /// that form; nil where the caller makes it of `entries`.
+    /// - Parameter last: The end of a span of blocks. The block ends there, or earlier with the
+    ///   entry that brings the bodies to `LogCache.blockBytes`.
+    func block(
+        from first: Revision, through last: Revision
+    ) throws(StorageFault) -> LogCache.Block?
+}
+
+extension LogSource {
+    package func block(
+        from first: Revision, through last: Revision
+    ) throws(StorageFault) -> LogCache.Block? { nil }
 }
