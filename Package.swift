@@ -264,7 +264,7 @@ let package = Package(
             dependencies: [
                 "MartletServer", "MartletProtocol", "MartletCore", "MartletServerCore", "SQLiteKit",
                 "SQLiteRecords", "HTTPKit", "DeflateKit", "CompressionKit", "ZstdKit",
-                "WebSocketKit", "SocketTalk", "Waiting",
+                "WebSocketKit", "SocketTalk", "Waiting", "OpenSSLKit",
             ], swiftSettings: strict),
         .testTarget(
             name: "SeedingTests",

@@ -13,7 +13,7 @@ public final class MartletServer: Sendable {
     /// What a started server holds.
     private struct Running: Sendable {
         let lock: Confined<DirectoryLock>
-        let tokens: Confined<TokenIndex>
+        let tokens: Confined<TokenDesk>
         let dataSets: DataSetDirectory
         let http: HTTPServer
     }
@@ -44,10 +44,7 @@ public final class MartletServer: Sendable {
         let metrics = Metrics()
         let dataSets = makeDirectory(rules, plan, metrics)
         do {
-            let fixed = configuration.tokens
-            let tokens = try await Confined(label: "martlet.tokens") {
-                try TokenIndex(store: TokenStore(directory: directory), fixed: fixed)
-            }
+            let tokens = try await makeTokens()
             let names = try await tokens.run {
                 $0.dataSets.union(try DataSetDirectory.names(in: directory))
             }
@@ -148,6 +145,26 @@ public final class MartletServer: Sendable {
         return (schema, rules ?? .everything, plan ?? .whole)
     }
 
+    private func makeTokens() async throws -> Confined<TokenDesk> {
+        let configuration = configuration
+        let isAmbiguous =
+            configuration.signedTokens != nil
+            && configuration.tokens.contains { SignedTokens.isSigned([UInt8]($0.token.utf8)) }
+        guard !isAmbiguous else {
+            throw ServerFailure(
+                "With --jwt-keys a fixed token may not have two dots: it would be taken for a JWT.")
+        }
+        return try await Confined(label: "martlet.tokens") {
+            TokenDesk(
+                index: try TokenIndex(
+                    store: TokenStore(directory: configuration.dataDirectory),
+                    fixed: configuration.tokens),
+                signed: try configuration.signedTokens.map { settings throws(ServerFailure) in
+                    try SignedTokens(settings, log: configuration.log)
+                }, now: configuration.now)
+        }
+    }
+
     private func makeDirectory(
         _ rules: Rules, _ plan: SeedingPlan, _ metrics: Metrics
     ) -> DataSetDirectory {
@@ -171,14 +188,14 @@ public final class MartletServer: Sendable {
     }
 
     private func makeHTTP(
-        _ options: HTTPServerOptions, _ tokens: Confined<TokenIndex>,
+        _ options: HTTPServerOptions, _ tokens: Confined<TokenDesk>,
         _ dataSets: DataSetDirectory, _ metrics: Metrics, _ origins: OriginRule
     ) -> HTTPServer {
         let counters = CountersSource()
         let handler = RequestHandler(
             tokens: tokens, dataSets: dataSets, metrics: metrics, log: configuration.log,
             counters: { await counters.current() }, origins: origins,
-            tokenDeadline: configuration.tokenDeadline)
+            tokenDeadline: configuration.tokenDeadline, now: configuration.now)
         var options = options
         options.maxBodyBytes = Limits.requestBytes
         options.refusal = { refusal in

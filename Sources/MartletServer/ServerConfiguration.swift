@@ -12,6 +12,8 @@ public struct ServerConfiguration: Sendable {
     public var port = 0
     /// Tokens in memory only, beside those of the data directory.
     public var tokens: [FixedToken] = []
+    /// How an issuer's tokens (JWT) are judged, beside the server's own; nil accepts none.
+    public var signedTokens: SignedTokenSettings?
     /// The bytes of a rules file (`RulesFile`); nil lets everyone do everything.
     public var rules: [UInt8]?
     /// The bytes of a seeding file (`SeedingFile`); nil makes snapshots of one part.

@@ -81,7 +81,7 @@ struct DeltaSocketTests {
         }
         let long = Self.socket(live)
         _ = await long.open("/deltas?since=0")
-        await long.say(#"{"token": "\#(String(repeating: "x", count: 2_000))"}"#)
+        await long.say(#"{"token": "\#(String(repeating: "x", count: 10_000))"}"#)
         #expect(await long.closeCode() == .tooBig)
         await live.stop()
 

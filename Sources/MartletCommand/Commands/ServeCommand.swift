@@ -22,6 +22,14 @@ extension CommandDescription {
                 name: "token", value: "DATASET:TOKEN",
                 help: "a token for trials; may be repeated. Others on this machine may see it",
                 repeats: true),
+            Option(
+                name: "jwt-keys", value: "FILE",
+                help: "keys of an issuer's tokens, PEM or JWK Set; docs/tokens.md"),
+            Option(name: "jwt-audience", value: "NAME", help: "what their aud must contain"),
+            Option(name: "jwt-issuer", value: "NAME", help: "what their iss must be"),
+            Option(
+                name: "jwt-leeway", value: "SECONDS",
+                help: "by which the clocks may differ; default 60"),
             Option(name: "rules", value: "FILE", help: "who may create, update and delete what"),
             Option(
                 name: "seeding", value: "FILE",
@@ -70,6 +78,7 @@ extension CommandDescription {
         configuration.port = try arguments.integer("port", in: 0...65_535, default: 8_080)
         configuration.host = arguments.value("host") ?? "127.0.0.1"
         configuration.tokens = try (arguments.values["token"] ?? []).map { try FixedToken($0) }
+        configuration.signedTokens = try signedTokens(arguments)
         configuration.rules = try arguments.value("rules").map { try contents($0, "rules") }
         configuration.seeding = try arguments.value("seeding").map { try contents($0, "seeding") }
         configuration.snapshotEvery = Int64(
@@ -80,6 +89,23 @@ extension CommandDescription {
         configuration.allowedOrigins = arguments.values["allow-origin"] ?? []
         configuration.log = .standardError(minimum: try level(arguments))
         return configuration
+    }
+
+    private static func signedTokens(
+        _ arguments: ParsedArguments
+    ) throws -> SignedTokenSettings? {
+        guard let keys = arguments.value("jwt-keys") else {
+            for name in ["jwt-audience", "jwt-issuer", "jwt-leeway"]
+            where arguments.value(name) != nil {
+                throw UsageError("--\(name) needs --jwt-keys FILE.", command: "serve")
+            }
+            return nil
+        }
+        var settings = SignedTokenSettings(keyFile: keys)
+        settings.audience = arguments.value("jwt-audience")
+        settings.issuer = arguments.value("jwt-issuer")
+        settings.leeway = Int64(try arguments.integer("jwt-leeway", in: 0...3_600, default: 60))
+        return settings
     }
 
     private static func keepRevisions(_ arguments: ParsedArguments) throws -> Int64? {

@@ -2,6 +2,7 @@ internal import HTTPKit
 internal import MartletProtocol
 internal import MartletServerCore
 internal import WebSocketKit
+internal import WebTokens
 
 /// One listener over WebSocket: batches go down, change sets come up.
 struct DeltaSocket: Sendable {
@@ -12,7 +13,7 @@ struct DeltaSocket: Sendable {
     /// The listener reads too slowly: it catches up by polling.
     static let tooSlow = WebSocketCode(rawValue: 4008)
     /// Bytes of the message that carries the token.
-    static let tokenMessageBytes = 1_024
+    static let tokenMessageBytes = TokenVerifier.longestToken + 1_024
 
     let handler: RequestHandler
     let query: DeltaQuery
@@ -22,16 +23,18 @@ struct DeltaSocket: Sendable {
     /// - Parameter given: The token of the request's header; nil where the first message brings it.
     func talk(_ socket: WebSocket, token given: [UInt8]?) async {
         do {
-            guard let token = await tokenBytes(socket, given),
-                let record = try await handler.record(of: token)
-            else { return await Self.endUnauthorized(socket) }
+            guard let token = await tokenBytes(socket, given) else {
+                return await Self.end(socket, TokenDenial(.unknown))
+            }
+            let record = try await handler.record(of: token)
             await socket.allowMessages(upTo: Limits.requestBytes)
             let service = try await handler.dataSets.service(record.dataSet)
             let question = query.question(record.principal)
             switch await service.deltas(question) {
             case .failure(let problem): await Self.end(socket, problem)
             case .success(let first):
-                let listening = Listening(handler: handler, service: service, token: token)
+                let listening = Listening(
+                    handler: handler, service: service, token: token, expires: record.expires)
                 await withTaskGroup { group in
                     group.addTask { await follow(listening, question, first, socket) }
                     // Whichever ends first has closed the socket, which ends the other.
@@ -39,6 +42,8 @@ struct DeltaSocket: Sendable {
                     group.cancelAll()
                 }
             }
+        } catch let denial as TokenDenial {
+            await Self.end(socket, denial)
         } catch {
             _ = handler.failed(error)
             await socket.close(.internalError, "The server could not reach its storage.")
@@ -49,7 +54,7 @@ struct DeltaSocket: Sendable {
         if let given { return given }
         let deadline = Task { [tokenDeadline = handler.tokenDeadline] in
             do { try await Task.sleep(for: tokenDeadline) } catch { return }
-            await Self.endUnauthorized(socket)
+            await Self.end(socket, TokenDenial(.unknown))
         }
         defer { deadline.cancel() }
         guard case .text(let text) = await socket.receive(),
@@ -72,7 +77,7 @@ struct DeltaSocket: Sendable {
             } quiet: {
             }
             switch ending {
-            case .unauthorized: await Self.endUnauthorized(socket)
+            case .unauthorized(let denial): await Self.end(socket, denial)
             case .stopping: await socket.close(.goingAway, "The server stops.")
             case .problem(let problem): await Self.end(socket, problem)
             }
@@ -94,12 +99,12 @@ struct DeltaSocket: Sendable {
                 return await socket.close(.unsupportedData, "Messages are JSON, as text.")
             }
             do {
-                guard let record = try await handler.record(of: token) else {
-                    return await Self.endUnauthorized(socket)
-                }
+                let record = try await handler.record(of: token)
                 try await socket.send(await handler.reply(to: text, record, peer: peer))
             } catch is WebSocketClosed {
                 return
+            } catch let denial as TokenDenial {
+                return await Self.end(socket, denial)
             } catch {
                 _ = handler.failed(error)
                 return await socket.close(
@@ -112,8 +117,8 @@ struct DeltaSocket: Sendable {
 
     // MARK: - Endings
 
-    private static func endUnauthorized(_ socket: WebSocket) async {
-        await socket.close(unauthorized, "A good token is needed.")
+    private static func end(_ socket: WebSocket, _ denial: TokenDenial) async {
+        await socket.close(unauthorized, denial.problem.kind)
     }
 
     private static func end(_ socket: WebSocket, _ problem: Problem) async {
@@ -133,11 +138,9 @@ extension RequestHandler {
             guard request.headers.lineCount("authorization") > 0 else {
                 return upgrade(handshake, socket, token: nil)
             }
-            guard let record = try await admitted(request), let token = Self.bearer(request) else {
-                return Self.unauthorized()
-            }
+            let record = try await admitted(request)
             let service = try await dataSets.service(record.dataSet)
-            var outcome = upgrade(handshake, socket, token: token)
+            var outcome = upgrade(handshake, socket, token: Self.bearer(request))
             if case .failure(let problem) = await service.deltas(query.question(record.principal)) {
                 outcome = Outcome(problem)
             }

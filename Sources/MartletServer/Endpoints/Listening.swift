@@ -6,7 +6,7 @@ struct Listening: Sendable {
     /// Why it ended.
     enum Ending: Sendable {
         /// The token is good no more.
-        case unauthorized
+        case unauthorized(TokenDenial)
         case stopping
         case problem(Problem)
     }
@@ -19,6 +19,8 @@ struct Listening: Sendable {
     let handler: RequestHandler
     let service: DataSetService
     let token: [UInt8]
+    /// When the token ends by itself, in milliseconds since 1970.
+    let expires: Int64?
 
     /// Sends what there is, then what comes, until one of the endings.
     ///
@@ -49,8 +51,12 @@ struct Listening: Sendable {
         while true {
             try Task.checkCancellation()
             let current = try await handler.tokenWatch.generation(handler.tokens)
-            if current != generation {
-                guard try await handler.record(of: token) != nil else { return .unauthorized }
+            if current != generation || left.map({ $0 <= .zero }) ?? false {
+                do {
+                    _ = try await handler.record(of: token)
+                } catch let denial as TokenDenial {
+                    return .unauthorized(denial)
+                }
                 generation = current
             }
             switch await batch(question) {
@@ -62,12 +68,18 @@ struct Listening: Sendable {
                 if batch.more || question.wantsRows { continue }
             case .success: break
             }
-            if await !service.signal.wait(beyond: question.since, for: Self.heartbeat) {
+            let pause = min(Self.heartbeat, max(left ?? Self.heartbeat, .milliseconds(1)))
+            if await !service.signal.wait(beyond: question.since, for: pause) {
                 try Task.checkCancellation()
                 if service.signal.isStopped { return .stopping }
                 try await quiet()
             }
         }
+    }
+
+    /// How long the token is still good; nil where it does not end by itself.
+    private var left: Duration? {
+        expires.map { .milliseconds($0 - handler.now()) }
     }
 
     private func batch(_ question: DeltaQuestion) async -> Result<DeltaBatchBytes, Problem> {

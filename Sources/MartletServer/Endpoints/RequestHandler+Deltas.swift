@@ -14,7 +14,7 @@ extension RequestHandler {
             return Self.badUpgrade(error)
         }
         do {
-            guard let token = try await admitted(request) else { return Self.unauthorized() }
+            let token = try await admitted(request)
             let service = try await dataSets.service(token.dataSet)
             var outcome = await deltas(request, token, service)
             outcome.token = token.identifier
@@ -37,7 +37,7 @@ extension RequestHandler {
             let first = try await service.deltas(question).get()
             var outcome: Outcome
             if isStream {
-                outcome = stream(question, first, service, request)
+                outcome = stream(question, first, service, token, request)
             } else {
                 outcome = try await poll(question, first, query.wait, service, request)
             }
@@ -80,7 +80,7 @@ extension RequestHandler {
 
     private func stream(
         _ question: DeltaQuestion, _ first: DeltaBatchBytes, _ service: DataSetService,
-        _ request: HTTPRequest
+        _ token: TokenRecord, _ request: HTTPRequest
     ) -> Outcome {
         var response = HTTPResponse(
             status: 200,
@@ -89,7 +89,8 @@ extension RequestHandler {
                 HTTPField("X-Accel-Buffering", "no"),
             ])
         let listening = Listening(
-            handler: self, service: service, token: Self.bearer(request) ?? [])
+            handler: self, service: service, token: Self.bearer(request) ?? [],
+            expires: token.expires)
         response.stream = { writer in
             try await writer.write([UInt8]("retry: 2000\n\n".utf8))
             _ = try await listening.run(question, first) {

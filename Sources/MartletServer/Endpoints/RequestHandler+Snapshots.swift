@@ -39,7 +39,7 @@ extension RequestHandler {
         _ body: (TokenRecord, DataSetService) async throws -> Outcome
     ) async -> Outcome {
         do {
-            guard let token = try await admitted(request) else { return Self.unauthorized() }
+            let token = try await admitted(request)
             let service = try await dataSets.service(token.dataSet)
             var outcome = try await body(token, service)
             outcome.token = token.identifier

@@ -6,7 +6,7 @@ extension RequestHandler {
     /// `POST /sync`: what a device changed goes up, what it missed comes down.
     func sync(_ request: HTTPRequest) async -> Outcome {
         do {
-            guard let token = try await admitted(request) else { return Self.unauthorized() }
+            let token = try await admitted(request)
             var outcome = await sync(request, token)
             outcome.token = token.identifier
             outcome.dataSet = token.dataSet

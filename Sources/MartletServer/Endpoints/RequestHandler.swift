@@ -4,7 +4,7 @@ internal import MartletProtocol
 /// Answers requests: finds the address, lets in who may come in, and tells the log and the
 /// metrics.
 struct RequestHandler: Sendable {
-    let tokens: Confined<TokenIndex>
+    let tokens: Confined<TokenDesk>
     let dataSets: DataSetDirectory
     let metrics: Metrics
     let log: ServerLog
@@ -12,6 +12,8 @@ struct RequestHandler: Sendable {
     let origins: OriginRule
     /// How long the first message of a WebSocket without a token may take.
     let tokenDeadline: Duration
+    /// Milliseconds since 1970.
+    let now: @Sendable () -> Int64
     let tokenWatch = TokenWatch()
     let reading = RequestReading()
 
@@ -57,9 +59,10 @@ struct RequestHandler: Sendable {
 
     // MARK: - Who is there
 
-    /// The token's record; nil where there is no good token.
-    func admitted(_ request: HTTPRequest) async throws -> TokenRecord? {
-        guard let token = Self.bearer(request) else { return nil }
+    /// The record of the request's token.
+    /// - Throws: `TokenDenial` where there is no good token; what the storage throws.
+    func admitted(_ request: HTTPRequest) async throws -> TokenRecord {
+        guard let token = Self.bearer(request) else { throw TokenDenial(.unknown) }
         return try await record(of: token)
     }
 
@@ -72,19 +75,24 @@ struct RequestHandler: Sendable {
         return BearerToken.parse(header)
     }
 
-    /// What a token stands for; nil where it is not good.
-    func record(of token: [UInt8]) async throws -> TokenRecord? {
+    /// What a token stands for.
+    /// - Throws: `TokenDenial` where it is not good; what the storage throws.
+    func record(of token: [UInt8]) async throws -> TokenRecord {
         try await tokens.run { try $0.record(of: token) }
     }
 
-    static func unauthorized() -> Outcome {
-        var outcome = Outcome(Problem.unauthorized)
-        outcome.response.headers.append(HTTPField("WWW-Authenticate", "Bearer realm=\"martlet\""))
+    private static func unauthorized(_ denial: TokenDenial) -> Outcome {
+        var outcome = Outcome(denial.problem)
+        let error = if case .unknown = denial.reason { "" } else { ", error=\"invalid_token\"" }
+        outcome.response.headers.append(
+            HTTPField("WWW-Authenticate", "Bearer realm=\"martlet\"\(error)"))
         return outcome
     }
 
-    /// A failure that is the server's own. The log has the reason, the client a sentence.
+    /// Nobody who may come in, or a failure that is the server's own: the log has the reason, the
+    /// client a sentence.
     func failed(_ error: any Error, _ dataSet: String? = nil) -> Outcome {
+        if let denial = error as? TokenDenial { return Self.unauthorized(denial) }
         if error is ConfinedValueIsGone { return Outcome(Problem.stopping) }
         var fields = [("reason", ServerLog.Field.text(String(describing: error)))]
         if let dataSet { fields.append(("dataSet", .text(dataSet))) }

@@ -1,3 +1,5 @@
+internal import WebTokens
+
 /// A token given when the server starts, as `DATASET:TOKEN`; for trials and tests.
 public struct FixedToken: Hashable, Sendable {
     public let dataSet: String
@@ -7,7 +9,7 @@ public struct FixedToken: Hashable, Sendable {
     ///   stand in an Authorization header.
     public init(dataSet: String, token: String) throws(ServerFailure) {
         try DataSetName.check(dataSet)
-        guard BearerToken.isValid([UInt8](token.utf8)) else {
+        guard token.utf8.count <= 512, BearerToken.isValid([UInt8](token.utf8)) else {
             throw ServerFailure(
                 "A token is up to 512 of the letters, digits and “-._~+/=”, and is not empty.")
         }
@@ -41,7 +43,7 @@ enum BearerToken {
     }
 
     static func isValid(_ token: [UInt8]) -> Bool {
-        (1...512).contains(token.count)
+        (1...TokenVerifier.longestToken).contains(token.count)
             && token.allSatisfy { byte in
                 switch byte {
                 case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

@@ -15,6 +15,14 @@ public struct TokenRecord: Hashable, Sendable {
     public let created: Int64
     /// Milliseconds since 1970; nil while the token is good.
     public let revoked: Int64?
+    /// When it ends by itself, in milliseconds since 1970; nil for those that do not.
+    var expires: Int64?
+
+    /// Whether its own time has not run out.
+    /// - Parameter now: Milliseconds since 1970.
+    func isGood(at now: Int64) -> Bool {
+        expires.map { now < $0 } ?? true
+    }
 
     /// Who makes a request with this token.
     public var principal: Principal {

@@ -151,8 +151,7 @@ public final class TokenStore {
 
     private static func checkTexts(_ texts: [String]) throws(ServerFailure) {
         for text in texts {
-            let isPlain = text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7f }
-            guard isPlain, !text.isEmpty, text.utf8.count <= 128 else {
+            guard TokenText.isValid(text) else {
                 throw ServerFailure(
                     """
                     Users, roles and device names are 1 to 128 bytes long and hold no control \
@@ -160,6 +159,15 @@ public final class TokenStore {
                     """)
             }
         }
+    }
+}
+
+/// The names of users, roles and devices.
+enum TokenText {
+    /// Whether it is 1 to 128 bytes without control characters.
+    static func isValid(_ text: String) -> Bool {
+        (1...128).contains(text.utf8.count)
+            && text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7f }
     }
 }
 

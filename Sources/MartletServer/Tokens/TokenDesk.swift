@@ -1,0 +1,36 @@
+/// Where tokens are shown: the server's own, and those of an issuer.
+struct TokenDesk {
+    private var index: TokenIndex
+    private var signed: SignedTokens?
+    /// Milliseconds since 1970.
+    private let now: @Sendable () -> Int64
+
+    /// - Parameter signed: Judges an issuer's tokens; nil where there is none, and every token is
+    ///   looked for among the server's own.
+    init(index: TokenIndex, signed: SignedTokens?, now: @escaping @Sendable () -> Int64) {
+        self.index = index
+        self.signed = signed
+        self.now = now
+    }
+
+    /// The data sets that the server's own good tokens open.
+    var dataSets: Set<String> { index.dataSets }
+
+    /// What a token stands for.
+    /// - Throws: `TokenDenial` where it is not good; what the storage throws.
+    mutating func record(of token: [UInt8]) throws -> TokenRecord {
+        if signed != nil, SignedTokens.isSigned(token) {
+            let now = now()
+            if let record = try signed?.record(of: token, now: now) { return record }
+        } else if let record = try index.record(of: token) {
+            return record
+        }
+        throw TokenDenial(.unknown)
+    }
+
+    /// A number that changes whenever a token that was good may be so no more, but for its time.
+    mutating func generation() throws -> Int64 {
+        signed?.refresh()
+        return try index.generation() &+ (signed?.generation ?? 0) << 40
+    }
+}
