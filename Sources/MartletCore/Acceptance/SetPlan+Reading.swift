@@ -143,7 +143,7 @@ private struct AttributeContext {
             names = entry.attributes.names
         }
         for (index, value) in entry.attributes.values.enumerated() {
-            if let mismatch = checks.value(value, attributes[index]) {
+            if let mismatch = checks.value(value, attributes[index], type) {
                 throw Refusal(
                     .invalid, "in “\(type.name)”, “\(attributes[index].name)”: \(mismatch)")
             }

@@ -36,11 +36,11 @@ public struct SetPlan: Sendable {
 /// How a storage judges single values and ids: nil, or a sentence such as “expected an integer,
 /// found text”.
 public struct ValueChecks: Sendable {
-    public let value: @Sendable (Value, Attribute) -> String?
+    public let value: @Sendable (Value, Attribute, EntityType) -> String?
     public let id: @Sendable (RecordID, EntityType) -> String?
 
     public init(
-        value: @escaping @Sendable (Value, Attribute) -> String?,
+        value: @escaping @Sendable (Value, Attribute, EntityType) -> String?,
         id: @escaping @Sendable (RecordID, EntityType) -> String?
     ) {
         self.value = value

@@ -1,3 +1,4 @@
+import MartletProtocol
 import PostgresKit
 
 /// Martlet's own tables in a PostgreSQL database, in a schema of their own: the user's tables stay
@@ -5,6 +6,9 @@ import PostgresKit
 enum MartletTables {
     /// Not `martlet`: a role of that name would find it on its search path.
     static let schema = "_martlet"
+
+    /// The key that adoption adds where a table has none of one column.
+    static let surrogate = ReservedWords.surrogateKey
 
     /// Raised with every change of these tables that an older server could not work with.
     static let format: Int64 = 1
@@ -20,6 +24,8 @@ enum MartletTables {
         CREATE TABLE _martlet.types (
             number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE,
             relation regclass NOT NULL UNIQUE);
+        CREATE TABLE _martlet.columns (
+            type bigint, number integer, name text NOT NULL, PRIMARY KEY (type, number));
         CREATE TABLE _martlet.devices (
             number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
             client_id text NOT NULL UNIQUE, principal text NOT NULL,

@@ -9,27 +9,31 @@ package struct PostgresTable: Hashable, Sendable {
     package let relation: UInt32
     /// The schema it stands in, such as `public`.
     package let schema: String
-    /// What devices know it as. The type's name is the table's.
+    /// The table's name now. It was the type's when the table was adopted.
+    package let name: String
+    /// What devices know it as.
     package let type: EntityType
     package let key: PostgresColumn
     /// All columns but the key: those of `type.attributes`, in that order.
     package let columns: [PostgresColumn]
     /// An SQL expression whose value is a key never given before, such as
-    /// `nextval('public.tasks_id_seq'::regclass)`; nil where devices make the keys.
+    /// `nextval('public.tasks_id_seq'::regclass)`; nil where devices make the keys. An INSERT that
+    /// gives the key says `OVERRIDING SYSTEM VALUE`: it may be `GENERATED ALWAYS AS IDENTITY`.
     package let nextKey: String?
     package let foreignKeys: [PostgresForeignKey]
     /// Whether something changes rows behind the statements that are run: triggers of the user's, or
-    /// foreign keys that act and are not `Reference`s.
+    /// foreign keys that act and are not `Reference`s, or computed columns.
     package let changesBehind: Bool
 
     package init(
         number: Int64, relation: UInt32, schema: String, type: EntityType, key: PostgresColumn,
         columns: [PostgresColumn], nextKey: String?, foreignKeys: [PostgresForeignKey],
-        changesBehind: Bool
+        changesBehind: Bool, name: String? = nil
     ) {
         self.number = number
         self.relation = relation
         self.schema = schema
+        self.name = name ?? type.name
         self.type = type
         self.key = key
         self.columns = columns
@@ -40,7 +44,7 @@ package struct PostgresTable: Hashable, Sendable {
 
     /// The table as SQL names it, with its schema.
     package var sqlName: String {
-        PostgresConnection.quoted(schema) + "." + PostgresConnection.quoted(type.name)
+        PostgresConnection.quoted(schema) + "." + PostgresConnection.quoted(name)
     }
 }
 
@@ -50,11 +54,21 @@ package struct PostgresColumn: Hashable, Sendable {
     /// The declared type as SQL writes it, such as `character varying(20)`: what a text is cast to.
     package let declaration: String
     package let form: ColumnForm
+    /// Characters that a varchar or char holds; nil for no limit.
+    package let length: Int?
+    /// Whether PostgreSQL computes it, or keeps others from writing it: devices have it, and it is
+    /// never written. Its attribute is not `isGenerated`: devices store it like any other.
+    package let isComputed: Bool
 
-    package init(name: String, declaration: String, form: ColumnForm) {
+    package init(
+        name: String, declaration: String, form: ColumnForm, length: Int? = nil,
+        isComputed: Bool = false
+    ) {
         self.name = name
         self.declaration = declaration
         self.form = form
+        self.length = length
+        self.isComputed = isComputed
     }
 
     /// The column as SQL names it.
@@ -81,12 +95,12 @@ package enum ColumnForm: Hashable, Sendable {
     case boolean
     /// smallint, integer, bigint: JSON integers of so many bytes.
     case integer(bytes: Int)
-    /// JSON numbers; of `real`, those that a Float holds.
+    /// JSON numbers; a `real` as the shortest decimal that names it, as PostgreSQL writes it.
     case real
     case double
     /// JSON strings of decimal numbers, with the digits PostgreSQL keeps.
     case numeric
-    /// text and varchar: JSON strings.
+    /// text, varchar and char: JSON strings; of char(n) with the spaces behind.
     case text
     /// Texts in the one form that PostgreSQL writes under `DateStyle = ISO`, `TimeZone = UTC`.
     case uuid, date, time, timestamp, timestamptz

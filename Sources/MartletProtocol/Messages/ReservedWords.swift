@@ -13,4 +13,7 @@ public enum ReservedWords {
     ]
     /// The prefix of Martlet's own tables and columns.
     public static let prefix = "martlet_"
+    /// The one column with that prefix which devices have too: the key of a table that was adopted
+    /// without a key of one column.
+    public static let surrogateKey = "martlet_id"
 }

@@ -11,7 +11,8 @@ public final class EmbeddedStore {
     package let schema: Schema
     package let identity: String
     package let checks = ValueChecks(
-        value: { RecordTable.mismatch($0, $1) }, id: { RecordTable.mismatch($0, $1) })
+        value: { value, attribute, _ in RecordTable.mismatch(value, attribute) },
+        id: { RecordTable.mismatch($0, $1) })
     let path: String
     let vfs: String?
     let unsendable: UnsendableRows

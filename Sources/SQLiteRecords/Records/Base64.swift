@@ -1,6 +1,6 @@
 /// Base64 with padding (RFC 4648, section 4), one text for each byte string: a text that no
 /// encoder makes is not decoded.
-enum Base64 {
+package enum Base64 {
     private static let alphabet = Array(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
     private static let none: UInt8 = 0xff
@@ -12,7 +12,7 @@ enum Base64 {
         return values
     }()
 
-    static func encode(_ bytes: [UInt8]) -> String {
+    package static func encode(_ bytes: [UInt8]) -> String {
         let alphabet = alphabet
         var text: [UInt8] = []
         text.reserveCapacity((bytes.count + 2) / 3 * 4)
@@ -33,7 +33,7 @@ enum Base64 {
     }
 
     /// The bytes; nil where the text is not base64.
-    static func decode(_ text: String) -> [UInt8]? {
+    package static func decode(_ text: String) -> [UInt8]? {
         let text = Array(text.utf8)
         guard text.count.isMultiple(of: 4) else { return nil }
         guard !text.isEmpty else { return [] }

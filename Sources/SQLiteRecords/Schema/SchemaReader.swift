@@ -177,6 +177,7 @@ private struct Table {
                 "table “\(name)” has the name of a word of the wire; give it another name")
         }
         for column in columns {
+            if column.name == key, key == ReservedWords.surrogateKey { continue }
             try check(column.name, "in table “\(name)”, column")
             guard column.name != key else { continue }
             if ReservedWords.attributes.contains(column.name) {

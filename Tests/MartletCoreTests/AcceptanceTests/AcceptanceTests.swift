@@ -19,7 +19,7 @@ struct AcceptanceTests {
             name: "notes", key: "id", keyKind: .text,
             attributes: [Attribute(name: "body", kind: .text)]),
     ])
-    private let lenient = ValueChecks(value: { _, _ in nil }, id: { _, _ in nil })
+    private let lenient = ValueChecks(value: { _, _, _ in nil }, id: { _, _ in nil })
 
     private func plan(_ types: TypeChanges...) throws(Refusal) -> SetPlan {
         try SetPlan(ChangeSet(types: types), schema: schema, checks: lenient)

@@ -1,0 +1,316 @@
+import PostgresKit
+
+/// Tables as `pg_catalog` describes them, before anything is made of it.
+struct Catalogue {
+    /// In the order asked for; those that are not there are missing.
+    private(set) var tables: [CatalogueTable] = []
+    private(set) var types: [UInt32: CatalogueType] = [:]
+
+    /// Reads tables by their oids.
+    static func read(
+        _ relations: [UInt32], on connection: PostgresConnection
+    ) throws(PostgresError) -> Catalogue {
+        let oids = PostgresValue.array(PostgresArray(relations.map { .integer(Int64($0)) }))
+        var found: [UInt32: CatalogueTable] = [:]
+        let rows = try connection.query(tableQuestion, [oids])
+        for row in 0..<rows.count {
+            let table = try CatalogueTable(rows, row)
+            found[table.oid] = table
+        }
+        var types: Set<UInt32> = []
+        let columns = try connection.query(columnQuestion, [oids])
+        for row in 0..<columns.count {
+            let column = try CatalogueColumn(columns, row)
+            types.insert(column.type)
+            found[UInt32(try columns.integer(row, 0))]?.columns.append(column)
+        }
+        let keys = try connection.query(foreignKeyQuestion, [oids])
+        for row in 0..<keys.count {
+            found[UInt32(try keys.integer(row, 0))]?.foreignKeys.append(
+                try CatalogueForeignKey(keys, row))
+        }
+        let indexes = try connection.query(indexQuestion, [oids])
+        for row in 0..<indexes.count {
+            found[UInt32(try indexes.integer(row, 0))]?.indexes.append(
+                try CatalogueIndex(indexes, row))
+        }
+        var catalogue = Catalogue()
+        catalogue.tables = relations.compactMap { found[$0] }
+        let numbers = types.sorted().map { PostgresValue.integer(Int64($0)) }
+        let answer = try connection.query(typeQuestion, [.array(PostgresArray(numbers))])
+        for row in 0..<answer.count {
+            let type = try CatalogueType(answer, row)
+            catalogue.types[type.oid] = type
+        }
+        return catalogue
+    }
+
+    /// Runs `body` in a transaction in which names outside `pg_catalog` are written with their
+    /// schemas, so that what is read means the same under any search path.
+    static func unambiguous<Answer>(
+        on connection: PostgresConnection, _ body: () throws -> Answer
+    ) throws -> Answer {
+        guard connection.isInTransaction else {
+            return try connection.transaction {
+                try connection.execute("SET LOCAL search_path = ''")
+                return try body()
+            }
+        }
+        let rows = try connection.query("SELECT pg_catalog.current_setting('search_path')")
+        let path = try rows.text(0, 0)
+        try connection.execute("SET LOCAL search_path = ''")
+        let answer = try body()
+        _ = try connection.query(
+            "SELECT pg_catalog.set_config('search_path', $1, true)", [.text(path)])
+        return answer
+    }
+
+    private static let tableQuestion = """
+        SELECT c.oid::bigint, n.nspname::text, c.relname::text, c.relkind::text,
+            c.relpersistence::text, c.relispartition, c.relrowsecurity,
+            pg_catalog.pg_get_userbyid(c.relowner)::text,
+            pg_catalog.pg_has_role(c.relowner, 'USAGE'),
+            EXISTS (SELECT FROM pg_catalog.pg_inherits i
+                WHERE i.inhparent = c.oid OR i.inhrelid = c.oid),
+            EXISTS (SELECT FROM pg_catalog.pg_rewrite r WHERE r.ev_class = c.oid)
+            OR EXISTS (SELECT FROM pg_catalog.pg_trigger t
+                JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid
+                JOIN pg_catalog.pg_namespace f ON f.oid = p.pronamespace
+                WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgenabled <> 'D'
+                AND f.nspname <> '\(MartletTables.schema)')
+        FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+        WHERE c.oid = ANY ($1::oid[])
+        """
+
+    private static let columnQuestion = """
+        SELECT a.attrelid::bigint, a.attnum::bigint, a.attname::text, a.atttypid::bigint,
+            a.atttypmod::bigint, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull,
+            a.attidentity::text, a.attgenerated::text,
+            pg_catalog.pg_get_expr(d.adbin, d.adrelid), coalesce(k.collisdeterministic, true),
+            (SELECT s.oid::pg_catalog.regclass::text FROM pg_catalog.pg_depend p
+                JOIN pg_catalog.pg_class s ON s.oid = p.objid AND s.relkind = 'S'
+                WHERE p.classid = 'pg_catalog.pg_class'::pg_catalog.regclass
+                AND p.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
+                AND p.refobjid = a.attrelid AND p.refobjsubid = a.attnum AND p.deptype = 'i')
+        FROM pg_catalog.pg_attribute a
+        LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+        LEFT JOIN pg_catalog.pg_collation k ON k.oid = a.attcollation
+        WHERE a.attrelid = ANY ($1::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
+        ORDER BY a.attrelid, a.attnum
+        """
+
+    private static let foreignKeyQuestion = """
+        SELECT conrelid::bigint, conname::text, conkey::bigint[], confrelid::bigint,
+            confkey::bigint[], confdeltype::text, confupdtype::text, condeferrable
+        FROM pg_catalog.pg_constraint
+        WHERE conrelid = ANY ($1::oid[]) AND contype = 'f' ORDER BY conrelid, conname
+        """
+
+    // The column of NULLS NOT DISTINCT came with version 15.
+    private static let indexQuestion = """
+        SELECT i.indrelid::bigint, i.indisprimary,
+            (i.indkey::smallint[])[0:i.indnkeyatts - 1]::bigint[], i.indpred IS NOT NULL,
+            coalesce((to_jsonb(i) ->> 'indnullsnotdistinct')::boolean, false)
+        FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
+        WHERE i.indrelid = ANY ($1::oid[]) AND i.indisunique AND i.indisvalid
+        ORDER BY i.indrelid, c.relname
+        """
+
+    private static let typeQuestion = """
+        WITH RECURSIVE found AS (
+            SELECT t.oid, t.typname, t.typtype, t.typbasetype, t.typtypmod, t.typelem,
+                t.typcategory, t.typnotnull, t.typdefault, n.nspname
+            FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
+            WHERE t.oid = ANY ($1::oid[])
+            UNION
+            SELECT t.oid, t.typname, t.typtype, t.typbasetype, t.typtypmod, t.typelem,
+                t.typcategory, t.typnotnull, t.typdefault, n.nspname
+            FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
+            JOIN found f ON t.oid <> 0 AND (t.oid = f.typbasetype OR t.oid = f.typelem)
+        )
+        SELECT oid::bigint, nspname::text, typname::text, typtype::text, typbasetype::bigint,
+            typtypmod::bigint, CASE WHEN typcategory = 'A' THEN typelem::bigint ELSE 0 END,
+            typnotnull, typdefault,
+            ARRAY(SELECT e.enumlabel::text FROM pg_catalog.pg_enum e
+                WHERE e.enumtypid = found.oid ORDER BY e.enumsortorder)
+        FROM found
+        """
+}
+
+/// A table, view or other relation.
+struct CatalogueTable {
+    let oid: UInt32
+    let schema: String
+    let name: String
+    /// `pg_class.relkind`: r for an ordinary table.
+    let kind: String
+    /// `pg_class.relpersistence`: p for one that survives a crash.
+    let persistence: String
+    let isPartition: Bool
+    let hasRowSecurity: Bool
+    let owner: String
+    /// Whether the role may act as the owner.
+    let isOwned: Bool
+    /// Whether another table inherits from it, or it from another.
+    let isInherited: Bool
+    /// Whether it has rules, or triggers that are not Martlet's.
+    let hasTriggers: Bool
+    var columns: [CatalogueColumn] = []
+    var foreignKeys: [CatalogueForeignKey] = []
+    /// The unique ones.
+    var indexes: [CatalogueIndex] = []
+
+    init(_ rows: PostgresRows, _ row: Int) throws(PostgresError) {
+        oid = UInt32(try rows.integer(row, 0))
+        schema = try rows.text(row, 1)
+        name = try rows.text(row, 2)
+        kind = try rows.text(row, 3)
+        persistence = try rows.text(row, 4)
+        isPartition = try rows.boolean(row, 5)
+        hasRowSecurity = try rows.boolean(row, 6)
+        owner = try rows.text(row, 7)
+        isOwned = try rows.boolean(row, 8)
+        isInherited = try rows.boolean(row, 9)
+        hasTriggers = try rows.boolean(row, 10)
+    }
+
+    /// The columns of the primary key; none where there is none.
+    var primaryKey: [Int] { indexes.first { $0.isPrimary }?.columns ?? [] }
+
+    /// The column that is a record's id: the primary key where it is one column, else the one that
+    /// adoption added.
+    var keyColumn: CatalogueColumn? {
+        if primaryKey.count == 1, let number = primaryKey.first { return column(number) }
+        return columns.first { column in
+            column.name == MartletTables.surrogate
+                && indexes.contains { $0.columns == [column.number] && !$0.isPartial }
+        }
+    }
+
+    func column(_ number: Int) -> CatalogueColumn? {
+        columns.first { $0.number == number }
+    }
+}
+
+/// A column.
+struct CatalogueColumn {
+    /// `pg_attribute.attnum`, which a renaming leaves as it is.
+    let number: Int
+    let name: String
+    let type: UInt32
+    let modifier: Int
+    /// The type as SQL writes it.
+    let declaration: String
+    let isRequired: Bool
+    /// a for GENERATED ALWAYS AS IDENTITY, d for BY DEFAULT, else empty.
+    let identity: String
+    let isGenerated: Bool
+    /// The default, or what computes the column, as SQL.
+    let expression: String?
+    /// Whether equal texts have equal bytes.
+    let isDeterministic: Bool
+    /// The sequence of an identity column, as SQL names it.
+    let sequence: String?
+
+    init(_ rows: PostgresRows, _ row: Int) throws(PostgresError) {
+        number = Int(try rows.integer(row, 1))
+        name = try rows.text(row, 2)
+        type = UInt32(try rows.integer(row, 3))
+        modifier = Int(try rows.integer(row, 4))
+        declaration = try rows.text(row, 5)
+        isRequired = try rows.boolean(row, 6)
+        identity = try rows.text(row, 7)
+        isGenerated = try !rows.text(row, 8).isEmpty
+        expression = rows.isNull(row, 9) ? nil : try rows.text(row, 9)
+        isDeterministic = try rows.boolean(row, 10)
+        sequence = rows.isNull(row, 11) ? nil : try rows.text(row, 11)
+    }
+}
+
+/// A foreign key.
+struct CatalogueForeignKey {
+    let name: String
+    let columns: [Int]
+    let target: UInt32
+    let targetColumns: [Int]
+    /// a: no action, r: restrict, c: cascade, n: set null, d: set default.
+    let onDelete: String
+    let onUpdate: String
+    let isDeferrable: Bool
+
+    init(_ rows: PostgresRows, _ row: Int) throws(PostgresError) {
+        name = try rows.text(row, 1)
+        columns = try rows.integers(row, 2)
+        target = UInt32(try rows.integer(row, 3))
+        targetColumns = try rows.integers(row, 4)
+        onDelete = try rows.text(row, 5)
+        onUpdate = try rows.text(row, 6)
+        isDeferrable = try rows.boolean(row, 7)
+    }
+
+    /// Whether it changes rows by itself.
+    var acts: Bool { !["a", "r"].contains(onDelete) || !["a", "r"].contains(onUpdate) }
+}
+
+/// A unique index.
+struct CatalogueIndex {
+    let isPrimary: Bool
+    /// 0 for an expression.
+    let columns: [Int]
+    let isPartial: Bool
+    /// Whether nulls are equal to each other in it.
+    let joinsNulls: Bool
+
+    init(_ rows: PostgresRows, _ row: Int) throws(PostgresError) {
+        isPrimary = try rows.boolean(row, 1)
+        columns = try rows.integers(row, 2)
+        isPartial = try rows.boolean(row, 3)
+        joinsNulls = try rows.boolean(row, 4)
+    }
+}
+
+/// A type of the database.
+struct CatalogueType {
+    let oid: UInt32
+    let schema: String
+    let name: String
+    /// `pg_type.typtype`: b for a base type, d for a domain, e for an enumeration.
+    let kind: String
+    /// What a domain is over.
+    let base: UInt32
+    let modifier: Int
+    /// The type of an array's elements; 0 for others.
+    let element: UInt32
+    let isRequired: Bool
+    let standard: String?
+    /// The values of an enumeration, in order.
+    let labels: [String]
+
+    init(_ rows: PostgresRows, _ row: Int) throws(PostgresError) {
+        oid = UInt32(try rows.integer(row, 0))
+        schema = try rows.text(row, 1)
+        name = try rows.text(row, 2)
+        kind = try rows.text(row, 3)
+        base = UInt32(try rows.integer(row, 4))
+        modifier = Int(try rows.integer(row, 5))
+        element = UInt32(try rows.integer(row, 6))
+        isRequired = try rows.boolean(row, 7)
+        standard = rows.isNull(row, 8) ? nil : try rows.text(row, 8)
+        labels = try rows.elements(row, 9).compactMap(\.text)
+    }
+}
+
+extension PostgresRows {
+    /// An array's elements; none of a null.
+    fileprivate func elements(_ row: Int, _ column: Int) throws(PostgresError) -> [PostgresValue] {
+        guard case .array(let array) = try value(row, column) else { return [] }
+        return array.elements
+    }
+
+    /// Integers of an array.
+    fileprivate func integers(_ row: Int, _ column: Int) throws(PostgresError) -> [Int] {
+        try elements(row, column).map { element in
+            if case .integer(let number) = element { Int(number) } else { 0 }
+        }
+    }
+}

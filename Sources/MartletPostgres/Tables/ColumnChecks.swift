@@ -1,0 +1,215 @@
+package import MartletCore
+package import MartletProtocol
+import SQLiteRecords
+
+extension PostgresSchema {
+    /// How values and ids are judged before PostgreSQL sees them.
+    package var checks: ValueChecks {
+        var columns: [String: [String: PostgresColumn]] = [:]
+        var references: [String: Set<String>] = [:]
+        var keys: [String: PostgresColumn] = [:]
+        for table in tables {
+            columns[table.type.name] = Dictionary(
+                uniqueKeysWithValues: table.columns.map { ($0.name, $0) })
+            references[table.type.name] = Set(table.type.references.map(\.attribute))
+            keys[table.type.name] = table.key
+        }
+        return ValueChecks(
+            value: { [columns, references] value, attribute, type in
+                guard let column = columns[type.name]?[attribute.name] else { return nil }
+                // Ids that devices made up are replaced before the value is written.
+                if case .integer(..<0) = value,
+                    references[type.name]?.contains(attribute.name) == true
+                {
+                    return nil
+                }
+                return column.mismatch(value)
+            },
+            id: { [keys] id, type in
+                if let mismatch = RecordTable.mismatch(id, type) { return mismatch }
+                guard let key = keys[type.name] else { return nil }
+                switch id {
+                case .integer(..<0): return nil
+                case .integer(let number): return key.mismatch(.integer(number))
+                case .text(let text): return key.mismatch(.text(text))
+                }
+            })
+    }
+}
+
+extension PostgresColumn {
+    /// Nil when the column can hold the value as far as can be told here, else a sentence without
+    /// the value, such as “expected an integer, found text”. What is not told here (constraints, the
+    /// grammar of arrays and JSON) PostgreSQL says.
+    package func mismatch(_ value: Value) -> String? {
+        if isComputed { return "it is computed by the database, never written" }
+        switch (value, form) {
+        case (.null, _), (.boolean, .boolean): return nil
+        case (.integer(let number), .integer(let bytes)):
+            let limit = Int64.max >> Int64(64 - 8 * bytes)
+            return (-limit - 1...limit).contains(number)
+                ? nil : "expected an integer of \(bytes) bytes, found a greater one"
+        case (.integer, .real), (.integer, .double): return nil
+        case (.real(let number), .real), (.real(let number), .double):
+            return Self.mismatch(number, isSingle: form == .real)
+        case (.text, .boolean), (.text, .integer), (.text, .real), (.text, .double):
+            return "expected \(words), found text"
+        case (.text(let text), _): return mismatch(text)
+        case (.boolean, _): return "expected \(words), found true or false"
+        case (.integer, _): return "expected \(words), found an integer"
+        case (.real, _): return "expected \(words), found a number with a fraction or exponent"
+        }
+    }
+
+    private static func mismatch(_ number: Double, isSingle: Bool) -> String? {
+        guard number.isFinite else { return "expected a finite number, found an infinity or NaN" }
+        guard isSingle else { return nil }
+        let single = Float(number)
+        // PostgreSQL refuses both ends: what is too great, and what would become zero.
+        guard single.isFinite, single != 0 || number == 0 else {
+            return "expected a number that a real holds, found one out of its range"
+        }
+        return nil
+    }
+
+    private func mismatch(_ text: String) -> String? {
+        if text.utf8.contains(0) { return "expected text without NUL, found one" }
+        switch form {
+        case .text: return lengthMismatch(text)
+        case .binary:
+            return Base64.decode(text) == nil ? "expected base64 text, found other text" : nil
+        case .numeric:
+            return TextShape.isDecimal(text)
+                ? nil : "expected a decimal number such as “-12.5”, found other text"
+        case .uuid:
+            return TextShape.isUUID(text)
+                ? nil : "expected a UUID in lower case with hyphens, found other text"
+        case .date:
+            // Of a moment PostgreSQL takes the day.
+            return TextShape.isDate(text) || TextShape.isMoment(text, hasZone: false)
+                ? nil : "expected a date such as “2026-01-31”"
+        case .time:
+            return TextShape.isTime(text[...]) ? nil : "expected a time such as “09:30:00”"
+        case .timestamp:
+            return TextShape.isMoment(text, hasZone: false)
+                ? nil : "expected a date and time such as “2026-01-31 09:30:00”"
+        case .timestamptz:
+            return TextShape.isMoment(text, hasZone: true)
+                ? nil : "expected a date, time and zone such as “2026-01-31 09:30:00+00”"
+        case .array:
+            return text.utf8.first == UInt8(ascii: "{") && text.utf8.last == UInt8(ascii: "}")
+                ? nil : "expected an array such as “{1,2}”, found other text"
+        // A type may have got a value since the tables were read.
+        case .boolean, .integer, .real, .double, .json, .jsonb, .enumeration: return nil
+        }
+    }
+
+    /// PostgreSQL counts characters, and cuts off spaces behind what fits; a key that was cut would
+    /// be another than its device knows.
+    private func lengthMismatch(_ text: String) -> String? {
+        guard let length, text.utf8.count > length else { return nil }
+        let excess = text.unicodeScalars.dropFirst(length)
+        guard excess.contains(where: { $0 != " " }) else { return nil }
+        return "expected at most \(length) characters, found \(length + excess.count)"
+    }
+
+    private var words: String {
+        switch form {
+        case .boolean: "true or false"
+        case .integer: "an integer"
+        case .real, .double: "a number"
+        case .numeric: "a decimal number as text"
+        case .binary: "base64 text"
+        default: "text"
+        }
+    }
+}
+
+/// The shapes of texts, judged as far as that is cheap: not whether the month has that day.
+enum TextShape {
+    static func isUUID(_ text: String) -> Bool {
+        let bytes = Array(text.utf8)
+        guard bytes.count == 36 else { return false }
+        return bytes.enumerated().allSatisfy { index, byte in
+            [8, 13, 18, 23].contains(index)
+                ? byte == UInt8(ascii: "-")
+                : (48...57).contains(byte) || (97...102).contains(byte)
+        }
+    }
+
+    /// A number with at most one point and digits on a side of it; or what PostgreSQL's numeric has
+    /// beside numbers.
+    static func isDecimal(_ text: String) -> Bool {
+        if ["NaN", "Infinity", "-Infinity"].contains(text) { return true }
+        let digits = text.utf8.dropFirst(text.utf8.first == UInt8(ascii: "-") ? 1 : 0)
+        let parts = digits.split(
+            separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        return (1...2).contains(parts.count)
+            && parts.allSatisfy { !$0.isEmpty && $0.allSatisfy { (48...57).contains($0) } }
+    }
+
+    /// Year, month and day in digits; BC, and the infinities of dates.
+    static func isDate(_ text: String) -> Bool {
+        if isInfinity(text) { return true }
+        return isDay(withoutEra(text[...]))
+    }
+
+    /// Hours and minutes, seconds with a fraction.
+    static func isTime(_ text: Substring) -> Bool {
+        let parts = text.utf8.split(
+            separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+        guard (2...3).contains(parts.count) else { return false }
+        let seconds = parts[parts.count - 1]
+        let pieces = seconds.split(
+            separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
+        return parts.prefix(2).allSatisfy(areTwoDigits)
+            && (parts.count == 2
+                || pieces.first.map(areTwoDigits) == true
+                    && pieces.dropFirst().allSatisfy { areDigits($0) })
+    }
+
+    /// A day and a time, parted by a space or T.
+    static func isMoment(_ text: String, hasZone: Bool) -> Bool {
+        if isInfinity(text) { return true }
+        let moment = withoutEra(text[...])
+        guard let mark = moment.firstIndex(where: { $0 == " " || $0 == "T" }) else { return false }
+        var time = moment[moment.index(after: mark)...]
+        // A timestamp without a zone is taken as one of UTC.
+        if time.last == "Z" {
+            time.removeLast()
+        } else if hasZone {
+            if let sign = time.lastIndex(where: { $0 == "+" || $0 == "-" }) {
+                let zone = time[sign...].dropFirst().utf8.filter { $0 != UInt8(ascii: ":") }
+                guard (1...6).contains(zone.count), zone.allSatisfy({ (48...57).contains($0) })
+                else { return false }
+                time = time[..<sign]
+            } else {
+                return false
+            }
+        }
+        return isDay(moment[..<mark]) && isTime(time)
+    }
+
+    private static func isInfinity(_ text: String) -> Bool {
+        text == "infinity" || text == "-infinity"
+    }
+
+    private static func withoutEra(_ text: Substring) -> Substring {
+        text.hasSuffix(" BC") ? text.dropLast(3) : text
+    }
+
+    private static func isDay(_ text: Substring) -> Bool {
+        let parts = text.utf8.split(
+            separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
+        return parts.count == 3 && parts[0].count >= 4 && areDigits(parts[0])
+            && parts.dropFirst().allSatisfy(areTwoDigits)
+    }
+
+    private static func areTwoDigits(_ text: Substring.UTF8View.SubSequence) -> Bool {
+        text.count == 2 && areDigits(text)
+    }
+
+    private static func areDigits(_ text: Substring.UTF8View.SubSequence) -> Bool {
+        !text.isEmpty && text.allSatisfy { (48...57).contains($0) }
+    }
+}

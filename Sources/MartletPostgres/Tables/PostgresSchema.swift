@@ -1,0 +1,142 @@
+package import MartletCore
+package import PostgresKit
+import SQLiteRecords
+
+/// The synchronised tables of a database, as they are now.
+package struct PostgresSchema: Sendable {
+    package let schema: Schema
+    /// In the order of `schema.types`.
+    package let tables: [PostgresTable]
+    /// CREATE TABLE statements that make a device's tables, in SQLite's words.
+    package let deviceScript: String
+    /// Sentences for the log: what is no longer as it was adopted, and what devices do not get.
+    package let notes: [String]
+
+    /// Reads the tables that are registered in Martlet's tables, whatever their names are now.
+    ///
+    /// In an open transaction it reads what that transaction sees.
+    /// - Throws: `AdoptionError` when one can no longer be synchronised, `PostgresError`.
+    package static func read(_ connection: PostgresConnection) throws -> PostgresSchema {
+        try Catalogue.unambiguous(on: connection) {
+            let rows = try connection.query(
+                "SELECT number, name, relation::oid::bigint FROM _martlet.types ORDER BY number")
+            var registered: [Registered] = []
+            for row in 0..<rows.count {
+                registered.append(
+                    Registered(
+                        number: try rows.integer(row, 0), name: try rows.text(row, 1),
+                        relation: UInt32(try rows.integer(row, 2))))
+            }
+            let catalogue = try Catalogue.read(registered.map(\.relation), on: connection)
+            return try make(registered, catalogue)
+        }
+    }
+
+    /// A table that is to be synchronised, and the name devices know it by.
+    struct Registered {
+        let number: Int64
+        let name: String
+        let relation: UInt32
+    }
+
+    /// - Throws: `AdoptionError` with everything that stands in the way.
+    static func make(
+        _ registered: [Registered], _ catalogue: Catalogue
+    ) throws(AdoptionError) -> PostgresSchema {
+        var notes: [String] = []
+        var problems: [AdoptionError.Problem] = []
+        var members: [Member] = []
+        for entry in registered {
+            guard let table = catalogue.tables.first(where: { $0.oid == entry.relation }) else {
+                notes.append(
+                    """
+                    table “\(entry.name)” was dropped; its records stay on devices until it is \
+                    released or a table of that name is adopted
+                    """)
+                continue
+            }
+            let reading = TableReading(table, in: catalogue)
+            if table.name != entry.name {
+                notes.append(
+                    """
+                    table “\(entry.name)” is called “\(table.name)” now; devices go on calling it \
+                    “\(entry.name)”
+                    """)
+            }
+            notes += reading.leftOut.map { "\($0.description); until then devices do not have it" }
+            problems += reading.obstacles
+            if let key = reading.key {
+                members.append(Member(entry: entry, reading: reading, key: key))
+            }
+        }
+        guard problems.isEmpty else { throw AdoptionError(problems) }
+        let actors = Self.actors(members)
+        let tables = members.map { $0.table(among: members, actors: actors) }
+        return PostgresSchema(
+            schema: Schema(types: tables.map(\.type)), tables: tables,
+            deviceScript: zip(members, tables).map { member, table in
+                DeviceScript.statement(
+                    member.entry.name, key: member.key, member.reading,
+                    references: table.type.references)
+            }.joined(), notes: notes)
+    }
+
+    /// Tables on either side of a foreign key that changes rows and is not a reference.
+    private static func actors(_ members: [Member]) -> Set<UInt32> {
+        var actors: Set<UInt32> = []
+        for member in members {
+            let table = member.reading.table
+            for key in table.foreignKeys where key.acts {
+                guard member.reference(of: key, among: members) == nil else { continue }
+                actors.formUnion([table.oid, key.target])
+            }
+        }
+        return actors
+    }
+}
+
+/// A table on its way to being a `PostgresTable`.
+private struct Member {
+    let entry: PostgresSchema.Registered
+    let reading: TableReading
+    let key: TableReading.Column
+
+    /// nil for a foreign key that only the database enforces: of several columns, onto other
+    /// columns than the key, or onto a table that is not synchronised.
+    func reference(of foreignKey: CatalogueForeignKey, among members: [Member]) -> Reference? {
+        guard let target = members.first(where: { $0.entry.relation == foreignKey.target }),
+            foreignKey.targetColumns == [target.key.source.number], foreignKey.columns.count == 1,
+            let column = reading.columns.first(where: { $0.source.number == foreignKey.columns[0] }
+            ),
+            column.attribute.kind.rawValue == target.key.column.form.keyKind?.rawValue
+        else { return nil }
+        let action: Reference.Action =
+            switch foreignKey.onDelete {
+            case "r": .restrict
+            case "c": .cascade
+            case "n": .setNull
+            case "d": .setDefault
+            default: .noAction
+            }
+        return Reference(
+            attribute: column.column.name, target: target.entry.name, onDelete: action)
+    }
+
+    func table(among members: [Member], actors: Set<UInt32>) -> PostgresTable {
+        let source = reading.table
+        let type = EntityType(
+            name: entry.name, key: key.column.name, keyKind: key.column.form.keyKind ?? .text,
+            attributes: reading.columns.map(\.attribute),
+            references: source.foreignKeys.compactMap { reference(of: $0, among: members) },
+            uniques: reading.uniques.map(\.columns))
+        return PostgresTable(
+            number: entry.number, relation: source.oid, schema: source.schema, type: type,
+            key: key.column, columns: reading.columns.map(\.column), nextKey: reading.nextKey,
+            foreignKeys: source.foreignKeys.map {
+                PostgresForeignKey(name: $0.name, isDeferrable: $0.isDeferrable, target: $0.target)
+            },
+            changesBehind: source.hasTriggers || actors.contains(source.oid)
+                || reading.columns.contains(where: \.column.isComputed),
+            name: source.name)
+    }
+}

@@ -1,0 +1,55 @@
+import Foundation
+import PostgresKit
+import TestDatabases
+import Testing
+
+@testable import MartletPostgres
+
+/// A database of a test's own on the shared server; dropped with the server.
+struct TestDatabase: Sendable {
+    let url: String
+    let address: PostgresAddress
+
+    static func make() async throws -> TestDatabase {
+        let shared = try PostgresAddress(try await DatabaseServers.shared().postgresURL)
+        let name = "t_" + UUID().uuidString.replacing("-", with: "").lowercased()
+        try await blocking {
+            try PostgresConnection(shared).execute("CREATE DATABASE \(name)")
+        }
+        let parts = try #require(
+            URLComponents(string: try await DatabaseServers.shared().postgresURL))
+        var changed = parts
+        changed.path = "/" + name
+        return TestDatabase(
+            url: changed.string ?? "", address: shared.setting("dbname", name))
+    }
+
+    /// Runs `body` with a connection of its own, off the cooperative pool.
+    func connected<Answer: Sendable>(
+        _ body: @escaping @Sendable (PostgresConnection) throws -> Answer
+    ) async throws -> Answer {
+        let address = address
+        return try await Self.blocking { try body(try PostgresConnection(address)) }
+    }
+
+    /// Runs what blocks on a thread of its own.
+    static func blocking<Answer: Sendable>(
+        _ body: @escaping @Sendable () throws -> Answer
+    ) async throws -> Answer {
+        try await withCheckedThrowingContinuation { continuation in
+            Thread.detachNewThread { continuation.resume(with: Result { try body() }) }
+        }
+    }
+}
+
+extension PostgresConnection {
+    /// Makes Martlet's tables and registers tables as they are, without their rows.
+    func register(_ tables: [String]) throws {
+        try MartletTables.create(on: self, name: "teams", identity: "0123456789abcdef")
+        for table in tables {
+            _ = try query(
+                "INSERT INTO _martlet.types (name, relation) VALUES ($1, $2::text::regclass)",
+                [.text(table), .text("public.\(table)")])
+        }
+    }
+}
