@@ -175,8 +175,10 @@ public final class MartletServer: Sendable {
             try await DataSetService(
                 name: name,
                 setup: .init(
-                    path: "\(configuration.dataDirectory)/\(name).sqlite",
-                    schema: configuration.schema, rules: rules,
+                    backing: EmbeddedBacking(
+                        path: "\(configuration.dataDirectory)/\(name).sqlite",
+                        script: configuration.schema),
+                    rules: { _ in rules },
                     dependencyWaitSeconds: configuration.dependencyWaitSeconds,
                     keepRevisions: configuration.keepRevisions,
                     now: configuration.now,

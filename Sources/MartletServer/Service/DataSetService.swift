@@ -2,9 +2,6 @@ internal import Dispatch
 internal import MartletCore
 internal import MartletProtocol
 internal import MartletServerCore
-internal import OpenSSLKit
-internal import SQLiteKit
-internal import SQLiteRecords
 internal import Synchronization
 
 /// One data set as the server runs it: a writer with its queue, and a reader beside it.
@@ -16,10 +13,9 @@ final class DataSetService: Sendable {
 
     /// What a data set is opened with.
     struct Setup: Sendable {
-        var path: String
-        /// CREATE statements.
-        var schema: String
-        var rules: Rules
+        var backing: any DataSetBacking
+        /// Who may do what with these types; throws where the rules do not fit them.
+        var rules: @Sendable (Schema) throws -> Rules
         var dependencyWaitSeconds: Int
         /// How many of the newest entries compaction leaves whole; nil where there is none.
         var keepRevisions: Int64?
@@ -53,20 +49,20 @@ final class DataSetService: Sendable {
     private let reader: Confined<LogReader>
     private let queue: WriterQueue<AdmittedRequest, PreparedAnswer>
 
-    /// Opens the data set's file, making what is missing.
-    /// - Throws: `SchemaError` where the file cannot be brought to the schema; `StorageFault`.
+    /// Opens the data set, making what is missing.
+    /// - Throws: `SchemaError` where it cannot be brought to the schema; `StorageFault`; what the
+    ///   backing throws.
     init(name: String, setup: Setup) async throws {
         metrics = setup.metrics
         let unsendable = Self.unsendable(name, setup)
         let opening = Mutex<Opening?>(nil)
         let writer = try await Confined(label: "martlet.writer.\(name)") {
-            let store = try EmbeddedStore(
-                path: setup.path, script: setup.schema,
-                identity: Hexadecimal.text(secureRandomBytes(16)), now: setup.now(),
-                unsendable: unsendable)
-            let node = try DataSetNode(store: store, rules: setup.rules)
-            let opened = try Opening(node, store, path: setup.path)
-            opening.withLock { $0 = opened }
+            let opened = try setup.backing.open(now: setup.now(), unsendable: unsendable)
+            let node = try DataSetNode(
+                storage: opened.storage, log: opened.log,
+                rules: try setup.rules(opened.storage.schema), filter: .everything,
+                cacheBytes: 64 << 20)
+            opening.withLock { $0 = Opening(node, opened) }
             return node
         }
         guard let opened = opening.withLock({ $0 }) else {
@@ -77,8 +73,10 @@ final class DataSetService: Sendable {
         let signal = RevisionSignal(opened.feed.head.revision)
         self.signal = signal
         schemaDocument = opened.schemaDocument
-        let reader = try await Confined(label: "martlet.reader.\(name)") { opened.reader.value }
-        self.reader = reader
+        reader = try await Confined(label: "martlet.reader.\(name)") {
+            LogReader(
+                feed: opened.feed, log: opened.readers.log(), check: opened.readers.check())
+        }
         let snapshots = SnapshotService(opened.snapshots(name, setup, unsendable))
         self.snapshots = snapshots
         var limits = WriterQueue<AdmittedRequest, PreparedAnswer>.Limits()
@@ -86,9 +84,10 @@ final class DataSetService: Sendable {
         queue = WriterQueue(
             queue: writer.queue, limits: limits,
             work: Self.work(name, writer, opened.feed, signal, snapshots, setup))
-        let history = Mutex(Handover(LogHistory(path: setup.path)))
-        snapshots.start(at: opened.feed.head.revision) { revision, lineage in
-            history.withLock { $0.value.has(revision, lineage: lineage) }
+        snapshots.start(at: opened.feed.head.revision) { [readers = opened.readers] in
+            // Where the log cannot be read, nothing is in it.
+            let log = readers.log()
+            return { revision, lineage in (try? log.hash(at: revision))??.text == lineage }
         }
     }
 
@@ -99,29 +98,29 @@ final class DataSetService: Sendable {
     private struct Opening: Sendable {
         let feed: DataSetFeed
         let schemaDocument: [UInt8]
-        let reader: Handover<LogReader>
+        let readers: any DataSetReaders
         let identity: String
         let schema: Schema
 
-        init(_ node: DataSetNode, _ store: EmbeddedStore, path: String) throws {
+        init(_ node: DataSetNode, _ opened: OpenedDataSet) {
             feed = node.feed
-            reader = Handover(LogReader(feed: node.feed, store: store))
+            readers = opened.readers
             identity = node.identity
             schema = node.schema
-            let connection = try Connection(path: path, mode: .readWrite)
-            schemaDocument = SchemaDocument.bytes(
-                node.schema, ddl: try SchemaMigration.ddl(of: connection, triggers: false))
+            schemaDocument = SchemaDocument.bytes(node.schema, ddl: opened.ddl)
         }
 
         func snapshots(
             _ name: String, _ setup: Setup, _ unsendable: UnsendableRows
         ) -> SnapshotService.Setup {
             let plan = setup.snapshots.plan
+            let folder = setup.snapshots.folder
             return .init(
-                source: setup.path, folder: setup.snapshots.folder, identity: identity,
-                schema: schema.fingerprint, parts: plan.parts(of: schema), plan: plan,
-                every: setup.snapshots.every, queue: setup.snapshots.queue, metrics: setup.metrics,
-                log: setup.log, name: name, unsendable: unsendable)
+                source: { [readers] in try readers.snapshotFile(in: folder, while: $0) },
+                folder: folder, identity: identity, schema: schema.fingerprint,
+                parts: plan.parts(of: schema), plan: plan, every: setup.snapshots.every,
+                queue: setup.snapshots.queue, metrics: setup.metrics, log: setup.log, name: name,
+                unsendable: unsendable)
         }
     }
 
@@ -273,15 +272,5 @@ final class DataSetService: Sendable {
         await queue.stop()
         await reader.end()
         await writer.end()
-    }
-}
-
-/// A value made on one queue and used on another, never on both.
-private struct Handover<Value>: @unchecked Sendable {
-    // The maker lets go of it before the user's queue begins.
-    let value: Value
-
-    init(_ value: Value) {
-        self.value = value
     }
 }

@@ -11,8 +11,8 @@ internal import Synchronization
 final class SnapshotService: Sendable {
     /// What snapshots are made of and where they are kept.
     struct Setup: Sendable {
-        /// The data set's file.
-        var source: String
+        /// The file they are made of.
+        var source: @Sendable (_ isWanted: @escaping () -> Bool) throws -> SnapshotFile
         /// The folder for this data set's snapshots.
         var folder: String
         var identity: String
@@ -55,12 +55,14 @@ final class SnapshotService: Sendable {
 
     /// Takes up what is on the disk, removes what a killed process left there, and makes a snapshot
     /// where there is none that fits.
-    /// - Parameter isInHistory: Whether a hash is that of the log's entry of a revision.
+    /// - Parameter history: Makes, on the queue, what says whether a hash is that of the log's entry
+    ///   of a revision.
     func start(
-        at revision: Revision, isInHistory: @escaping @Sendable (Revision, String) -> Bool
+        at revision: Revision,
+        history: @escaping @Sendable () -> (Revision, String) -> Bool
     ) {
         enqueue(revision) {
-            let kept = try self.takeUp(isInHistory)
+            let kept = try self.takeUp(history())
             let fits = kept.values.allSatisfy { manifests in
                 guard let newest = manifests.first else { return false }
                 return newest.schema == self.setup.schema
@@ -173,10 +175,12 @@ final class SnapshotService: Sendable {
     }
 
     private func make() throws {
+        let source = try setup.source { self.isWanted }
+        defer { source.remove() }
         for permissions in filter.permissionClasses {
             let folder = try SnapshotFolder(path: folder(permissions))
             let maker = SnapshotMaker(
-                path: setup.source, plan: setup.plan, filter: filter,
+                path: source.path, plan: setup.plan, filter: filter,
                 unsendable: setup.unsendable)
             let cut = try maker.make(for: permissions, while: { self.isWanted }) {
                 folder.making($0)

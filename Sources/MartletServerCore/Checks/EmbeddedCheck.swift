@@ -1,5 +1,5 @@
-import MartletCore
-import MartletProtocol
+package import MartletCore
+package import MartletProtocol
 import SQLiteKit
 import SQLiteRecords
 
@@ -9,7 +9,7 @@ import SQLiteRecords
 /// The device speaks of an older revision as a rule. A record that changed since is left out and
 /// named; all others were at that revision as they are now, so that what is said of them holds for
 /// every revision in between.
-final class EmbeddedCheck: CheckSource {
+package final class EmbeddedCheck: CheckSource {
     /// Ranges of so few rows, on either side, are answered with the rows themselves.
     static let fewRows: Int64 = 16
 
@@ -19,14 +19,14 @@ final class EmbeddedCheck: CheckSource {
     private let unsendable: UnsendableRows
     private var connection: Connection?
 
-    init(path: String, vfs: String?, schema: Schema, unsendable: UnsendableRows) {
+    package init(path: String, vfs: String?, schema: Schema, unsendable: UnsendableRows) {
         self.unsendable = unsendable
         self.path = path
         self.vfs = vfs
         self.schema = schema
     }
 
-    func compare(_ request: CheckRequest) throws(StorageFault) -> CheckAnswer {
+    package func compare(_ request: CheckRequest) throws(StorageFault) -> CheckAnswer {
         do throws(SQLiteError) {
             let connection = try open()
             defer { connection.rollback() }

@@ -11,13 +11,24 @@ public final class LogReader {
     private let check: any CheckSource
 
     /// - Parameter store: The data set's storage, for its place only; it is not touched.
-    public init(feed: DataSetFeed, store: EmbeddedStore) {
+    public convenience init(feed: DataSetFeed, store: EmbeddedStore) {
+        self.init(
+            feed: feed,
+            log: EmbeddedLog(
+                path: store.path, vfs: store.vfs, schema: store.schema,
+                unsendable: store.unsendable),
+            check: EmbeddedCheck(
+                path: store.path, vfs: store.vfs, schema: store.schema,
+                unsendable: store.unsendable))
+    }
+
+    /// - Parameters:
+    ///   - log: The log the feed's node writes, on a connection that nobody else uses.
+    ///   - check: Compares with the same data set.
+    package init(feed: DataSetFeed, log: any LogSource, check: any CheckSource) {
         self.feed = feed
-        log = EmbeddedLog(
-            path: store.path, vfs: store.vfs, schema: store.schema,
-            unsendable: store.unsendable)
-        check = EmbeddedCheck(
-            path: store.path, vfs: store.vfs, schema: store.schema, unsendable: store.unsendable)
+        self.log = log
+        self.check = check
     }
 
     /// As `DataSetFeed.answer(to:)`; never `.needsLog`.

@@ -1,0 +1,48 @@
+internal import MartletServerCore
+
+/// What a data set is kept in: an SQLite file of its own, or a PostgreSQL database.
+///
+/// The one place above `ServerStorage` where the two differ.
+protocol DataSetBacking: Sendable {
+    /// Opens the data set for its writer. Called once, on the writer's queue; blocks.
+    /// - Parameter now: Milliseconds since 1970.
+    /// - Throws: What says to the operator what to do.
+    func open(now: Int64, unsendable: UnsendableRows) throws -> OpenedDataSet
+}
+
+/// An open data set. The storage and the log stay on the writer's queue.
+struct OpenedDataSet {
+    let storage: any ServerStorage
+    /// What the writer reads the log with.
+    let log: any LogSource
+    /// CREATE statements that make a device's tables.
+    let ddl: String
+    let readers: any DataSetReaders
+}
+
+/// Makes what reads a data set beside its writer. What is made has a connection of its own, opened
+/// when it is first needed, and is confined to whoever made it.
+protocol DataSetReaders: Sendable {
+    func log() -> any LogSource
+    func check() -> any CheckSource
+    /// A file of the data set at one moment, to make snapshots of; blocks.
+    /// - Parameters:
+    ///   - folder: Where it may be made; what is there of an earlier one is replaced.
+    ///   - isWanted: Asked again and again; once it says no, this ends with an error.
+    func snapshotFile(in folder: String, while isWanted: @escaping () -> Bool) throws
+        -> SnapshotFile
+    /// What looks for others' writes; nil where the writer itself has to.
+    func watch() -> (any StorageWatch)?
+}
+
+/// Looks, several times a second, for what others wrote; confined to whoever made it.
+protocol StorageWatch: AnyObject {
+    func look() throws(StorageFault) -> StorageLook
+}
+
+/// A file that snapshots are made of.
+struct SnapshotFile {
+    let path: String
+    /// Called when it is no longer needed.
+    let remove: () -> Void
+}
