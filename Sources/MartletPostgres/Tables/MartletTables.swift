@@ -43,7 +43,7 @@ enum MartletTables {
         CREATE TABLE _martlet.log (
             revision bigint PRIMARY KEY, device bigint NOT NULL, identifier text, sequence bigint,
             content bytea, hash bytea NOT NULL, time bigint NOT NULL, temporaries text,
-            body bytea NOT NULL);
+            author text, body bytea NOT NULL);
         ALTER TABLE _martlet.log ALTER body SET STORAGE EXTERNAL;
         CREATE UNIQUE INDEX log_identifier ON _martlet.log (identifier)
             WHERE identifier IS NOT NULL;
@@ -57,9 +57,16 @@ enum MartletTables {
             WHERE identifier IS NOT NULL;
         CREATE UNIQUE INDEX refusals_sequence ON _martlet.refusals (device, sequence)
             WHERE sequence IS NOT NULL;
+        CREATE TABLE _martlet.foreign_transactions (
+            transaction xid8 PRIMARY KEY, author text)
+            WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
         CREATE TABLE _martlet.foreign_changes (
-            number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+            number bigint GENERATED ALWAYS AS IDENTITY,
             transaction xid8 NOT NULL DEFAULT pg_current_xact_id(), type bigint NOT NULL,
-            id text COLLATE "C", author text);
+            id text COLLATE "C" NOT NULL)
+            WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+        CREATE INDEX foreign_changes_transaction
+            ON _martlet.foreign_changes (transaction, number);
+        CREATE INDEX foreign_changes_record ON _martlet.foreign_changes (type, id);
         """
 }

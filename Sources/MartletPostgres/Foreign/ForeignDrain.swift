@@ -1,0 +1,94 @@
+package import MartletCore
+package import MartletServerCore
+package import PostgresKit
+
+/// Puts into the log what other programs wrote to the tables: one set for each transaction of
+/// theirs.
+///
+/// Runs within the transaction of the data set's one writer. It takes what the triggers noted and
+/// others have committed by then; a transaction that commits later is taken later, and nothing
+/// waits for it. Rows are read as they are, with what was noted, at one snapshot.
+package struct ForeignDrain {
+    /// Changes that are read with one statement, which is planned once for all.
+    static let few = 100
+    /// Changes up to which transactions stay whole, whatever they share.
+    static let many = 10_000
+
+    private let schema: Schema
+    private let forms: [ForeignRowForm]
+    private let columns: [TypeColumns]
+    private let unsendable: UnsendableRows
+    private let reading: ForeignReading
+
+    /// SQL whose value is whether there is anything to take: one look into a small table.
+    package static let isPending = "EXISTS (SELECT FROM _martlet.foreign_transactions)"
+
+    /// - Parameter tables: In the order of the schema's types.
+    package init(schema: Schema, tables: [PostgresTable], unsendable: UnsendableRows) {
+        self.schema = schema
+        self.unsendable = unsendable
+        forms = tables.enumerated().map { ForeignRowForm($1, at: $0) }
+        columns = schema.types.map { TypeColumns($0, schema: schema) }
+        reading = ForeignReading(forms)
+    }
+
+    /// Takes what is pending into the log, within the open transaction, which holds the data set's
+    /// row.
+    /// - Parameters:
+    ///   - head: The end of the log.
+    ///   - now: Milliseconds since 1970.
+    ///   - maxBytes: About how many bytes of entries are made. What is far more than that is taken
+    ///     in parts, in order: the rest stays noted, and its records count as changed.
+    /// - Returns: The new entries; log, records and the data set's row have them.
+    package func entries(
+        on connection: PostgresConnection, head: LogHead, now: Int64, maxBytes: Int
+    ) throws(PostgresError) -> [LogEntry] {
+        var entries = ForeignEntries(
+            on: connection, schema: schema, forms: forms, columns: columns,
+            unsendable: unsendable, head: head, now: now)
+        if let changes = try reading.changes(on: connection, maxBytes: 8 * maxBytes) {
+            try take(changes, &entries)
+        } else {
+            let parts = ForeignParts(
+                on: connection, reading: reading, columns: columns, unsendable: unsendable,
+                schema: schema)
+            try parts.take(maxBytes: maxBytes, into: &entries)
+        }
+        return entries.made
+    }
+
+    /// Takes all of it: whole transactions.
+    private func take(
+        _ changes: ForeignReading.Changes, _ entries: inout ForeignEntries
+    ) throws(PostgresError) {
+        guard !changes.transactions.isEmpty else { return }
+        for group in ForeignGroups.of(changes.changes) {
+            try entries.enter(group.map(\.record), authors: group.map(\.author))
+        }
+        let transactions = PostgresValue.array(
+            PostgresArray(changes.transactions.sorted().map { .integer($0) }))
+        // The change rows first: the list of transactions drives both.
+        let those = "IN (SELECT t::text::xid8 FROM unnest($1::bigint[]) AS t)"
+        try entries.write([
+            PostgresStatement(
+                "DELETE FROM _martlet.foreign_changes WHERE transaction \(those)", [transactions]),
+            PostgresStatement(
+                "DELETE FROM _martlet.foreign_transactions WHERE transaction \(those)",
+                [transactions]),
+        ])
+    }
+
+    /// Gives changes a place among the transactions that have none: after a restored dump, whose
+    /// transaction numbers are another server's. For the opening of a data set.
+    package static func findStrays(
+        on connection: PostgresConnection
+    ) throws(PostgresError) {
+        _ = try connection.query(
+            """
+            INSERT INTO _martlet.foreign_transactions (transaction) \
+            SELECT DISTINCT transaction FROM _martlet.foreign_changes AS c \
+            WHERE NOT EXISTS (SELECT FROM _martlet.foreign_transactions AS f \
+            WHERE f.transaction = c.transaction) ON CONFLICT DO NOTHING
+            """)
+    }
+}

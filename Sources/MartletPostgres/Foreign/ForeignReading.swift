@@ -1,0 +1,196 @@
+import MartletCore
+import MartletProtocol
+import PostgresKit
+
+/// Reads noted changes together with the rows as they are, at one snapshot.
+struct ForeignReading {
+    /// What is pending, all of it.
+    struct Changes {
+        /// In the order of their numbers. Those of unknown types, and with keys no device can
+        /// know, are left out.
+        var changes: [ForeignChange] = []
+        var transactions: Set<Int64> = []
+    }
+
+    /// A page of one transaction's changes.
+    struct Page {
+        struct Line {
+            let number: Int64
+            /// Nil where there is nothing to make of it: a later change of the record is pending,
+            /// or no device can know it.
+            let record: ForeignRecord?
+        }
+
+        var lines: [Line] = []
+        /// Whether nothing of the transaction comes behind it.
+        var isLast = false
+    }
+
+    private let forms: [ForeignRowForm]
+    private let positions: [Int64: Int]
+    /// A lateral subquery `k` with the row of the change `c`.
+    private let rows: String
+
+    private static let cursorPage = 500
+
+    init(_ forms: [ForeignRowForm]) {
+        self.forms = forms
+        positions = Dictionary(
+            forms.map { ($0.table.number, $0.position) }, uniquingKeysWith: { first, _ in first })
+        let lookups = forms.map { $0.lookup(of: "c") }
+        // The limits keep the planner from reading whole tables.
+        rows =
+            lookups.isEmpty
+            ? "(SELECT NULL::text[] AS row WHERE false)"
+            : "(\(lookups.joined(separator: " UNION ALL ")) LIMIT 1)"
+    }
+
+    private static let records = """
+        (SELECT deleted FROM _martlet.records \
+        WHERE type = c.type AND id = c.id LIMIT 1) AS r ON true
+        """
+
+    // MARK: - All
+
+    private func sql(limit: Int) -> String {
+        """
+        SELECT c.type, c.id, NOT r.deleted, k.row, c.number, c.transaction, c.author \
+        FROM (SELECT p.number, f.transaction, f.author, p.type, p.id \
+        FROM _martlet.foreign_transactions AS f LEFT JOIN LATERAL (SELECT number, type, id \
+        FROM _martlet.foreign_changes WHERE transaction = f.transaction \
+        ORDER BY number LIMIT \(limit)) AS p ON true ORDER BY p.number LIMIT \(limit)) AS c \
+        LEFT JOIN LATERAL \(Self.records) LEFT JOIN LATERAL \(rows) AS k ON true
+        """
+    }
+
+    /// All that is pending; nil where that is more than is taken at once.
+    func changes(
+        on connection: PostgresConnection, maxBytes: Int
+    ) throws(PostgresError) -> Changes? {
+        let few = try connection.query(sql(limit: ForeignDrain.few + 1))
+        if few.count <= ForeignDrain.few {
+            var changes = Changes()
+            var bytes = 0
+            try add(few, to: &changes, &bytes)
+            return changes
+        }
+        // A cursor: one snapshot, and memory for a page.
+        _ = try connection.execute(
+            "DECLARE martlet_foreign NO SCROLL CURSOR FOR \(sql(limit: ForeignDrain.many + 1))")
+        var changes = Changes()
+        var bytes = 0
+        var isWhole = false
+        while changes.changes.count <= ForeignDrain.many, bytes < maxBytes, !isWhole {
+            let page = try connection.query("FETCH \(Self.cursorPage) FROM martlet_foreign")
+            try add(page, to: &changes, &bytes)
+            isWhole = page.count < Self.cursorPage
+        }
+        _ = try connection.execute("CLOSE martlet_foreign")
+        return isWhole && changes.changes.count <= ForeignDrain.many ? changes : nil
+    }
+
+    private func add(
+        _ rows: PostgresRows, to changes: inout Changes, _ bytes: inout Int
+    ) throws(PostgresError) {
+        for row in 0..<rows.count {
+            let transaction = try rows.integer(row, 5)
+            changes.transactions.insert(transaction)
+            // A transaction whose changes were rolled back, or taken, has none.
+            guard !rows.isNull(row, 4), let record = try record(rows, row) else { continue }
+            bytes += record.byteCount
+            changes.changes.append(
+                ForeignChange(
+                    number: try rows.integer(row, 4), transaction: transaction,
+                    author: rows.isNull(row, 6) ? nil : try rows.text(row, 6), record: record))
+        }
+    }
+
+    /// Reads type, id, whether it is known, and the row.
+    private func record(
+        _ rows: PostgresRows, _ row: Int
+    ) throws(PostgresError) -> ForeignRecord? {
+        guard let position = positions[try rows.integer(row, 0)] else { return nil }
+        let form = forms[position]
+        guard let id = form.id(try rows.text(row, 1)) else { return nil }
+        var content = ForeignRecord.Row.absent
+        if case .array(let texts) = try rows.value(row, 3) { content = form.row(texts) }
+        return ForeignRecord(
+            address: RecordAddress(position, id),
+            isKnown: rows.isNull(row, 2) ? false : try rows.boolean(row, 2), row: content)
+    }
+
+    // MARK: - In parts
+
+    /// The pending transactions and their authors, those that ended their work first in front.
+    func transactions(
+        on connection: PostgresConnection, limit: Int
+    ) throws(PostgresError) -> [(transaction: Int64, author: String?)] {
+        let rows = try connection.query(
+            """
+            SELECT f.transaction, f.author FROM _martlet.foreign_transactions AS f ORDER BY \
+            (SELECT number FROM _martlet.foreign_changes WHERE transaction = f.transaction \
+            ORDER BY number DESC LIMIT 1) NULLS FIRST LIMIT $1
+            """, [.integer(Int64(limit))])
+        var found: [(Int64, String?)] = []
+        for row in 0..<rows.count {
+            let author = rows.isNull(row, 1) ? nil : try rows.text(row, 1)
+            found.append((try rows.integer(row, 0), author))
+        }
+        return found
+    }
+
+    /// The next changes of a transaction.
+    /// - Parameter number: Those up to it have been read.
+    func page(
+        of transaction: Int64, after number: Int64, on connection: PostgresConnection
+    ) throws(PostgresError) -> Page {
+        let count = Self.cursorPage
+        // A record that stands further behind is taken there: the order is then that of the last
+        // changes, which the tables' own constraints allowed.
+        let rows = try connection.query(
+            """
+            SELECT c.type, c.id, NOT r.deleted, k.row, c.number, c.isLater \
+            FROM (SELECT p.number, p.type, p.id, EXISTS (SELECT FROM \
+            _martlet.foreign_changes AS l WHERE l.type = p.type AND l.id = p.id \
+            AND l.number > p.number) AS isLater FROM (SELECT number, type, id \
+            FROM _martlet.foreign_changes WHERE transaction = $1::text::xid8 AND number > $2 \
+            ORDER BY number LIMIT \(count)) AS p OFFSET 0) AS c \
+            LEFT JOIN LATERAL \(Self.records) \
+            LEFT JOIN LATERAL \(self.rows) AS k ON NOT c.isLater ORDER BY c.number
+            """, [.text(String(transaction)), .integer(number)])
+        var page = Page()
+        for row in 0..<rows.count {
+            let isLater = try rows.boolean(row, 5)
+            page.lines.append(
+                Page.Line(
+                    number: try rows.integer(row, 4),
+                    record: isLater ? nil : try record(rows, row)))
+        }
+        page.isLast = rows.count < count
+        return page
+    }
+
+    /// Those of the records that the log does not have, as they are.
+    func unknown(
+        among addresses: [RecordAddress], on connection: PostgresConnection
+    ) throws(PostgresError) -> [ForeignRecord] {
+        guard !addresses.isEmpty else { return [] }
+        let rows = try connection.query(
+            """
+            SELECT c.type, c.id, false, k.row \
+            FROM unnest($1::bigint[], $2::text[]) AS c (type, id) \
+            LEFT JOIN LATERAL \(Self.records) LEFT JOIN LATERAL \(self.rows) AS k ON true \
+            WHERE r.deleted IS DISTINCT FROM false
+            """,
+            [
+                .array(
+                    PostgresArray(addresses.map { .integer(forms[$0.type].table.number) })),
+                .array(PostgresArray(addresses.map { .text($0.id.description) })),
+            ])
+        var found: [ForeignRecord] = []
+        for row in 0..<rows.count {
+            if let record = try record(rows, row) { found.append(record) }
+        }
+        return found
+    }
+}

@@ -1,0 +1,131 @@
+import MartletCore
+import MartletProtocol
+import MartletServerCore
+import PostgresKit
+import SQLiteRecords
+
+/// A record that other programs touched, as a drain finds it.
+struct ForeignRecord {
+    /// What there is of it now.
+    enum Row: Hashable {
+        case present(Attributes)
+        case absent
+        /// Nothing that a device can be sent, and why.
+        case unsendable(String)
+    }
+
+    let address: RecordAddress
+    /// Whether the log has it, and not as deleted.
+    let isKnown: Bool
+    let row: Row
+
+    /// About how many bytes it takes on the wire.
+    var byteCount: Int {
+        guard case .present(let attributes) = row else { return 40 }
+        return 40 + attributes.roughByteCount
+    }
+}
+
+/// One noted change.
+struct ForeignChange {
+    /// Grows with the order in which the changes were made.
+    let number: Int64
+    let transaction: Int64
+    let author: String?
+    let record: ForeignRecord
+}
+
+/// How a table's rows are read: one column with the values as texts, whatever the table.
+struct ForeignRowForm {
+    let table: PostgresTable
+    /// The type's place in the schema.
+    let position: Int
+    private let names: [String]
+
+    init(_ table: PostgresTable, at position: Int) {
+        self.table = table
+        self.position = position
+        names = table.type.attributes.map(\.name)
+    }
+
+    /// What selects a row: `k` is the table, `change` what names the record.
+    func lookup(of change: String) -> String {
+        let values = table.columns.map { Self.text(of: $0) }.joined(separator: ", ")
+        let number = "\(change).type = \(table.number)"
+        // Ids of other types need not be of this key's form: they are not cast.
+        return """
+            SELECT ARRAY[\(values)]::text[] AS row FROM \(table.sqlName) AS k \
+            WHERE \(number) AND k.\(table.key.sqlName) = \
+            CASE WHEN \(number) THEN \(change).id::\(keyType) END
+            """
+    }
+
+    private var keyType: String {
+        // A length or a collation of the column's would change the text.
+        switch table.key.form {
+        case .integer: "bigint"
+        case .uuid: "uuid"
+        default: "text"
+        }
+    }
+
+    private static func text(of column: PostgresColumn) -> String {
+        let name = "k.\(column.sqlName)"
+        switch column.form {
+        case .binary:
+            // Base64 as PostgreSQL writes it has line breaks.
+            return "translate(encode(\(name), 'base64'), E'\\n', '')"
+        case .text
+        where !["text", "character varying"].contains(where: column.declaration.hasPrefix):
+            // A cast takes the padding of `character(5)` away.
+            return "CASE WHEN \(name) IS NOT NULL THEN concat(\(name)) END"
+        default:
+            return "\(name)::text"
+        }
+    }
+
+    /// The id of a record; nil for one no device can know.
+    func id(_ text: String) -> RecordID? {
+        let id: RecordID
+        switch table.type.keyKind {
+        case .integer:
+            guard let number = Int64(text), number > 0 else { return nil }
+            id = .integer(number)
+        case .text: id = .text(text)
+        }
+        return RecordTable.mismatch(id, table.type) == nil ? id : nil
+    }
+
+    /// The row that `lookup` gave.
+    func row(_ texts: PostgresArray) -> ForeignRecord.Row {
+        var values: [Value] = []
+        values.reserveCapacity(texts.elements.count)
+        for (column, text) in zip(table.columns, texts.elements) {
+            guard case .text(let text) = text else {
+                values.append(.null)
+                continue
+            }
+            let value = Self.value(text, column.form)
+            if let attribute = table.type[attribute: column.name],
+                let reason = RecordTable.mismatch(value, attribute)
+            {
+                return .unsendable("column “\(column.name)”: \(reason)")
+            }
+            values.append(value)
+        }
+        guard values.count == names.count else { return .unsendable("columns are missing") }
+        return .present(Attributes(names: names, values: values))
+    }
+
+    private static func value(_ text: String, _ form: ColumnForm) -> Value {
+        switch form {
+        case .boolean: .boolean(text == "true")
+        case .integer: Int64(text).map { .integer($0) } ?? .text(text)
+        // Of four bytes, the shortest number that they stand for.
+        case .real:
+            Float(text).flatMap { Double($0.description) }.map { .real($0) } ?? .text(text)
+        case .double: Double(text).map { .real($0) } ?? .text(text)
+        default: .text(text)
+        }
+    }
+}
