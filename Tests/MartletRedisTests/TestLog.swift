@@ -40,6 +40,14 @@ final class TestLog: LogSource {
         }
     }
 
+    func extent() throws(StorageFault) -> LogExtent {
+        let last = all.last
+        return LogExtent(
+            head: LogHead(
+                revision: last?.revision ?? 0, hash: last?.hash ?? LineageHash(origin: identity)),
+            floor: floor)
+    }
+
     func entries(
         from first: Int64, through last: Int64, maxBytes: Int
     ) throws(StorageFault) -> [LogEntry] {

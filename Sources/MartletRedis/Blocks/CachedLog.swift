@@ -20,6 +20,8 @@ package final class CachedLog: LogSource {
         self.shelf = shelf
     }
 
+    package func extent() throws(StorageFault) -> LogExtent { try source.extent() }
+
     package func block(
         from first: Revision, through last: Revision
     ) throws(StorageFault) -> LogCache.Block? {

@@ -6,6 +6,8 @@ import MartletProtocol
 /// the refused sets; cut at a set's boundary where it would grow too long.
 struct AnswerBuilder {
     let cache: LogCache
+    /// The history the cache held when the answer was begun.
+    let generation: Int
     /// Nil where only memory may be used.
     let log: (any LogSource)?
     let filter: VisibilityFilter
@@ -188,7 +190,7 @@ struct AnswerBuilder {
         let block = LogCache.Block(
             first: entry.revision, last: entry.revision,
             piece: DeflatePiece(compressing: entry.body), devices: [entry.device])
-        cache.keep(block)
+        cache.keep(block, of: generation)
         return block
     }
 
@@ -241,7 +243,7 @@ struct AnswerBuilder {
         guard let block = LogCache.Block(of: try entries(from: first, through: last)) else {
             return nil
         }
-        cache.keep(block)
+        cache.keep(block, of: generation)
         return block
     }
 
@@ -254,7 +256,7 @@ struct AnswerBuilder {
         }
         do throws(StorageFault) {
             guard let block = try log.block(from: first, through: last) else { return nil }
-            cache.keep(block)
+            cache.keep(block, of: generation)
             return block
         } catch {
             throw .fault(error)

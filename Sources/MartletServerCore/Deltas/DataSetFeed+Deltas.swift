@@ -58,7 +58,7 @@ extension DataSetFeed {
     /// - Complexity: O(1).
     public func madeDeltas(_ question: DeltaQuestion) -> DeltaBatchBytes? {
         let place = DeltaCache.Place(
-            since: question.since, head: cache.head.revision, byteLimit: question.byteLimit)
+            since: question.since, head: cache.head, byteLimit: question.byteLimit)
         guard question.lineage == nil, !question.wantsRows,
             let made = deltaCache.batch(at: place), filter.showsEverything(to: question.principal)
         else { return nil }
@@ -78,7 +78,7 @@ extension DataSetFeed {
         let admitted = AdmittedRequest(
             principal: question.principal, request: request, source: [])
         if let problem = RequestCheck.problem(with: admitted, identity: identity, head: head) {
-            return .problem(problem)
+            return mayBeOld(problem, log) ? .needsLog : .problem(problem)
         }
         var device: Int64 = 0
         if let clientID = question.clientID, let known = knownDevice(clientID) {
@@ -90,7 +90,7 @@ extension DataSetFeed {
         do throws(AnswerBuilder.Failure) {
             let builder = builder(log: log)
             if let problem = try builder.lineageProblem(request, head: head) {
-                return .problem(problem)
+                return mayBeOld(problem, log) ? .needsLog : .problem(problem)
             }
             return .batch(try batch(question, device: device, head: head, builder))
         } catch {
@@ -135,7 +135,7 @@ extension DataSetFeed {
     ) throws(AnswerBuilder.Failure) -> DeltaBatchBytes {
         let isShared = filter.showsEverything(to: question.principal)
         let place = DeltaCache.Place(
-            since: question.since, head: head.revision, byteLimit: question.byteLimit)
+            since: question.since, head: head, byteLimit: question.byteLimit)
         if isShared, let made = deltaCache.batch(at: place), !made.devices.contains(device) {
             return made
         }
@@ -189,7 +189,7 @@ extension DataSetFeed {
         _ entry: LogEntry, isOwn: Bool, _ question: DeltaQuestion, _ builder: AnswerBuilder
     ) throws(AnswerBuilder.Failure) -> [UInt8] {
         let isShared = !isOwn && filter.showsEverything(to: question.principal)
-        if isShared, let held = deltaCache.piece(entry.revision) { return held }
+        if isShared, let held = deltaCache.piece(of: entry) { return held }
         let piece: [UInt8]
         do throws(WireFault) {
             let bytes = isOwn ? try OwnForm.bytes(of: entry) : entry.body
@@ -200,14 +200,7 @@ extension DataSetFeed {
         } catch {
             throw .fault(StorageFault(.failed, "an entry of the log cannot be read: \(error)"))
         }
-        if isShared { deltaCache.keep(piece, entry.revision) }
+        if isShared { deltaCache.keep(piece, of: entry) }
         return piece
-    }
-}
-
-extension LogReader {
-    /// As `DataSetFeed.deltas(_:)`; never `.needsLog`.
-    public func deltas(_ question: DeltaQuestion) -> DataSetFeed.DeltaOutcome {
-        feed.deltas(question, log: log)
     }
 }

@@ -6,13 +6,14 @@ final class DeltaCache: Sendable {
     /// What decides what a batch holds.
     struct Place: Equatable {
         let since: Revision
-        let head: Revision
+        let head: LogHead
         let byteLimit: Int
     }
 
     private struct State {
-        var pieces: [Revision: [UInt8]] = [:]
-        var order: [Revision] = []
+        /// By the chained hash after the entry: that of a history, not only of a place in it.
+        var pieces: [LineageHash: [UInt8]] = [:]
+        var order: [LineageHash] = []
         var bytes = 0
         /// The batch made last: listeners that are up to date all ask for the same one.
         var last: (place: Place, batch: DeltaBatchBytes)?
@@ -25,15 +26,16 @@ final class DeltaCache: Sendable {
         self.byteLimit = byteLimit
     }
 
-    func piece(_ revision: Revision) -> [UInt8]? {
-        state.withLock { $0.pieces[revision] }
+    /// An entry as deltas; nil where it is not held.
+    func piece(of entry: LogEntry) -> [UInt8]? {
+        state.withLock { $0.pieces[entry.hash] }
     }
 
-    func keep(_ piece: [UInt8], _ revision: Revision) {
+    func keep(_ piece: [UInt8], of entry: LogEntry) {
         state.withLock { state in
-            guard state.pieces[revision] == nil, piece.count < byteLimit / 4 else { return }
-            state.pieces[revision] = piece
-            state.order.append(revision)
+            guard state.pieces[entry.hash] == nil, piece.count < byteLimit / 4 else { return }
+            state.pieces[entry.hash] = piece
+            state.order.append(entry.hash)
             state.bytes += piece.count
             while state.bytes > byteLimit, let oldest = state.order.first {
                 state.order.removeFirst()

@@ -29,6 +29,24 @@ package final class EmbeddedLog: LogSource {
     private static let columns =
         "revision, device, identifier, sequence, temporaries, body, hash, time"
 
+    package func extent() throws(StorageFault) -> LogExtent {
+        try reading { (connection) throws(SQLiteError) in
+            let statement = try connection.statement(
+                """
+                SELECT revision, hash, \
+                (SELECT value FROM martlet_meta WHERE key = 'floor') FROM martlet_dataset
+                """)
+            defer { statement.reset() }
+            guard try statement.step() else {
+                throw SQLiteError.mismatch("martlet_dataset is empty")
+            }
+            return LogExtent(
+                head: LogHead(
+                    revision: statement.integer(0), hash: LineageHash(stored: statement.blob(1))),
+                floor: statement.isNull(2) ? 0 : statement.integer(2))
+        }
+    }
+
     package func entries(
         from first: Revision, through last: Revision, maxBytes: Int
     ) throws(StorageFault) -> [LogEntry] {

@@ -93,6 +93,8 @@ extension EmbeddedStore: ServerStorage {
 
     package var isShared: Bool { false }
 
+    package func changesMore(_ work: SetWork) -> Bool { current?.capture != nil }
+
     package func devices(named names: [String]) -> [String: KnownDevice] {
         var known: [String: KnownDevice] = [:]
         for name in names { known[name] = current?.devices[name] }

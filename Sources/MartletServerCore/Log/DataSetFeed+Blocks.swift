@@ -15,6 +15,7 @@ extension DataSetFeed {
     ///     block before.
     ///   - last: The next multiple.
     package func heldBlock(from first: Revision, through last: Revision) -> HeldBlock? {
+        let generation = cache.generation
         guard let before = cache.hash(at: first - 1),
             let entries = cache.entries(
                 from: first, through: last, maxBytes: LogCache.blockBytes),
@@ -27,7 +28,7 @@ extension DataSetFeed {
         }
         guard let block = LogCache.Block(of: entries) else { return nil }
         // Who is behind is served from it, too.
-        cache.keep(block)
+        cache.keep(block, of: generation)
         return HeldBlock(block: block, entries: entries, before: before)
     }
 }

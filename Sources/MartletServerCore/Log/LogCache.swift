@@ -51,6 +51,8 @@ package final class LogCache: Sendable {
     private struct State: Sendable {
         var head: LogHead
         var floor: Revision
+        /// Raised whenever another history may have taken this one's place.
+        var generation = 0
         var entries: [LogEntry] = []
         /// Entries that were dropped and still stand at the beginning of `entries`.
         var dropped = 0
@@ -68,6 +70,30 @@ package final class LogCache: Sendable {
             blockBytes = 0
             hashes = []
         }
+
+        func hash(at revision: Revision) -> LineageHash? {
+            let back = head.revision - revision
+            guard back >= 0, back < Revision(hashes.count) else { return nil }
+            return hashes[hashes.count - 1 - Int(back)]
+        }
+
+        /// Takes over the entry that follows; nothing where it is there already.
+        mutating func append(_ entry: LogEntry) {
+            if entry.revision <= head.revision {
+                let held = hash(at: entry.revision)
+                if held == nil || held == entry.hash { return }
+                // Another history: nothing of this one holds any more.
+                generation += 1
+                clear()
+            } else if entry.revision > head.revision + 1 {
+                // After a gap nothing older joins what follows.
+                clear()
+            }
+            entries.append(entry)
+            entryBytes += entry.footprint
+            hashes.append(entry.hash)
+            head = LogHead(revision: entry.revision, hash: entry.hash)
+        }
     }
 
     private let state: Mutex<State>
@@ -84,12 +110,21 @@ package final class LogCache: Sendable {
 
     package var head: LogHead { state.withLock { $0.head } }
 
+    /// Which history is held: another number after the log turned out to be another one.
+    var generation: Int { state.withLock { $0.generation } }
+
+    /// `head` and `generation`, at one moment.
+    var place: (head: LogHead, generation: Int) {
+        state.withLock { ($0.head, $0.generation) }
+    }
+
     /// Entries up to this revision are not to be had: what is behind it gets a difference.
     package var floor: Revision { state.withLock { $0.floor } }
 
     /// Follows the storage's floor, and forgets blocks that no one can ask for any more.
     package func raise(floor: Revision) {
         state.withLock { state in
+            guard floor > state.floor else { return }
             state.floor = floor
             for (first, block) in state.blocks where first <= floor {
                 state.blockBytes -= block.piece.bytes.count
@@ -98,19 +133,14 @@ package final class LogCache: Sendable {
         }
     }
 
-    /// Adds entries that were committed, in order.
-    package func append(_ entries: [LogEntry]) {
-        guard let last = entries.last else { return }
+    /// Adds entries that were committed, in order. Those that are there already are passed over:
+    /// who writes the log and who follows it may both bring them.
+    /// - Parameter generation: Adds them to this history only; nil adds them in any case.
+    package func append(_ entries: [LogEntry], to generation: Int? = nil) {
+        guard !entries.isEmpty else { return }
         state.withLock { state in
-            for entry in entries {
-                // After a gap nothing older joins what follows.
-                if entry.revision != state.head.revision + 1 { state.clear() }
-                state.entries.append(entry)
-                state.entryBytes += entry.footprint
-                state.hashes.append(entry.hash)
-                state.head = LogHead(revision: entry.revision, hash: entry.hash)
-            }
-            precondition(state.head.revision == last.revision, "entries come in order")
+            if let generation, generation != state.generation { return }
+            for entry in entries { state.append(entry) }
             if state.hashes.count > 2 * Self.hashes {
                 state.hashes.removeFirst(state.hashes.count - Self.hashes)
             }
@@ -126,22 +156,28 @@ package final class LogCache: Sendable {
     }
 
     /// Forgets everything: the storage says where the log ends.
-    package func reset(to head: LogHead, floor: Revision) {
+    /// - Parameter place: Only where this is still the end of what is held; nil: in any case.
+    /// - Returns: Whether it did.
+    @discardableResult
+    package func reset(
+        to head: LogHead, floor: Revision, ifAt place: (head: LogHead, generation: Int)? = nil
+    ) -> Bool {
         state.withLock { state in
+            if let place, place.head != state.head || place.generation != state.generation {
+                return false
+            }
+            state.generation += 1
             state.clear()
             state.head = head
             state.floor = floor
             state.hashes = [head.hash]
+            return true
         }
     }
 
     /// The hash after an entry; nil where it is not held.
     func hash(at revision: Revision) -> LineageHash? {
-        state.withLock { state in
-            let back = state.head.revision - revision
-            guard back >= 0, back < Revision(state.hashes.count) else { return nil }
-            return state.hashes[state.hashes.count - 1 - Int(back)]
-        }
+        state.withLock { $0.hash(at: revision) }
     }
 
     /// Consecutive entries from `first`, as `LogSource.entries`; nil where `first` is not held.
@@ -170,9 +206,11 @@ package final class LogCache: Sendable {
 
     /// Keeps a block, in place of others where there is no room: the oldest go first, for devices
     /// are more often a little behind than far.
-    func keep(_ block: Block) {
+    /// - Parameter generation: The history its entries were taken from.
+    func keep(_ block: Block, of generation: Int) {
         state.withLock { state in
-            guard block.last <= state.head.revision, block.first > state.floor,
+            guard generation == state.generation, block.last <= state.head.revision,
+                block.first > state.floor,
                 state.blocks[block.first] == nil
             else {
                 return

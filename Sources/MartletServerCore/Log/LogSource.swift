@@ -4,6 +4,8 @@ package import MartletProtocol
 ///
 /// Reads what is committed, on a connection of its own; confined to whoever holds it.
 package protocol LogSource: AnyObject {
+    /// Where the log ends now.
+    func extent() throws(StorageFault) -> LogExtent
     /// Consecutive entries beginning with `first`; ends with `last`, or earlier with the entry
     /// that brings the bodies to `maxBytes`, or with the first one that compaction has emptied.
     func entries(
@@ -37,4 +39,16 @@ extension LogSource {
     package func block(
         from first: Revision, through last: Revision
     ) throws(StorageFault) -> LogCache.Block? { nil }
+}
+
+/// Where a log ends and how much of it is whole, read at one moment.
+package struct LogExtent: Hashable, Sendable {
+    package var head: LogHead
+    /// Entries up to this revision may have lost their bodies.
+    package var floor: Revision
+
+    package init(head: LogHead, floor: Revision) {
+        self.head = head
+        self.floor = floor
+    }
 }

@@ -3,8 +3,32 @@ import MartletProtocol
 import OpenSSLKit
 
 /// The decisions on one batch, within one transaction of the storage.
+///
+/// Each set is judged as if those before it had been carried out one by one. Their facts are asked
+/// for at once, and those judged acceptable are carried out together: up to the next set whose facts
+/// they overtake, which is asked about anew.
 struct BatchDecision {
-    private let storage: any ServerStorage
+    /// A set of the batch.
+    private struct Item {
+        /// The position of its request.
+        let request: Int
+        let set: ChangeSet
+        let question: SetQuestion
+        var facts: SetFacts
+    }
+
+    /// What was found of a set.
+    private enum Verdict {
+        /// Decided before.
+        case accepted(Revision)
+        /// Decided before, or no other set's verdict can be given: nothing is remembered.
+        case repeated(Refusal)
+        case refused(Refusal)
+        /// To be carried out.
+        case acceptable(SetWork)
+    }
+
+    let storage: any ServerStorage
     private let rules: Rules
     private let hashes: AnswerBuilder
     private let now: Int64
@@ -13,84 +37,127 @@ struct BatchDecision {
     /// Devices met, by client id.
     private(set) var devices: [String: KnownDevice] = [:]
 
+    private var works: [RequestWork?] = []
+    private var requests: [AdmittedRequest?] = []
+    private var items: [Item] = []
+    private var age: FactsAge
+    /// Sets that were judged and not carried out yet, in order, by position in `items`.
+    private var judged: [(item: Int, verdict: Verdict)] = []
+
     init(storage: any ServerStorage, rules: Rules, hashes: AnswerBuilder, now: Int64) {
         self.storage = storage
         self.rules = rules
         self.hashes = hashes
         self.now = now
+        age = FactsAge(schema: storage.schema)
     }
 
-    mutating func decide(_ admitted: AdmittedRequest) throws(StorageFault) -> RequestWork {
-        var work = RequestWork()
-        work.problem = try problem(with: admitted, &work)
-        guard work.problem == nil else { return work }
-        var questions: [SetQuestion] = []
-        for set in admitted.request.changeSets {
-            questions.append(question(set, admitted, work.device))
-        }
-        var facts = try storage.facts(for: questions)
-        if reusesIdentity(questions, facts) {
-            work.problem = RequestCheck.identityReused
-            return work
-        }
-        if let clientID = admitted.request.clientID,
-            let acknowledged = admitted.request.acknowledged
-        {
-            try storage.acknowledge(acknowledged, clientID: clientID)
-        }
-        var age = FactsAge()
-        for (index, set) in admitted.request.changeSets.enumerated() {
-            let question = questions[index]
-            if age.outdates(facts[index], of: question) {
-                facts[index] = try storage.facts(for: [question])[0]
+    /// Decides on requests, in order.
+    /// - Parameter requests: Nil where a request needs no decision.
+    /// - Returns: What was decided; nil where nothing had to be.
+    mutating func decide(
+        _ requests: [AdmittedRequest?]
+    ) throws(StorageFault) -> [RequestWork?] {
+        self.requests = requests
+        works = requests.map { $0 == nil ? nil : RequestWork() }
+        try admit()
+        let places = try ask()
+        for (index, request) in requests.enumerated() {
+            guard let request, works[index]?.problem == nil else { continue }
+            try renewNumbers(places[index])
+            if reusesIdentity(places[index]) {
+                works[index]?.problem = RequestCheck.identityReused
+                continue
             }
-            let acceptedBefore = work.acceptedCount
-            if let dependency = question.dependency, work.decided.contains(dependency) {
-                facts[index].isDependencyDecided = true
+            if let clientID = request.request.clientID,
+                let acknowledged = request.request.acknowledged
+            {
+                try storage.acknowledge(acknowledged, clientID: clientID)
             }
-            try decide(set, question, facts[index], admitted, &work)
-            let isAccepted = work.acceptedCount > acceptedBefore
-            // After the last set no facts are asked of it.
-            guard index + 1 < questions.count else { break }
-            age.note(
-                question, accepted: isAccepted ? work.accepted.last?.set : nil, storage.schema)
+            for item in places[index] { try decide(item) }
         }
-        return work
+        try settle()
+        return works
     }
 
-    // MARK: - The request
+    // MARK: - Requests
 
-    private mutating func problem(
-        with admitted: AdmittedRequest, _ work: inout RequestWork
-    ) throws(StorageFault) -> Problem? {
-        let request = admitted.request
+    /// Finds what is wrong with whole requests, and who sent the others.
+    private mutating func admit() throws(StorageFault) {
+        var names: [String] = []
+        for (index, request) in requests.enumerated() {
+            guard let request else { continue }
+            let problem = try problem(with: request)
+            works[index]?.problem = problem
+            if problem == nil, let name = request.request.clientID, !names.contains(name) {
+                names.append(name)
+            }
+        }
+        guard !names.isEmpty else { return }
+        devices = try storage.devices(named: names)
+        for (index, request) in requests.enumerated() {
+            guard let request, works[index]?.problem == nil,
+                let name = request.request.clientID
+            else { continue }
+            let known: KnownDevice
+            if let held = devices[name] {
+                known = held
+            } else {
+                known = try storage.register(
+                    clientID: name, principal: request.principal, now: now)
+                devices[name] = known
+            }
+            if known.principal == request.principal.identity {
+                works[index]?.device = known.number
+            } else {
+                works[index]?.problem = RequestCheck.clientBound
+            }
+        }
+    }
+
+    private func problem(with admitted: AdmittedRequest) throws(StorageFault) -> Problem? {
+        let head = storage.head
         if let problem = RequestCheck.problem(
-            with: admitted, identity: storage.identity, head: storage.head)
+            with: admitted, identity: storage.identity, head: head)
         {
             return problem
         }
         do throws(AnswerBuilder.Failure) {
-            if let problem = try hashes.lineageProblem(request, head: storage.head) {
-                return problem
-            }
+            return try hashes.lineageProblem(admitted.request, head: head)
         } catch {
             guard case .fault(let fault) = error else { return RequestCheck.lineage }
             throw fault
         }
-        guard let clientID = request.clientID else { return nil }
-        if let known = try storage.devices(named: [clientID])[clientID] {
-            guard known.principal == admitted.principal.identity else {
-                return RequestCheck.clientBound
+    }
+
+    /// Asks for the facts of all sets.
+    /// - Returns: The places of each request's sets in `items`.
+    private mutating func ask() throws(StorageFault) -> [Range<Int>] {
+        var places: [Range<Int>] = []
+        for (index, request) in requests.enumerated() {
+            let start = items.count
+            if let request, let work = works[index], work.problem == nil {
+                for set in request.request.changeSets {
+                    items.append(
+                        Item(
+                            request: index, set: set,
+                            question: question(set, request, work.device), facts: SetFacts()))
+                }
             }
-            devices[clientID] = known
-            work.device = known.number
-            return nil
+            places.append(start..<items.count)
         }
-        let new = try storage.register(
-            clientID: clientID, principal: admitted.principal, now: now)
-        devices[clientID] = new
-        work.device = new.number
-        return nil
+        try renew(Array(items.indices))
+        return places
+    }
+
+    /// Asks for facts, of items by position.
+    private mutating func renew(_ places: [Int]) throws(StorageFault) {
+        guard !places.isEmpty else { return }
+        let found = try storage.facts(for: places.map { items[$0].question })
+        guard found.count == places.count else {
+            throw StorageFault(.failed, "the storage did not give all facts")
+        }
+        for (place, facts) in zip(places, found) { items[place].facts = facts }
     }
 
     private func question(
@@ -110,17 +177,26 @@ struct BatchDecision {
             reading: reading)
     }
 
+    /// Asks anew about sets of a request whose numbers an earlier request of the batch bore too.
+    private mutating func renewNumbers(_ places: Range<Int>) throws(StorageFault) {
+        let outdated = places.filter { age.isNumbered(items[$0].question) }
+        guard !outdated.isEmpty else { return }
+        try settle()
+        try renew(outdated)
+    }
+
     /// Whether a set bears a number that the device has used for another set: the file is a copy.
-    private func reusesIdentity(_ questions: [SetQuestion], _ facts: [SetFacts]) -> Bool {
+    private func reusesIdentity(_ places: Range<Int>) -> Bool {
         var numbers: [Int64: [UInt8]] = [:]
-        for (question, facts) in zip(questions, facts) {
+        for item in items[places] {
+            let question = item.question
             guard question.device != 0, let sequence = question.sequence else { continue }
             if let other = numbers.updateValue(question.content, forKey: sequence),
                 other != question.content
             {
                 return true
             }
-            guard let used = facts.used else { continue }
+            guard let used = item.facts.used else { continue }
             let isSame =
                 used.identifier == nil && question.identifier == nil
                 ? used.content == question.content : used.identifier == question.identifier
@@ -129,98 +205,119 @@ struct BatchDecision {
         return false
     }
 
-    // MARK: - A set
+    // MARK: - Sets
 
-    private mutating func decide(
-        _ set: ChangeSet, _ question: SetQuestion, _ facts: SetFacts,
-        _ admitted: AdmittedRequest, _ work: inout RequestWork
-    ) throws(StorageFault) {
-        if let decided = facts.decided {
+    private mutating func decide(_ item: Int) throws(StorageFault) {
+        if age.outdates(items[item].facts, of: items[item].question) {
+            try settle()
+            try renew([item])
+        }
+        let verdict = verdict(on: item)
+        judged.append((item, verdict))
+        age.note(items[item].question)
+        switch verdict {
+        case .acceptable(let work):
+            age.note(work)
+            if storage.changesMore(work) { try settle() }
+        case .refused(let refusal), .repeated(let refusal):
+            // What follows in its request may be refused for the time being, too.
+            if refusal.isRetryable { try settle() }
+        case .accepted:
+            break
+        }
+    }
+
+    private func verdict(on place: Int) -> Verdict {
+        let item = items[place]
+        guard let admitted = requests[item.request], let work = works[item.request] else {
+            preconditionFailure("a set belongs to a request")
+        }
+        if let decided = item.facts.decided {
             do throws(Refusal) {
                 switch try Acceptance.repeated(decided) {
-                case .accepted(let revision): work.repeats.append(revision)
-                case .refused(let refusal): work.refuse(set, refusal)
+                case .accepted(let revision): return .accepted(revision)
+                case .refused(let refusal): return .repeated(refusal)
                 }
             } catch {
-                work.refuse(set, error)
-            }
-            return
-        }
-        switch judge(set, question, facts, admitted, work) {
-        case .failure(let refusal):
-            try refuse(set, refusal, question, &work)
-        case .success(let plan):
-            let carried = SetWork(
-                question: question, plan: plan, facts: facts, timestamp: set.timestamp, now: now)
-            guard let outcome = try storage.apply([carried]).first else {
-                throw StorageFault(.failed, "the storage did not say how a set ended")
-            }
-            switch outcome {
-            case .accepted(let entry, let accepted):
-                entries.append(entry)
-                work.accepted.append((entry, accepted))
-            case .refused(let refusal):
-                try refuse(set, refusal, question, &work)
+                return .repeated(error)
             }
         }
-    }
-
-    private func judge(
-        _ set: ChangeSet, _ question: SetQuestion, _ facts: SetFacts,
-        _ admitted: AdmittedRequest, _ work: RequestWork
-    ) -> Result<SetPlan, Refusal> {
+        var facts = item.facts
+        if let dependency = item.question.dependency, work.decided.contains(dependency) {
+            facts.isDependencyDecided = true
+        }
         do throws(Refusal) {
-            let plan = try question.reading.get()
+            let plan = try item.question.reading.get()
             let context = SetContext(
-                principal: admitted.principal, device: work.device, seen: set.seen,
+                principal: admitted.principal, device: work.device, seen: item.set.seen,
                 maxRevision: admitted.request.maxRevision,
-                dependency: set.dependencyIdentifier, followsRetryable: work.hasRetryable)
+                dependency: item.set.dependencyIdentifier, followsRetryable: work.hasRetryable)
             try Acceptance.judge(
                 plan, in: context, facts: facts, schema: storage.schema, rules: rules)
-            return .success(plan)
+            return .acceptable(
+                SetWork(
+                    question: item.question, plan: plan, facts: facts,
+                    timestamp: item.set.timestamp, now: now))
         } catch {
-            return .failure(error)
+            return .refused(error)
         }
     }
 
-    private func refuse(
-        _ set: ChangeSet, _ refusal: Refusal, _ question: SetQuestion, _ work: inout RequestWork
-    ) throws(StorageFault) {
-        work.refuse(set, refusal)
-        guard !refusal.isRetryable else { return }
-        try storage.remember(refusal, of: question, now: now)
-    }
-
-    // MARK: - Truths
-
-    /// Reads what the records of refused sets are now, at the end of the batch: a truth read
-    /// earlier could bring back what a later set of the request has deleted.
-    func addTruths(
-        to works: inout [RequestWork?], filter: VisibilityFilter, of requests: [AdmittedRequest]
-    ) throws(StorageFault) {
-        for (index, request) in requests.enumerated() {
-            guard var work = works[index], !work.refused.isEmpty else { continue }
-            var room = Limits.answerBytes
-            for (set, refusal) in zip(work.refused, work.refusals) {
-                var types: [TypeChanges] = []
-                if !refusal.isRetryable, room > 0 {
-                    let question = TruthQuestion(device: work.device, set: set)
-                    types = try storage.truths(of: [question], maxBytes: Self.truthBytes)[0]
-                    room -= types.reduce(0) { $0 + $1.entries.count * 200 }
+    /// Carries out what was judged acceptable, and notes what came of each set. Where the storage
+    /// refuses one, those behind it are judged again: they were not tried.
+    private mutating func settle() throws(StorageFault) {
+        while !judged.isEmpty {
+            let waiting = judged
+            judged = []
+            let outcomes = try carryOut(waiting)
+            var next = 0
+            for (place, (item, verdict)) in waiting.enumerated() {
+                guard case .acceptable = verdict else {
+                    try note(verdict, of: item)
+                    continue
                 }
-                var down = ChangeSet(types: filter.truth(types, for: request.principal))
-                down.identifier = set.identifier
-                down.sequence = set.sequence
-                down.conflict = true
-                down.reason = refusal.reason
-                down.message = refusal.message
-                down.retryAfter = refusal.retryAfter
-                work.refusedSets.append(down)
+                guard next < outcomes.count else {
+                    throw StorageFault(.failed, "the storage did not say how a set ended")
+                }
+                let outcome = outcomes[next]
+                next += 1
+                switch outcome {
+                case .accepted(let entry, let set):
+                    entries.append(entry)
+                    works[items[item].request]?.accepted.append((entry, set))
+                    age.note(accepted: set)
+                case .refused(let refusal):
+                    try note(.refused(refusal), of: item)
+                    for (later, _) in waiting[(place + 1)...] {
+                        judged.append((later, self.verdict(on: later)))
+                    }
+                }
+                if case .refused = outcome { break }
             }
-            works[index] = work
         }
     }
 
-    /// Bytes one truth may take; what goes beyond is left out.
-    private static let truthBytes = 32 << 20
+    private func carryOut(
+        _ waiting: [(item: Int, verdict: Verdict)]
+    ) throws(StorageFault) -> [SetOutcome] {
+        var carried: [SetWork] = []
+        for (_, verdict) in waiting {
+            if case .acceptable(let work) = verdict { carried.append(work) }
+        }
+        return carried.isEmpty ? [] : try storage.apply(carried)
+    }
+
+    private mutating func note(_ verdict: Verdict, of place: Int) throws(StorageFault) {
+        let item = items[place]
+        switch verdict {
+        case .accepted(let revision): works[item.request]?.repeats.append(revision)
+        case .repeated(let refusal): works[item.request]?.refuse(item.set, refusal)
+        case .refused(let refusal):
+            works[item.request]?.refuse(item.set, refusal)
+            guard !refusal.isRetryable else { return }
+            try storage.remember(refusal, of: item.question, now: now)
+        case .acceptable:
+            preconditionFailure("a set that is carried out has an outcome")
+        }
+    }
 }

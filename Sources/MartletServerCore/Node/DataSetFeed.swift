@@ -23,18 +23,21 @@ public final class DataSetFeed: Sendable {
     let fingerprint: String
     let filter: VisibilityFilter
     let answerBytes: Int
+    /// Whether other processes write to the log too: what is in memory may be old.
+    let isShared: Bool
     let deltaCache = DeltaCache(byteLimit: 4 << 20)
     private let devices = Mutex<[String: KnownDevice]>([:])
 
     init(
         cache: LogCache, identity: String, fingerprint: String, filter: VisibilityFilter,
-        answerBytes: Int
+        answerBytes: Int, isShared: Bool
     ) {
         self.cache = cache
         self.identity = identity
         self.fingerprint = fingerprint
         self.filter = filter
         self.answerBytes = answerBytes
+        self.isShared = isShared
     }
 
     /// The newest committed revision and its hash.
@@ -62,12 +65,12 @@ public final class DataSetFeed: Sendable {
         }
         let head = cache.head
         if let problem = RequestCheck.problem(with: admitted, identity: identity, head: head) {
-            return .problem(problem)
+            return mayBeOld(problem, log) ? .needsLog : .problem(problem)
         }
         do throws(AnswerBuilder.Failure) {
             let builder = builder(log: log)
             if let problem = try builder.lineageProblem(admitted.request, head: head) {
-                return .problem(problem)
+                return mayBeOld(problem, log) ? .needsLog : .problem(problem)
             }
             var question = question(admitted, number, head)
             question.check = try compare(admitted, check, mayAskReader: log == nil)
@@ -78,6 +81,12 @@ public final class DataSetFeed: Sendable {
             case .fault(let fault): return .problem(RequestCheck.problem(for: fault))
             }
         }
+    }
+
+    /// Whether a problem with a device's history may only be that memory is behind the log: who has
+    /// the log looks again.
+    func mayBeOld(_ problem: Problem, _ log: (any LogSource)?) -> Bool {
+        isShared && log == nil && RequestCheck.isOfHistory(problem)
     }
 
     /// What a comparison finds; nil where none is asked for, where the principal does not see
@@ -105,7 +114,8 @@ public final class DataSetFeed: Sendable {
 
     func builder(log: (any LogSource)?) -> AnswerBuilder {
         AnswerBuilder(
-            cache: cache, log: log, filter: filter, identity: identity, fingerprint: fingerprint,
+            cache: cache, generation: cache.generation, log: log, filter: filter,
+            identity: identity, fingerprint: fingerprint,
             answerBytes: answerBytes)
     }
 

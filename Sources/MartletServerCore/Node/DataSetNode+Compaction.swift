@@ -38,10 +38,10 @@ extension DataSetNode {
             var emptied = 0
             if compactable(keeping: newest) > 0 {
                 let target = storage.head.revision - max(0, newest)
-                _ = try storage.begin(now: 0, maxBytes: 0)
+                let outside = try begin(now: 0, maxBytes: 0)
                 emptied = try storage.compact(
                     through: target, entries: max(1, entries), bytes: Self.bytesPerStep)
-                try storage.commit()
+                try commit(outside)
                 feed.cache.raise(floor: storage.floor)
             }
             return CompactionStep(

@@ -19,6 +19,9 @@ public final class DataSetNode {
     /// Bytes of other programs' changes that one batch takes along, about.
     static let outsideBytes = 1 << 20
 
+    /// Bytes of what other processes wrote that are read within a transaction, for the feed.
+    private static let followedBytes = 1 << 20
+
     let storage: any ServerStorage
     let log: any LogSource
     var needsRecovery = false
@@ -65,7 +68,7 @@ public final class DataSetNode {
         }
         feed = DataSetFeed(
             cache: cache, identity: storage.identity, fingerprint: storage.schema.fingerprint,
-            filter: filter, answerBytes: answerBytes)
+            filter: filter, answerBytes: answerBytes, isShared: storage.isShared)
     }
 
     /// The data set's schema.
@@ -124,6 +127,24 @@ public final class DataSetNode {
         }
     }
 
+    /// Makes entries of what other programs wrote to the tables, in a transaction of its own.
+    ///
+    /// On a fault nothing has happened, and `takeFault` tells of it.
+    /// - Parameter now: Milliseconds since 1970.
+    /// - Returns: Whether there is more of it.
+    public func takeOutside(now: Int64) -> Bool {
+        do throws(StorageFault) {
+            if needsRecovery { try recover() }
+            try commit(try begin(now: now, maxBytes: Self.outsideBytes))
+            return try storage.look().hasOutsideChanges
+        } catch {
+            needsRecovery = true
+            do throws(StorageFault) { try recover() } catch {}
+            fault = error
+            return false
+        }
+    }
+
     func recover() throws(StorageFault) {
         try storage.recover()
         needsRecovery = false
@@ -136,6 +157,40 @@ public final class DataSetNode {
         feed.forgetDevices()
     }
 
+    /// Begins a transaction, with memory brought up to what others committed before it.
+    /// - Returns: Entries made of what other programs wrote; they are committed with the rest.
+    func begin(now: Int64, maxBytes: Int) throws(StorageFault) -> [LogEntry] {
+        let outside = try storage.begin(now: now, maxBytes: maxBytes)
+        var end = storage.head
+        if let first = outside.first {
+            let place = feed.cache.place
+            guard
+                first.revision != place.head.revision + 1
+                    || first.hash
+                        != place.head.hash.appending(first.body, identifier: first.identifier)
+            else {
+                feed.cache.raise(floor: storage.floor)
+                return outside
+            }
+            end.revision = first.revision - 1
+            guard let hash = try log.hash(at: end.revision) else {
+                throw StorageFault(.failed, "the log lacks an entry")
+            }
+            end.hash = hash
+        }
+        try feed.follow(
+            to: end, floor: storage.floor, from: feed.cache.place, log: log,
+            maxBytes: Self.followedBytes)
+        return outside
+    }
+
+    /// Commits what was begun, and tells memory of its entries.
+    func commit(_ entries: [LogEntry]) throws(StorageFault) {
+        try storage.commit()
+        feed.cache.append(entries)
+        if feed.head != storage.head { feed.reset(to: storage.head, floor: storage.floor) }
+    }
+
     private func attempt(
         _ requests: [AdmittedRequest], now: Int64
     ) throws(StorageFault) -> [Result<PreparedAnswer, Problem>] {
@@ -144,21 +199,12 @@ public final class DataSetNode {
         for request in requests where needsNode(request) { needsWriter = true }
         var works: [RequestWork?] = requests.map { _ in nil }
         if needsWriter {
-            var entries = try storage.begin(now: now, maxBytes: Self.outsideBytes)
+            let outside = try begin(now: now, maxBytes: Self.outsideBytes)
             var batch = BatchDecision(
                 storage: storage, rules: rules, hashes: feed.builder(log: log), now: now)
-            for (index, request) in requests.enumerated() where needsNode(request) {
-                works[index] = try batch.decide(request)
-            }
+            works = try batch.decide(requests.map { needsNode($0) ? $0 : nil })
             try batch.addTruths(to: &works, filter: feed.filter, of: requests)
-            entries += batch.entries
-            try storage.commit()
-            if storage.head.revision != feed.head.revision + Int64(entries.count) {
-                // Another program wrote to the log before this batch.
-                feed.cache.reset(to: storage.head, floor: storage.floor)
-            } else {
-                feed.cache.append(entries)
-            }
+            try commit(outside + batch.entries)
             feed.learn(batch.devices)
         }
         var results: [Result<PreparedAnswer, Problem>] = []
@@ -169,7 +215,8 @@ public final class DataSetNode {
     }
 
     private func needsNode(_ request: AdmittedRequest) -> Bool {
-        if !request.isPull { return true }
+        // Where others write to the log, memory may be behind; after a transaction it is not.
+        if !request.isPull || storage.isShared { return true }
         guard let clientID = request.request.clientID else { return false }
         return feed.knownDevice(clientID) == nil
     }

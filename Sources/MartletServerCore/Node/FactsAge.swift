@@ -1,37 +1,126 @@
 import MartletCore
 import MartletProtocol
 
-/// Knows which facts, asked for at the beginning of a request, its earlier sets have overtaken.
+/// Knows which facts, asked for at the beginning of a batch, its earlier sets have overtaken.
+///
+/// Sets are noted when they are decided on, before they are carried out: one that the storage then
+/// refuses stays noted, which costs a question and nothing else.
 struct FactsAge {
-    private var touched: Set<RecordAddress> = []
-    private var identifiers: Set<String> = []
-    private var hasApplied = false
+    private struct SetNumber: Hashable {
+        let device: Int64
+        let sequence: Int64
+    }
 
-    /// Notes a set that was decided after facts were asked for.
-    /// - Parameter accepted: What came of it, where it was accepted now.
-    mutating func note(_ question: SetQuestion, accepted: ChangeSet?, _ schema: Schema) {
+    /// An id that a device gave a record; other devices' are other records.
+    private struct Temporary: Hashable {
+        let device: Int64
+        let address: RecordAddress
+    }
+
+    private let schema: Schema
+    private var identifiers: Set<String> = []
+    private var numbers: Set<SetNumber> = []
+    private var temporaries: Set<Temporary> = []
+    private var touched: Set<RecordAddress> = []
+    private var touchedTypes: Set<Int> = []
+    /// Types with new records, whose ids are not known beforehand.
+    private var createdTypes: Set<Int> = []
+    /// The types whose records a deletion in a type may change, as far as asked for.
+    private var reach: [Int: Set<Int>] = [:]
+
+    init(schema: Schema) {
+        self.schema = schema
+    }
+
+    /// Notes a set that was decided on.
+    mutating func note(_ question: SetQuestion) {
         if let identifier = question.identifier { identifiers.insert(identifier) }
-        guard let accepted, let plan = question.plan else { return }
-        hasApplied = true
-        for create in plan.creates { touched.insert(create.address) }
-        for changes in accepted.types {
-            guard let type = schema.index(of: changes.name) else { continue }
-            for id in changes.create { touched.insert(RecordAddress(type, id)) }
-            for id in changes.update { touched.insert(RecordAddress(type, id)) }
-            for id in changes.delete { touched.insert(RecordAddress(type, id)) }
+        if question.device != 0, let sequence = question.sequence {
+            numbers.insert(SetNumber(device: question.device, sequence: sequence))
         }
     }
 
+    /// Notes what a set does that is to be carried out.
+    mutating func note(_ work: SetWork) {
+        for create in work.plan.creates {
+            if create.id.isTemporary {
+                temporaries.insert(
+                    Temporary(device: work.question.device, address: create.address))
+                createdTypes.insert(create.type)
+            }
+            touch(create.address)
+        }
+        for update in work.plan.updates { touch(work.facts.permanentAddress(of: update.address)) }
+        for delete in work.plan.deletes { touch(work.facts.permanentAddress(of: delete.address)) }
+        for row in work.facts.affected { touch(row.address) }
+    }
+
+    /// Notes what came of a set that was carried out.
+    mutating func note(accepted: ChangeSet) {
+        for changes in accepted.types {
+            guard let type = schema.index(of: changes.name) else { continue }
+            for id in changes.create { touch(RecordAddress(type, id)) }
+            for id in changes.update { touch(RecordAddress(type, id)) }
+            for id in changes.delete { touch(RecordAddress(type, id)) }
+        }
+    }
+
+    private mutating func touch(_ address: RecordAddress) {
+        touched.insert(address)
+        touchedTypes.insert(address.type)
+    }
+
+    /// Whether a number of the device was decided on that this set bears too.
+    func isNumbered(_ question: SetQuestion) -> Bool {
+        guard question.device != 0, let sequence = question.sequence else { return false }
+        return numbers.contains(SetNumber(device: question.device, sequence: sequence))
+    }
+
     /// Whether the facts have to be asked for anew.
-    func outdates(_ facts: SetFacts, of question: SetQuestion) -> Bool {
+    mutating func outdates(_ facts: SetFacts, of question: SetQuestion) -> Bool {
         if let identifier = question.identifier, identifiers.contains(identifier) { return true }
         if let dependency = question.dependency, identifiers.contains(dependency) { return true }
-        guard hasApplied, let plan = question.plan else { return false }
-        // What a delete would change is not known by address.
-        if !plan.deletes.isEmpty || !plan.foreignTemporaries.isEmpty { return true }
-        return plan.creates.contains { touched.contains($0.address) }
-            || plan.updates.contains {
-                touched.contains(facts.permanentAddress(of: $0.address))
+        if isNumbered(question) { return true }
+        guard !touchedTypes.isEmpty, let plan = question.plan else { return false }
+        let device = question.device
+        func isKnown(_ address: RecordAddress) -> Bool {
+            temporaries.contains(Temporary(device: device, address: address))
+        }
+        return plan.foreignTemporaries.contains(where: isKnown)
+            || plan.creates.contains {
+                $0.id.isTemporary ? isKnown($0.address) : touched.contains($0.address)
             }
+            || plan.updates.contains { isTouched($0, facts) }
+            || plan.deletes.contains { isTouched($0, facts) }
+            || reaches(plan.deletes)
+    }
+
+    private func isTouched(_ change: SetPlan.Change, _ facts: SetFacts) -> Bool {
+        let address = facts.permanentAddress(of: change.address)
+        return touched.contains(address)
+            || facts.rows[address] == nil && createdTypes.contains(address.type)
+    }
+
+    /// Whether deletions may change records of types that were touched: which ones they are is not
+    /// known by address.
+    private mutating func reaches(_ deletes: [SetPlan.Change]) -> Bool {
+        for type in Set(deletes.map(\.type)) where !reach(of: type).isDisjoint(with: touchedTypes) {
+            return true
+        }
+        return false
+    }
+
+    private mutating func reach(of type: Int) -> Set<Int> {
+        if let known = reach[type] { return known }
+        var reached: Set<Int> = []
+        var next = [type]
+        while let target = next.popLast() {
+            for (holder, _) in schema.references(to: schema.types[target].name) {
+                guard let position = schema.index(of: holder.name) else { continue }
+                if reached.insert(position).inserted { next.append(position) }
+            }
+        }
+        reach[type] = reached
+        return reached
     }
 }

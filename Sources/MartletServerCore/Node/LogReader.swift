@@ -2,7 +2,8 @@ import MartletCore
 import MartletProtocol
 
 /// Answers devices that are far behind, reading the stored log where memory does not suffice, on
-/// a connection of its own: beside the one writer, not in its way.
+/// a connection of its own: beside the one writer, not in its way. Where other processes write to
+/// the log too, it also brings memory up to what they wrote.
 ///
 /// Confined to whoever holds it; blocks while it reads.
 public final class LogReader {
@@ -33,7 +34,44 @@ public final class LogReader {
 
     /// As `DataSetFeed.answer(to:)`; never `.needsLog`.
     public func answer(to admitted: AdmittedRequest) -> DataSetFeed.Outcome {
-        feed.answer(to: admitted, log: log, check: check)
+        let outcome = feed.answer(to: admitted, log: log, check: check)
+        guard case .problem(let problem) = outcome, feed.isShared,
+            RequestCheck.isOfHistory(problem)
+        else { return outcome }
+        do throws(StorageFault) {
+            _ = try catchUp()
+        } catch {
+            return .problem(RequestCheck.problem(for: error))
+        }
+        return feed.answer(to: admitted, log: log, check: check)
+    }
+
+    /// As `DataSetFeed.deltas(_:)`; never `.needsLog`.
+    public func deltas(_ question: DeltaQuestion) -> DataSetFeed.DeltaOutcome {
+        let outcome = feed.deltas(question, log: log)
+        guard case .problem(let problem) = outcome, feed.isShared,
+            RequestCheck.isOfHistory(problem)
+        else { return outcome }
+        do throws(StorageFault) {
+            _ = try catchUp()
+        } catch {
+            return .problem(RequestCheck.problem(for: error))
+        }
+        return feed.deltas(question, log: log)
+    }
+
+    /// Brings the feed up to what is stored: with the entries it lacks, or, where they are many or
+    /// the log is another one than it was, with the log's end alone. May be called as often as
+    /// wanted, also while the node writes: one small question where nothing is new.
+    /// - Returns: The log's end, as the feed then knows it.
+    @discardableResult
+    public func catchUp() throws(StorageFault) -> LogHead {
+        // Before the log is asked: what is held now was committed then.
+        let place = feed.cache.place
+        let extent = try log.extent()
+        try feed.follow(
+            to: extent.head, floor: extent.floor, from: place, log: log, maxBytes: 16 << 20)
+        return feed.head
     }
 
     /// Steps of SQLite's machine that comparisons have taken since the last call.

@@ -52,6 +52,11 @@ enum RequestCheck {
         return nil
     }
 
+    /// Whether a problem says that the device's history and the server's are not one.
+    static func isOfHistory(_ problem: Problem) -> Bool {
+        problem.kind == "revisionAhead" || problem.kind == "lineage"
+    }
+
     static let lineage = Problem(
         status: 409, kind: "lineage",
         detail: """

@@ -9,8 +9,8 @@ public import MartletProtocol
 ///   `remember` for those refused; `truths`; `commit`. Nothing of it can be seen by others before
 ///   `commit` returns.
 /// - Work comes in arrays, so that a storage behind a network needs few round trips. Facts hold
-///   at the moment they are asked for; `apply` ends their validity for sets that share a record,
-///   a reference, an identifier or a number with the applied one.
+///   at the moment they are asked for; a set ends their validity for those behind it that share a
+///   record, a reference, an identifier or a number with it, and `changesMore` for all of them.
 /// - From `begin` to `commit` nobody else writes to the log, in whatever process. Other programs may
 ///   write to the tables at any time; what they wrote before `begin` is in the log when it returns.
 /// - The revision comes from the data set's counter row, raised inside the transaction: revision
@@ -34,7 +34,12 @@ package protocol ServerStorage: AnyObject {
     /// Whether other processes write to the log too: what is known of it may be old.
     var isShared: Bool { get }
 
+    /// Whether carrying a set out may change records that neither it nor its facts name, through
+    /// triggers for instance: the sets behind it are then judged on facts asked for after it.
+    func changesMore(_ work: SetWork) -> Bool
+
     /// Begins a transaction as the one writer of the data set.
+    /// - Parameter maxBytes: Bytes of other programs' changes that are taken along; 0 takes none.
     /// - Returns: Entries made of what other programs wrote to the tables, one for each of their
     ///   transactions, within the open transaction. Ends after about `maxBytes`; the rest stands
     ///   in the way of no one but those records.
