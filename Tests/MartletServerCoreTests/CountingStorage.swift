@@ -1,0 +1,110 @@
+import MartletCore
+import MartletProtocol
+
+@testable import MartletServerCore
+
+/// A storage that counts what it is asked, and may say that it is shared.
+final class CountingStorage: ServerStorage {
+    /// Calls by name, with the number of items each was given.
+    private(set) var calls: [String: [Int]] = [:]
+    let isShared: Bool
+    /// Refusals given in place of carrying out the set of an identifier, each once.
+    var refusals: [String: Refusal] = [:]
+    private let base: EmbeddedStore
+
+    init(_ base: EmbeddedStore, isShared: Bool = false) {
+        self.base = base
+        self.isShared = isShared
+    }
+
+    func count(_ name: String) -> Int { calls[name]?.count ?? 0 }
+
+    func forget() { calls = [:] }
+
+    private func note(_ name: String, _ items: Int = 1) { calls[name, default: []].append(items) }
+
+    var schema: Schema { base.schema }
+    var checks: ValueChecks { base.checks }
+    var identity: String { base.identity }
+    var head: LogHead { base.head }
+    var floor: Revision { base.floor }
+
+    func changesMore(_ work: SetWork) -> Bool { base.changesMore(work) }
+
+    func begin(now: Int64, maxBytes: Int) throws(StorageFault) -> [LogEntry] {
+        note("begin")
+        return try base.begin(now: now, maxBytes: maxBytes)
+    }
+
+    func commit() throws(StorageFault) {
+        note("commit")
+        try base.commit()
+    }
+
+    func recover() throws(StorageFault) {
+        note("recover")
+        try base.recover()
+    }
+
+    func look() throws(StorageFault) -> StorageLook {
+        note("look")
+        return base.look()
+    }
+
+    func devices(named names: [String]) throws(StorageFault) -> [String: KnownDevice] {
+        note("devices", names.count)
+        return base.devices(named: names)
+    }
+
+    func register(
+        clientID: String, principal: Principal, now: Int64
+    ) throws(StorageFault) -> KnownDevice {
+        note("register")
+        return try base.register(clientID: clientID, principal: principal, now: now)
+    }
+
+    func acknowledge(_ sequence: Int64, clientID: String) throws(StorageFault) {
+        note("acknowledge")
+        try base.acknowledge(sequence, clientID: clientID)
+    }
+
+    func isDecided(_ identifier: String) throws(StorageFault) -> Bool {
+        try base.isDecided(identifier)
+    }
+
+    func facts(for questions: [SetQuestion]) throws(StorageFault) -> [SetFacts] {
+        note("facts", questions.count)
+        return try base.facts(for: questions)
+    }
+
+    func apply(_ works: [SetWork]) throws(StorageFault) -> [SetOutcome] {
+        note("apply", works.count)
+        var outcomes: [SetOutcome] = []
+        for work in works {
+            if let refusal = refusals.removeValue(forKey: work.question.identifier ?? "") {
+                return outcomes + [.refused(refusal)]
+            }
+            outcomes += try base.apply([work])
+            if case .refused? = outcomes.last { break }
+        }
+        return outcomes
+    }
+
+    func remember(
+        _ refusal: Refusal, of question: SetQuestion, now: Int64
+    ) throws(StorageFault) {
+        note("remember")
+        try base.remember(refusal, of: question, now: now)
+    }
+
+    func compact(through target: Revision, entries: Int, bytes: Int) throws(StorageFault) -> Int {
+        try base.compact(through: target, entries: entries, bytes: bytes)
+    }
+
+    func truths(
+        of questions: [TruthQuestion], maxBytes: Int
+    ) throws(StorageFault) -> [[TypeChanges]] {
+        note("truths", questions.count)
+        return try base.truths(of: questions, maxBytes: maxBytes)
+    }
+}
