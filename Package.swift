@@ -165,7 +165,8 @@ let package = Package(
                 "SQLiteKit",
             ], swiftSettings: safe),
         .testTarget(
-            name: "MartletCommandTests", dependencies: ["MartletCommand"], swiftSettings: safe),
+            name: "MartletCommandTests",
+            dependencies: ["MartletCommand", "PostgresKit", "TestDatabases"], swiftSettings: safe),
         .testTarget(
             name: "MartletTests",
             dependencies: [

@@ -7,6 +7,7 @@ import Testing
 
 /// A database of a test's own on the shared server; dropped with the server.
 struct TestDatabase: Sendable {
+    let name: String
     let url: String
     let address: PostgresAddress
 
@@ -21,7 +22,7 @@ struct TestDatabase: Sendable {
         var changed = parts
         changed.path = "/" + name
         return TestDatabase(
-            url: changed.string ?? "", address: shared.setting("dbname", name))
+            name: name, url: changed.string ?? "", address: shared.setting("dbname", name))
     }
 
     /// Runs `body` with a connection of its own, off the cooperative pool.

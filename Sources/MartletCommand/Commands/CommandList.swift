@@ -1,7 +1,8 @@
 extension CommandDescription {
     /// All commands, in the order of the overview.
     static let all: [CommandDescription] = [
-        .serve, .tokenCreate, .tokenList, .tokenRevoke, .initialise, .sync, .status, .check,
+        .serve, .tokenCreate, .tokenList, .tokenRevoke, .postgresInit, .postgresAdopt,
+        .postgresRelease, .postgresSchema, .initialise, .sync, .status, .check,
         .importRecords,
         .exportRecords, .schema, .snapshot, .demo, .simulate, .mock, .completion,
     ]

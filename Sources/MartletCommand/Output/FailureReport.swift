@@ -1,9 +1,11 @@
 import Foundation
 import Martlet
 import MartletDemo
+import MartletPostgres
 import MartletServer
 import MartletStore
 import MartletTransfer
+import PostgresKit
 import SQLiteKit
 
 /// What a failure says and what the shell is told.
@@ -21,6 +23,14 @@ struct FailureReport {
                 error.remedy == .wait ? .unreachable : .failed)
         case let error as SQLiteError:
             self.init("The file cannot be used: \(error.message). \(Self.advice(error))", .failed)
+        case let error as AdoptionError:
+            self.init(
+                (["Nothing was changed."] + error.problems.map { "- \($0)." })
+                    .joined(separator: "\n"), .failed)
+        case let error as PostgresError:
+            self.init(
+                "PostgreSQL: \(error.message). \(error.remedy)",
+                error.endsConnection && error.kind != .malformedAddress ? .unreachable : .failed)
         case let error as CocoaError:
             self.init("\(error.localizedDescription)", .failed)
         default: self.init(String(describing: error), .failed)

@@ -65,6 +65,16 @@ struct Catalogue {
         return answer
     }
 
+    /// Runs `body` in a transaction that cannot write.
+    static func readOnly<Answer>(
+        on connection: PostgresConnection, _ body: () throws -> Answer
+    ) throws -> Answer {
+        try connection.transaction {
+            try connection.execute("SET TRANSACTION READ ONLY")
+            return try body()
+        }
+    }
+
     private static let tableQuestion = """
         SELECT c.oid::bigint, n.nspname::text, c.relname::text, c.relkind::text,
             c.relpersistence::text, c.relispartition, c.relrowsecurity,
@@ -101,7 +111,7 @@ struct Catalogue {
 
     private static let foreignKeyQuestion = """
         SELECT conrelid::bigint, conname::text, conkey::bigint[], confrelid::bigint,
-            confkey::bigint[], confdeltype::text, confupdtype::text, condeferrable
+            confkey::bigint[], confdeltype::text, confupdtype::text, condeferrable, convalidated
         FROM pg_catalog.pg_constraint
         WHERE conrelid = ANY ($1::oid[]) AND contype = 'f' ORDER BY conrelid, conname
         """
@@ -174,6 +184,11 @@ struct CatalogueTable {
         hasTriggers = try rows.boolean(row, 10)
     }
 
+    /// The table as SQL names it.
+    var sqlName: String {
+        PostgresConnection.quoted(schema) + "." + PostgresConnection.quoted(name)
+    }
+
     /// The columns of the primary key; none where there is none.
     var primaryKey: [Int] { indexes.first { $0.isPrimary }?.columns ?? [] }
 
@@ -237,6 +252,8 @@ struct CatalogueForeignKey {
     let onDelete: String
     let onUpdate: String
     let isDeferrable: Bool
+    /// Whether all rows fulfil it.
+    let isValid: Bool
 
     init(_ rows: PostgresRows, _ row: Int) throws(PostgresError) {
         name = try rows.text(row, 1)
@@ -246,6 +263,7 @@ struct CatalogueForeignKey {
         onDelete = try rows.text(row, 5)
         onUpdate = try rows.text(row, 6)
         isDeferrable = try rows.boolean(row, 7)
+        isValid = try rows.boolean(row, 8)
     }
 
     /// Whether it changes rows by itself.

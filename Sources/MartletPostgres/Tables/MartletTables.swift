@@ -23,9 +23,9 @@ enum MartletTables {
             cache_key uuid NOT NULL DEFAULT gen_random_uuid());
         CREATE TABLE _martlet.types (
             number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE,
-            relation regclass NOT NULL UNIQUE);
+            relation regclass NOT NULL UNIQUE, truncation text NOT NULL DEFAULT 'refuse');
         CREATE TABLE _martlet.columns (
-            type bigint, number integer, name text NOT NULL, PRIMARY KEY (type, number));
+            type bigint, name text, PRIMARY KEY (type, name));
         CREATE TABLE _martlet.devices (
             number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
             client_id text NOT NULL UNIQUE, principal text NOT NULL,

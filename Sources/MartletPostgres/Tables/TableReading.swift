@@ -75,9 +75,7 @@ struct TableReading {
     }
 
     private mutating func readKey(in catalogue: Catalogue) {
-        let name =
-            PostgresConnection.quoted(table.schema) + "."
-            + PostgresConnection.quoted(table.name)
+        let name = table.sqlName
         guard let source = table.keyColumn else {
             if table.primaryKey.isEmpty {
                 refuse(

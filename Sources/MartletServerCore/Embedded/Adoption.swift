@@ -191,18 +191,20 @@ struct Adoption {
 }
 
 /// Tarjan's algorithm over the references between types: depth is at most the number of types.
-private struct TypeComponents {
-    private(set) var found: [[Int]] = []
+package struct TypeComponents {
+    /// The types in groups, each behind those it refers to.
+    package private(set) var found: [[Int]] = []
     private var indexes: [Int: Int] = [:]
     private var lowest: [Int: Int] = [:]
     private var stack: [Int] = []
     private let targets: (Int) -> [Int]
 
-    init(_ targets: @escaping (Int) -> [Int]) {
+    package init(_ targets: @escaping (Int) -> [Int]) {
         self.targets = targets
     }
 
-    mutating func visit(_ type: Int) {
+    /// Adds a type, and what it refers to.
+    package mutating func visit(_ type: Int) {
         guard indexes[type] == nil else { return }
         let index = indexes.count
         indexes[type] = index

@@ -1,0 +1,206 @@
+import Foundation
+import MartletCore
+import MartletPostgres
+import PostgresKit
+
+extension CommandDescription {
+    /// The address of the database, for every command that takes one.
+    static let postgresOption = Option(
+        name: "postgres", value: "URL",
+        help: "the database; MARTLET_POSTGRES stands in for it, and others do not see it there")
+
+    static let postgresInit = CommandDescription(
+        name: "postgres init",
+        summary: "make a data set in a PostgreSQL database",
+        discussion: """
+            Runs a script of PostgreSQL's SQL and synchronises every table it makes, all in one
+            transaction. Foreign keys between them become deferrable. Martlet's own tables are made in
+            a schema of their own. docs/postgresql.md says what a table needs.
+            """,
+        options: [
+            postgresOption,
+            Option(name: "name", value: "NAME", help: "the data set's name"),
+            Option(name: "schema", value: "FILE", help: "CREATE statements, in PostgreSQL's SQL"),
+            Option(name: "dry-run", help: "say what would be done, and undo it"),
+        ],
+        examples: [
+            Example(
+                "postgres init --postgres postgresql://app@localhost/club --name club --schema"
+                    + " schema.sql", "tables, and a data set of them")
+        ]
+    ) { arguments, console in
+        let path = try required("schema", arguments)
+        guard let script = FileManager.default.contents(atPath: path) else {
+            throw CommandError("The schema file \(path) cannot be read.")
+        }
+        let make = PostgresInit(on: try connection(arguments), now: now())
+        let isDryRun = arguments.has("dry-run")
+        let report = try make.make(
+            String(decoding: script, as: UTF8.self), name: try required("name", arguments),
+            isDryRun: isDryRun)
+        show(report, isDryRun: isDryRun, arguments, console)
+        return .done
+    }
+
+    static let postgresAdopt = CommandDescription(
+        name: "postgres adopt",
+        summary: "synchronise tables of a PostgreSQL database",
+        discussion: """
+            Takes tables as they are: their rows become entries of the log, so that devices get them,
+            and triggers note what other programs write. Anything that stands in the way is said, all
+            of it at once, with what to do. Adding tables to a data set, and naming those it has
+            again, is fine: their triggers are made anew and new columns announced.
+            """,
+        options: [
+            postgresOption,
+            Option(name: "name", value: "NAME", help: "the data set's name"),
+            Option(
+                name: "tables", value: "A,B,…", help: "tables, with their schemas where needed"),
+            Option(
+                name: "truncate", value: "WHAT",
+                help: "refuse (the default), or delete: TRUNCATE empties the table on devices too"),
+            Option(
+                name: "surrogate", value: "A,B,…",
+                help: "tables that get a key column where they have none of one column"),
+            Option(name: "dry-run", help: "say what would be done; nothing is changed or locked"),
+        ],
+        examples: [
+            Example(
+                "postgres adopt --postgres postgresql://app@localhost/club --name club --tables"
+                    + " teams,players --dry-run", "what it would add where"),
+            Example(
+                "postgres adopt --name club --tables teams,players,crm.notes",
+                "with the address in MARTLET_POSTGRES"),
+        ]
+    ) { arguments, console in
+        var request = PostgresAdoption.Request(
+            name: try required("name", arguments), tables: list(try required("tables", arguments)))
+        if let word = arguments.value("truncate") {
+            guard let truncation = Truncation(rawValue: word) else {
+                throw UsageError("--truncate takes refuse or delete.", command: "postgres adopt")
+            }
+            request.truncation = truncation
+        }
+        request.surrogates = Set(list(arguments.value("surrogate") ?? ""))
+        let adoption = PostgresAdoption(on: try connection(arguments), now: now())
+        let isDryRun = arguments.has("dry-run")
+        let report = try isDryRun ? adoption.plan(request) : adoption.adopt(request)
+        show(report, isDryRun: isDryRun, arguments, console)
+        return .done
+    }
+
+    static let postgresRelease = CommandDescription(
+        name: "postgres release",
+        summary: "take Martlet out of a PostgreSQL database",
+        discussion: """
+            Removes the triggers and the schema “_martlet” with the log in it. The tables and their rows
+            stay as they are. Devices keep what they have and cannot send to this data set any more.
+            Stop its servers first. Without --yes it only says what it would do.
+            """,
+        options: [
+            postgresOption,
+            Option(name: "name", value: "NAME", help: "the data set's name, to be sure"),
+            Option(name: "drop-surrogates", help: "drop the key columns that adoption added"),
+            Option(name: "dry-run", help: "say what would be done, as without --yes"),
+            Option(name: "yes", help: "do it"),
+        ],
+        examples: [
+            Example("postgres release --postgres postgresql://app@localhost/club", "what would go"),
+            Example("postgres release --name club --yes", "do it"),
+        ]
+    ) { arguments, console in
+        let release = PostgresRelease(on: try connection(arguments))
+        let name = arguments.value("name")
+        let drops = arguments.has("drop-surrogates")
+        let isDryRun = arguments.has("dry-run") || !arguments.has("yes")
+        let steps =
+            try isDryRun
+            ? release.plan(name: name, dropsSurrogates: drops)
+            : release.release(name: name, dropsSurrogates: drops)
+        let report = PostgresAdoption.Report(steps: steps)
+        show(report, isDryRun: isDryRun, arguments, console)
+        if isDryRun { console.note("Nothing was changed; --yes does it.") }
+        return .done
+    }
+
+    static let postgresSchema = CommandDescription(
+        name: "postgres schema",
+        summary: "print the tables of a data set in PostgreSQL for devices",
+        discussion: """
+            Prints CREATE TABLE statements in SQLite's words: the schema that an app's devices use.
+            What devices do not get, and why, goes to standard error.
+            """,
+        options: [postgresOption],
+        examples: [
+            Example(
+                "postgres schema --postgres postgresql://app@localhost/club > schema.sql",
+                "for `martlet init` or an app")
+        ]
+    ) { arguments, console in
+        let schema = try PostgresSchema.read(try connection(arguments))
+        if arguments.isJSON {
+            console.print(
+                JSONText.object([
+                    ("ddl", .text(schema.deviceScript)),
+                    ("hash", .text(schema.schema.fingerprint)),
+                    ("notes", .list(schema.notes.map { .text($0) })),
+                ]).description)
+        } else {
+            console.write(schema.deviceScript)
+            for note in schema.notes { console.note(note) }
+        }
+        return .done
+    }
+
+    /// A connection for work that may take long.
+    private static func connection(_ arguments: ParsedArguments) throws -> PostgresConnection {
+        let environment = ProcessInfo.processInfo.environment["MARTLET_POSTGRES"]
+        guard let url = arguments.value("postgres") ?? environment, !url.isEmpty else {
+            throw UsageError(
+                "\(arguments.command) needs --postgres URL, or MARTLET_POSTGRES.",
+                command: arguments.command)
+        }
+        return try PostgresConnection(
+            PostgresAddress(url),
+            PostgresOptions(
+                statement: nil, lock: .seconds(30), idleInTransaction: nil, answer: nil,
+                name: "martlet \(arguments.command)"))
+    }
+
+    private static func required(
+        _ name: String, _ arguments: ParsedArguments
+    ) throws -> String {
+        guard let value = arguments.value(name), !value.isEmpty else {
+            throw UsageError("\(arguments.command) needs --\(name).", command: arguments.command)
+        }
+        return value
+    }
+
+    private static func list(_ text: String) -> [String] {
+        text.split(separator: ",").map {
+            $0.trimmingCharacters(in: .whitespaces)
+        }.filter { !$0.isEmpty }
+    }
+
+    private static func now() -> Int64 {
+        Int64(Date().timeIntervalSince1970 * 1_000)
+    }
+
+    private static func show(
+        _ report: PostgresAdoption.Report, isDryRun: Bool, _ arguments: ParsedArguments,
+        _ console: Console
+    ) {
+        if arguments.isJSON {
+            console.print(
+                JSONText.object([
+                    ("done", .boolean(!isDryRun)), ("rows", .integer(report.rows)),
+                    ("steps", .list(report.steps.map { .text($0) })),
+                    ("notes", .list(report.notes.map { .text($0) })),
+                ]).description)
+            return
+        }
+        console.print(isDryRun ? "This would:" : "Done:")
+        for step in report.steps { console.print("- \(step)") }
+        for note in report.notes { console.note("Note: \(note)") }
+    }
+}

@@ -1,0 +1,263 @@
+import MartletCore
+import MartletServerCore
+package import PostgresKit
+
+/// Makes tables of a database a data set, or adds tables to one.
+package struct PostgresAdoption {
+    /// What is to be adopted.
+    package struct Request: Hashable, Sendable {
+        /// The data set's name.
+        package var name: String
+        /// Tables, with their schemas or as the search path finds them.
+        package var tables: [String]
+        /// nil: as it was for tables that are adopted already, `refuse` for others.
+        package var truncation: Truncation?
+        /// Those of the tables that may be given a key of Martlet's, where they have none of one
+        /// column.
+        package var surrogates: Set<String> = []
+
+        package init(name: String, tables: [String]) {
+            self.name = name
+            self.tables = tables
+        }
+    }
+
+    /// What was done, or would be.
+    package struct Report: Hashable, Sendable {
+        /// Sentences about what is added where.
+        package var steps: [String] = []
+        /// Sentences about what is worth knowing.
+        package var notes: [String] = []
+        /// Rows that became entries of the log.
+        package var rows: Int64 = 0
+
+        package init(steps: [String] = []) {
+            self.steps = steps
+        }
+    }
+
+    private let connection: PostgresConnection
+    private let now: Int64
+
+    /// - Parameters:
+    ///   - connection: Without limits of time for statements: tables may be large.
+    ///   - now: Milliseconds since 1970.
+    package init(on connection: PostgresConnection, now: Int64) {
+        self.connection = connection
+        self.now = now
+    }
+
+    /// What `adopt` would do. Changes nothing, and locks nothing.
+    /// - Throws: As `adopt`.
+    package func plan(_ request: Request) throws -> Report {
+        try Catalogue.readOnly(on: connection) {
+            let dataSet = try dataSet(of: request)
+            let checks = try check(request, dataSet)
+            return report(request, checks, isNew: dataSet == nil)
+        }
+    }
+
+    /// Adopts the tables, in one transaction: Martlet's tables and triggers, and an entry of the log
+    /// for every thousand rows. Programs that write to the tables wait until it is done.
+    ///
+    /// A table that is adopted already gets its triggers anew, and its new columns are announced.
+    /// - Throws: `AdoptionError` with all that stands in the way; `PostgresError`. Nothing has
+    ///   happened then.
+    package func adopt(_ request: Request) throws -> Report {
+        try upgrade(request)
+        return try connection.transaction { try adoptOpen(request) }
+    }
+
+    private func upgrade(_ request: Request) throws {
+        if try dataSet(of: request) != nil { try MartletTables.upgrade(on: connection) }
+    }
+
+    /// The same within the open transaction.
+    func adoptOpen(_ request: Request) throws -> Report {
+        let dataSet = try dataSet(of: request)
+        let checks = try check(request, dataSet)
+        var report = report(request, checks, isNew: dataSet == nil)
+        if dataSet == nil {
+            try MartletTables.create(
+                on: connection, name: request.name, identity: try identity())
+        }
+        let log = try LogAppender(on: connection, now: now)
+        try prepare(checks.candidates)
+        let first = try registered().count
+        for candidate in checks.candidates { try register(candidate, request) }
+        let schema = try PostgresSchema.read(connection)
+        var news = ColumnNews(log, schema)
+        try news.announce()
+        let new = (0..<schema.tables.count).filter { position in
+            checks.candidates.contains { $0.table.oid == schema.tables[position].relation }
+        }
+        report.rows = checks.candidates.reduce(0) { $0 + $1.rows }
+        try RowEntries(log, schema).enter(types: new)
+        try log.finish()
+        report.notes += news.notes + schema.notes
+        for position in new { report.notes += try advanceSequence(of: schema.tables[position]) }
+        let again = Set(checks.known.map(\.oid))
+        for (position, table) in schema.tables.enumerated()
+        where new.contains(position) || again.contains(table.relation) {
+            if let truncation = request.truncation {
+                _ = try connection.query(
+                    "UPDATE _martlet.types SET truncation = $2 WHERE number = $1",
+                    [.integer(table.number), .text(truncation.rawValue)])
+            }
+            try ForeignTriggers.install(
+                on: connection, table: table, truncation: try truncation(of: table).triggers)
+        }
+        if first > 0, !new.isEmpty {
+            report.notes.append("servers that run must be started again to know the new tables")
+        }
+        return report
+    }
+
+    // MARK: - What is there
+
+    /// - Throws: `AdoptionError` when the database holds a data set of another name.
+    private func dataSet(of request: Request) throws -> PostgresDataSet? {
+        guard !request.name.isEmpty, request.name.utf8.count <= 64,
+            request.name.utf8.allSatisfy({
+                (48...57).contains($0) || (65...90).contains($0) || (97...122).contains($0)
+                    || $0 == 45 || $0 == 95
+            })
+        else {
+            throw AdoptionError(
+                "the name “\(request.name)” is none for a data set",
+                "use letters, digits, “-” and “_”, at most 64")
+        }
+        let dataSet = try MartletTables.dataSet(on: connection)
+        if let dataSet, dataSet.name != request.name {
+            throw AdoptionError(
+                "the database holds the data set “\(dataSet.name)”, and one database holds one",
+                "use --name \(dataSet.name), or another database")
+        }
+        return dataSet
+    }
+
+    private func check(_ request: Request, _ dataSet: PostgresDataSet?) throws -> AdoptionChecks {
+        var checks = AdoptionChecks(connection)
+        try checks.check(
+            request.tables, surrogates: request.surrogates,
+            registered: dataSet == nil ? [] : try registered())
+        guard checks.problems.isEmpty else { throw AdoptionError(checks.problems) }
+        return checks
+    }
+
+    private func registered() throws -> [PostgresSchema.Registered] {
+        let rows = try connection.query(
+            "SELECT number, name, relation::oid::bigint FROM _martlet.types ORDER BY number")
+        return try (0..<rows.count).map { row in
+            PostgresSchema.Registered(
+                number: try rows.integer(row, 0), name: try rows.text(row, 1),
+                relation: UInt32(try rows.integer(row, 2)))
+        }
+    }
+
+    private func report(
+        _ request: Request, _ checks: AdoptionChecks, isNew: Bool
+    ) -> Report {
+        var report = Report()
+        if isNew {
+            report.steps.append(
+                "make the schema “_martlet”, with Martlet's tables and functions, for the data set "
+                    + "“\(request.name)”")
+        }
+        for candidate in checks.candidates {
+            let name = candidate.table.sqlName
+            if candidate.needsSurrogate {
+                report.steps.append(
+                    "add to \(name) the column \(MartletTables.surrogate) bigint GENERATED BY "
+                        + "DEFAULT AS IDENTITY, UNIQUE; the table is rewritten")
+            }
+            let truncation = request.truncation ?? .refuse
+            report.steps.append(
+                "add to \(name) triggers that note what other programs write; TRUNCATE "
+                    + (truncation == .refuse ? "is refused" : "deletes all rows on devices too"))
+            if candidate.rows > 0 {
+                report.steps.append(
+                    "enter \(candidate.rows) rows of \(name) into the log, so that devices get them"
+                )
+            }
+        }
+        for table in checks.known {
+            report.steps.append(
+                "install the triggers of \(table.sqlName), which is adopted already, anew, and "
+                    + "announce its new columns")
+        }
+        return report
+    }
+
+    // MARK: - Changing things
+
+    /// 32 random hexadecimal digits.
+    private func identity() throws(PostgresError) -> String {
+        let rows = try connection.query(
+            "SELECT replace(pg_catalog.gen_random_uuid()::text, '-', '')")
+        return try rows.text(0, 0)
+    }
+
+    /// Locks the tables against writers, and gives keys to those that need one.
+    private func prepare(_ candidates: [AdoptionChecks.Candidate]) throws(PostgresError) {
+        for candidate in candidates {
+            try connection.execute(
+                "LOCK TABLE \(candidate.table.sqlName) IN SHARE ROW EXCLUSIVE MODE")
+            guard candidate.needsSurrogate else { continue }
+            let key = PostgresConnection.quoted(MartletTables.surrogate)
+            try connection.execute(
+                """
+                ALTER TABLE \(candidate.table.sqlName)
+                    ADD COLUMN \(key) bigint GENERATED BY DEFAULT AS IDENTITY UNIQUE
+                """)
+        }
+    }
+
+    private func register(
+        _ candidate: AdoptionChecks.Candidate, _ request: Request
+    ) throws(PostgresError) {
+        let truncation = request.truncation ?? .refuse
+        _ = try connection.query(
+            """
+            INSERT INTO _martlet.types (name, relation, truncation) \
+            VALUES ($1, $2::bigint::oid::regclass, $3)
+            """,
+            [
+                .text(candidate.table.name), .integer(Int64(candidate.table.oid)),
+                .text(truncation.rawValue),
+            ])
+    }
+
+    private func truncation(of table: PostgresTable) throws(PostgresError) -> Truncation {
+        let rows = try connection.query(
+            "SELECT truncation FROM _martlet.types WHERE number = $1", [.integer(table.number)])
+        return Truncation(rawValue: try rows.text(0, 0)) ?? .refuse
+    }
+
+    /// Sets a key's sequence above the keys that are there, where it is not: it would give them
+    /// again.
+    /// - Returns: A sentence about it.
+    private func advanceSequence(of table: PostgresTable) throws(PostgresError) -> [String] {
+        guard table.nextKey != nil else { return [] }
+        let name = table.key.name
+        let sequences = try connection.query(
+            "SELECT pg_catalog.pg_get_serial_sequence($1, $2)", [.text(table.sqlName), .text(name)])
+        guard !sequences.isNull(0, 0) else { return [] }
+        let sequence = try sequences.text(0, 0)
+        let state = try connection.query("SELECT last_value, is_called FROM \(sequence)")
+        let last = try state.integer(0, 0) - (try state.boolean(0, 1) ? 0 : 1)
+        let keys = try connection.query(
+            "SELECT coalesce(max(\(table.key.sqlName)), 0)::bigint FROM \(table.sqlName)")
+        let highest = try keys.integer(0, 0)
+        guard highest > last else { return [] }
+        _ = try connection.query(
+            "SELECT pg_catalog.setval($1::text::regclass, $2)",
+            [.text(sequence), .integer(highest)])
+        return [
+            """
+            the sequence \(sequence) stood at \(last), behind the greatest key; it was set to \
+            \(highest)
+            """
+        ]
+    }
+}

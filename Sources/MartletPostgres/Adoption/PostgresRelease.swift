@@ -1,0 +1,70 @@
+package import PostgresKit
+
+/// Takes Martlet out of a database again: the user's tables are as they were before.
+package struct PostgresRelease {
+    private let connection: PostgresConnection
+
+    package init(on connection: PostgresConnection) {
+        self.connection = connection
+    }
+
+    /// What `release` would do. Changes nothing.
+    /// - Parameter dropsSurrogates: Whether key columns that adoption added go, too.
+    /// - Throws: `AdoptionError` where there is no data set, or of another name; `PostgresError`.
+    package func plan(name: String?, dropsSurrogates: Bool) throws -> [String] {
+        try Catalogue.readOnly(on: connection) {
+            try check(name)
+            return try steps(dropsSurrogates, try PostgresSchema.read(connection))
+        }
+    }
+
+    /// Removes the triggers, the schema `_martlet` with the log and everything in it, and, if asked,
+    /// the key columns that were added. Devices keep what they have, and can send it nowhere.
+    /// - Returns: Sentences about what was done.
+    /// - Throws: As `plan`. Nothing has happened then.
+    package func release(name: String?, dropsSurrogates: Bool) throws -> [String] {
+        try connection.transaction {
+            try check(name)
+            _ = try connection.query("SELECT 1 FROM _martlet.dataset FOR UPDATE")
+            let schema = try PostgresSchema.read(connection)
+            let steps = try steps(dropsSurrogates, schema)
+            for table in schema.tables {
+                try ForeignTriggers.remove(on: connection, table: table)
+                if dropsSurrogates, table.key.name == MartletTables.surrogate {
+                    try connection.execute(
+                        "ALTER TABLE \(table.sqlName) DROP COLUMN \(table.key.sqlName)")
+                }
+            }
+            try connection.execute("DROP SCHEMA _martlet CASCADE")
+            return steps
+        }
+    }
+
+    private func check(_ name: String?) throws {
+        guard let found = try MartletTables.dataSet(on: connection) else {
+            throw AdoptionError("the database holds no data set", "check the address")
+        }
+        guard name == nil || name == found.name else {
+            throw AdoptionError(
+                "the database holds the data set “\(found.name)”", "use --name \(found.name)")
+        }
+    }
+
+    private func steps(_ dropsSurrogates: Bool, _ schema: PostgresSchema) throws -> [String] {
+        var steps: [String] = []
+        for table in schema.tables {
+            steps.append("remove Martlet's triggers from \(table.sqlName)")
+            guard table.key.name == MartletTables.surrogate else { continue }
+            steps.append(
+                dropsSurrogates
+                    ? "drop the column \(table.key.name) of \(table.sqlName)"
+                    : "leave the column \(table.key.name) of \(table.sqlName); --drop-surrogates "
+                        + "drops it")
+        }
+        let rows = try connection.query("SELECT count(*) FROM _martlet.log")
+        steps.append(
+            "drop the schema “_martlet”, with a log of \(try rows.integer(0, 0)) change sets; what "
+                + "devices have not sent yet can never be accepted")
+        return steps
+    }
+}

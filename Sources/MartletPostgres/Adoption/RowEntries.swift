@@ -1,0 +1,208 @@
+import MartletCore
+import MartletProtocol
+import MartletServerCore
+import PostgresKit
+
+/// Makes entries of the log of rows that are in tables when Martlet comes to know them, so that
+/// devices get them. The log folded is then what the tables hold.
+struct RowEntries {
+    /// Records in one entry, where references do not ask for more.
+    static let recordsPerSet = 1_000
+    private static let bytesPerSet = 1 << 20
+    /// Rows that are named when they cannot be sent.
+    private static let mostNamed = 10
+
+    let log: LogAppender
+    let schema: PostgresSchema
+    private let columns: [TypeColumns]
+
+    init(_ log: LogAppender, _ schema: PostgresSchema) {
+        self.log = log
+        self.schema = schema
+        columns = schema.schema.types.map { TypeColumns($0, schema: schema.schema) }
+    }
+
+    /// Enters all rows of the types, parents before children. Records that refer to each other in
+    /// a circle stand in one entry together with what refers to them.
+    /// - Parameter types: Positions in the schema.
+    /// - Throws: `AdoptionError` naming rows that no device can be sent.
+    func enter(types: [Int]) throws {
+        let wanted = Set(types)
+        var components = TypeComponents { type in
+            columns[type].references.map(\.target).filter(wanted.contains)
+        }
+        for type in types { components.visit(type) }
+        var problems: [AdoptionError.Problem] = []
+        for group in components.found {
+            let isLinked =
+                group.count > 1 || columns[group[0]].references.contains { $0.target == group[0] }
+            if isLinked {
+                try enterLinked(group, &problems)
+            } else {
+                try enterFlat(group[0], &problems)
+            }
+        }
+        guard problems.isEmpty else { throw AdoptionError(problems) }
+    }
+
+    private func enterFlat(_ type: Int, _ problems: inout [AdoptionError.Problem]) throws {
+        var entry = Entry(type: type)
+        let rows = try TableRows(schema.tables[type], on: log.connection)
+        try rows.forEach(
+            unsendable: { note(type, $0, $1, &problems) },
+            { id, row in
+                try add(id, row, to: &entry)
+                if entry.isFull { try write(&entry) }
+            })
+        try write(&entry)
+    }
+
+    // MARK: - Rows that refer to rows of their own group
+
+    /// Only ids and references are held in memory; the rows are read when their turn comes.
+    private func enterLinked(_ types: [Int], _ problems: inout [AdoptionError.Problem]) throws {
+        var order = LinkOrder()
+        for type in types {
+            let references = columns[type].references.filter { types.contains($0.target) }
+            let table = schema.tables[type]
+            let holders = references.compactMap { reference in
+                table.columns.first { $0.name == reference.attribute }
+            }
+            let rows = try TableRows(table, columns: holders, on: log.connection)
+            try rows.forEach(
+                unsendable: { note(type, $0, $1, &problems) },
+                { id, row in
+                    order.add(
+                        RecordAddress(type, id),
+                        parents: references.compactMap { reference in
+                            row[reference.attribute].flatMap { RecordID($0) }
+                                .map { RecordAddress(reference.target, $0) }
+                        })
+                })
+        }
+        let (free, bound) = order.sorted()
+        for start in stride(from: 0, to: free.count, by: Self.recordsPerSet) {
+            let part = free[start..<min(start + Self.recordsPerSet, free.count)]
+            try write(addresses: Array(part), &problems)
+        }
+        try write(addresses: bound, &problems)
+    }
+
+    private func write(
+        addresses: [RecordAddress], _ problems: inout [AdoptionError.Problem]
+    ) throws {
+        guard !addresses.isEmpty else { return }
+        var ids: [Int: [RecordID]] = [:]
+        for address in addresses { ids[address.type, default: []].append(address.id) }
+        var changes: [TypeChanges] = []
+        for (type, ids) in ids.sorted(by: { $0.key < $1.key }) {
+            var entry = Entry(type: type)
+            let rows = try TableRows(schema.tables[type], on: log.connection)
+            try rows.forEach(
+                of: ids, unsendable: { note(type, $0, $1, &problems) },
+                { id, row in try add(id, row, to: &entry) })
+            try record(entry)
+            changes.append(self.changes(entry))
+        }
+        guard problems.isEmpty else { return }
+        try log.enter(changes)
+    }
+
+    // MARK: - Entries
+
+    /// Records of one type on their way into the log.
+    private struct Entry {
+        let type: Int
+        var records: [RecordEntry] = []
+        var bytes = 0
+
+        var isFull: Bool {
+            records.count >= RowEntries.recordsPerSet || bytes >= RowEntries.bytesPerSet
+        }
+    }
+
+    private func add(_ id: RecordID, _ row: Attributes, to entry: inout Entry) throws {
+        entry.records.append(
+            RecordEntry(
+                id: id, revision: log.head.revision + 1,
+                attributes: columns[entry.type].withoutNulls(row)))
+        for case .text(let text) in row.values { entry.bytes += text.utf8.count }
+    }
+
+    private func write(_ entry: inout Entry) throws {
+        guard !entry.records.isEmpty else { return }
+        try record(entry)
+        try log.enter([changes(entry)])
+        entry = Entry(type: entry.type)
+    }
+
+    private func changes(_ entry: Entry) -> TypeChanges {
+        TypeChanges(
+            name: schema.schema.types[entry.type].name, create: entry.records.map(\.id),
+            entries: entry.records)
+    }
+
+    /// Writes the records' revisions.
+    private func record(_ entry: Entry) throws(PostgresError) {
+        let ids = entry.records.map { PostgresValue.text($0.id.description) }
+        _ = try log.connection.query(
+            """
+            INSERT INTO _martlet.records (type, id, revision, author, others, deleted) \
+            SELECT $1, id, $2, 0, 0, false FROM unnest($3::text[]) AS id
+            """,
+            [
+                .integer(schema.tables[entry.type].number), .integer(log.head.revision + 1),
+                .array(PostgresArray(ids)),
+            ])
+    }
+
+    private func note(
+        _ type: Int, _ id: RecordID, _ value: UnsendableValue,
+        _ problems: inout [AdoptionError.Problem]
+    ) {
+        guard problems.count < Self.mostNamed else { return }
+        problems.append(
+            AdoptionError.Problem(
+                """
+                table “\(schema.tables[type].name)” has a row that no device can be sent, with the \
+                key \(id): \(value.reason)
+                """, "correct it"))
+    }
+}
+
+/// Records in an order in which each stands behind those it refers to.
+struct LinkOrder {
+    private var addresses: [RecordAddress] = []
+    private var parents: [(child: RecordAddress, parent: RecordAddress)] = []
+
+    mutating func add(_ address: RecordAddress, parents: [RecordAddress]) {
+        addresses.append(address)
+        for parent in parents { self.parents.append((address, parent)) }
+    }
+
+    /// Kahn's algorithm: a record is free once all it refers to is.
+    /// - Returns: Those that can be in order, and those that refer to each other in a circle, or to
+    ///   one that does.
+    func sorted() -> (free: [RecordAddress], bound: [RecordAddress]) {
+        let known = Set(addresses)
+        var waiting: [RecordAddress: Int] = [:]
+        var children: [RecordAddress: [RecordAddress]] = [:]
+        for (child, parent) in parents where known.contains(parent) {
+            waiting[child, default: 0] += 1
+            children[parent, default: []].append(child)
+        }
+        var free = addresses.filter { waiting[$0] == nil }
+        var next = 0
+        while next < free.count {
+            for child in children[free[next]] ?? [] {
+                let left = (waiting[child] ?? 0) - 1
+                waiting[child] = left
+                if left == 0 { free.append(child) }
+            }
+            next += 1
+        }
+        guard free.count < addresses.count else { return (free, []) }
+        let entered = Set(free)
+        return (free, addresses.filter { !entered.contains($0) })
+    }
+}

@@ -1,0 +1,103 @@
+import Foundation
+import PostgresKit
+import Synchronization
+import TestDatabases
+import Testing
+
+@testable import MartletCommand
+
+@Suite("The commands of PostgreSQL")
+struct PostgresCommandTests {
+    private static func run(_ words: [String]) async -> (code: ExitCode, out: String, err: String) {
+        let out = Mutex("")
+        let err = Mutex("")
+        let console = Console(
+            isInteractive: false, out: { text in out.withLock { $0 += text } },
+            err: { text in err.withLock { $0 += text } })
+        let code = await MartletCommand.run(words, console: console)
+        return (code, out.withLock(\.self), err.withLock(\.self))
+    }
+
+    @Test("say what is missing or wrong in their command line")
+    func usage() async {
+        for (words, sentence) in [
+            (["adopt", "--tables", "a"], "needs --name"),
+            (["adopt", "--name", "a"], "needs --tables"),
+            (["adopt", "--name", "a", "--tables", "a"], "needs --postgres URL"),
+            (["adopt", "--name", "a", "--tables", "a", "--truncate", "x"], "refuse or delete"),
+            (["init", "--name", "a"], "needs --schema"),
+            (["release"], "needs --postgres URL, or MARTLET_POSTGRES"),
+            (["schema", "--postgres", "postgresql://h", "x"], "schema"),
+        ] {
+            let result = await Self.run(["postgres"] + words)
+            #expect(result.code == .usage, "\(words)")
+            #expect(result.err.contains(sentence), "\(result.err)")
+        }
+        let absent = await Self.run([
+            "postgres", "init", "--name", "a", "--schema", "/nowhere/schema.sql",
+            "--postgres", "postgresql://127.0.0.1:1/x",
+        ])
+        #expect(absent.code == .failed)
+        #expect(absent.err.contains("cannot be read"))
+        let malformed = await Self.run(["postgres", "schema", "--postgres", "http://a:secret@b"])
+        #expect(malformed.code == .failed)
+        #expect(malformed.err.contains("postgresql://USER:PASSWORD@HOST"))
+        #expect(!malformed.err.contains("secret"))
+        let nobody = await Self.run([
+            "postgres", "schema", "--postgres", "postgresql://127.0.0.1:1/x",
+        ])
+        #expect(nobody.code == .unreachable)
+        #expect(nobody.err.contains("Check host and port"))
+    }
+
+    @Test("make, show, extend and release a data set")
+    func life() async throws {
+        let url = try await Self.database()
+        let folder = FileManager.default.temporaryDirectory
+            .appendingPathComponent("martlet-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let file = folder.appendingPathComponent("schema.sql").path
+        try Data("CREATE TABLE teams (id bigserial PRIMARY KEY, name text)".utf8)
+            .write(to: URL(fileURLWithPath: file))
+        let place = ["--postgres", url]
+        let made = await Self.run(
+            ["postgres", "init", "--name", "club", "--schema", file] + place)
+        #expect(made.code == .done, "\(made.err)")
+        #expect(made.out.contains("- make the schema “_martlet”"))
+        let schema = await Self.run(["postgres", "schema"] + place)
+        #expect(schema.out.contains("\"id\" INTEGER PRIMARY KEY,\n    \"name\" TEXT"))
+        let adopted = await Self.run(
+            ["postgres", "adopt", "--name", "club", "--tables", "teams, nothing", "--dry-run"]
+                + place)
+        #expect(adopted.code == .failed)
+        #expect(adopted.err.contains("- there is no table “nothing” in the database; check"))
+        let again = await Self.run(
+            ["postgres", "adopt", "--name", "club", "--tables", "teams", "--json"] + place)
+        #expect(again.out.hasPrefix(#"{"done":true,"rows":0,"steps":["install the triggers"#))
+        let asked = await Self.run(["postgres", "release"] + place)
+        #expect(asked.err.contains("--yes does it"))
+        let released = await Self.run(["postgres", "release", "--yes", "--name", "club"] + place)
+        #expect(released.out.contains("drop the schema “_martlet”"))
+        let gone = await Self.run(["postgres", "schema"] + place)
+        #expect(gone.code == .failed)
+    }
+
+    private static func database() async throws -> String {
+        let shared = try await DatabaseServers.shared().postgresURL
+        let name = "c_" + UUID().uuidString.replacing("-", with: "").lowercased()
+        var parts = try #require(URLComponents(string: shared))
+        // Off the cooperative pool: connecting blocks.
+        try await withCheckedThrowingContinuation { continuation in
+            Thread.detachNewThread {
+                continuation.resume(
+                    with: Result {
+                        try PostgresConnection(PostgresAddress(shared)).execute(
+                            "CREATE DATABASE \(name)")
+                    })
+            }
+        }
+        parts.path = "/" + name
+        return parts.string ?? ""
+    }
+}
