@@ -1,5 +1,6 @@
 import MartletCore
 import MartletProtocol
+import SQLiteKit
 
 @testable import MartletServerCore
 
@@ -10,6 +11,8 @@ final class CountingStorage: ServerStorage {
     let isShared: Bool
     /// Refusals given in place of carrying out the set of an identifier, each once.
     var refusals: [String: Refusal] = [:]
+    /// Changes that another program made meanwhile, as bodies of entries; `begin` takes two.
+    var outside: [String] = []
     private let base: EmbeddedStore
 
     init(_ base: EmbeddedStore, isShared: Bool = false) {
@@ -33,7 +36,24 @@ final class CountingStorage: ServerStorage {
 
     func begin(now: Int64, maxBytes: Int) throws(StorageFault) -> [LogEntry] {
         note("begin")
-        return try base.begin(now: now, maxBytes: maxBytes)
+        _ = try base.begin(now: now, maxBytes: maxBytes)
+        guard maxBytes > 0 else { return [] }
+        let taken = outside.prefix(2)
+        outside.removeFirst(taken.count)
+        return try base.working { (session) throws(SQLiteError) in
+            var entries: [LogEntry] = []
+            for text in taken {
+                let revision = try session.nextRevision()
+                let body = Array(text.replacing("REVISION", with: "\(revision)").utf8)
+                let entry = LogEntry(
+                    revision: revision, device: 0, identifier: nil, sequence: nil,
+                    temporaries: nil, body: body,
+                    hash: session.head.hash.appending(body, identifier: nil), time: now)
+                try session.append(entry, content: nil, now: now)
+                entries.append(entry)
+            }
+            return entries
+        }
     }
 
     func commit() throws(StorageFault) {
@@ -48,7 +68,9 @@ final class CountingStorage: ServerStorage {
 
     func look() throws(StorageFault) -> StorageLook {
         note("look")
-        return base.look()
+        var look = base.look()
+        look.hasOutsideChanges = !outside.isEmpty
+        return look
     }
 
     func devices(named names: [String]) throws(StorageFault) -> [String: KnownDevice] {
