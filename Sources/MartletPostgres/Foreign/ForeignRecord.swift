@@ -106,10 +106,8 @@ struct ForeignRowForm {
                 continue
             }
             let value = Self.value(text, column.form)
-            if let attribute = table.type[attribute: column.name],
-                let reason = RecordTable.mismatch(value, attribute)
-            {
-                return .unsendable("column “\(column.name)”: \(reason)")
+            if case .real(let number) = value, !number.isFinite {
+                return .unsendable(column.infinity.reason)
             }
             values.append(value)
         }

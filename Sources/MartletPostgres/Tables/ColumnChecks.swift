@@ -31,7 +31,12 @@ extension PostgresSchema {
                 switch id {
                 case .integer(..<0): return nil
                 case .integer(let number): return key.mismatch(.integer(number))
-                case .text(let text): return key.mismatch(.text(text))
+                case .text(let text):
+                    // PostgreSQL would cut off spaces behind what fits, and so make another id.
+                    if let length = key.length, text.unicodeScalars.count > length {
+                        return "expected an id of at most \(length) characters, found a longer one"
+                    }
+                    return key.mismatch(.text(text))
                 }
             })
     }
@@ -97,15 +102,15 @@ extension PostgresColumn {
             return TextShape.isMoment(text, hasZone: true)
                 ? nil : "expected a date, time and zone such as “2026-01-31 09:30:00+00”"
         case .array:
-            return text.utf8.first == UInt8(ascii: "{") && text.utf8.last == UInt8(ascii: "}")
+            return ["{", "["].contains(text.unicodeScalars.first)
+                && text.utf8.last == UInt8(ascii: "}")
                 ? nil : "expected an array such as “{1,2}”, found other text"
         // A type may have got a value since the tables were read.
         case .boolean, .integer, .real, .double, .json, .jsonb, .enumeration: return nil
         }
     }
 
-    /// PostgreSQL counts characters, and cuts off spaces behind what fits; a key that was cut would
-    /// be another than its device knows.
+    /// PostgreSQL counts characters, and cuts off spaces behind what fits.
     private func lengthMismatch(_ text: String) -> String? {
         guard let length, text.utf8.count > length else { return nil }
         let excess = text.unicodeScalars.dropFirst(length)

@@ -87,7 +87,8 @@ extension PostgresColumn {
         }
     }
 
-    private var infinity: UnsendableValue {
+    /// What is said of NaN and infinities.
+    var infinity: UnsendableValue {
         UnsendableValue(
             reason: "column “\(name)” holds NaN or an infinity, which no device can be sent")
     }
