@@ -1,0 +1,166 @@
+import MartletCore
+import MartletProtocol
+import MartletServerCore
+import PostgresKit
+
+/// Reads differences on one connection: records by the revision at which they last changed, and the
+/// rows of those that are there.
+struct DifferenceScan {
+    /// One record's place in the scan.
+    private struct Place {
+        let revision: Revision
+        let type: Int64
+        let id: String
+        let own: Revision
+        let isDeleted: Bool
+    }
+
+    let connection: PostgresConnection
+    let model: PostgresModel
+    let schema: Schema
+    let unsendable: UnsendableRows
+    /// Records whose rows are read at once.
+    private static let atOnce = 2_000
+
+    init(
+        connection: PostgresConnection, model: PostgresModel, schema: Schema,
+        unsendable: UnsendableRows
+    ) {
+        self.connection = connection
+        self.model = model
+        self.schema = schema
+        self.unsendable = unsendable
+    }
+
+    /// See `LogSource.difference`.
+    func part(
+        after since: Revision, maxBytes: Int, limit: () -> Revision
+    ) throws(PostgresError) -> DifferencePart {
+        try connection.atOneMoment { () throws(PostgresError) in
+            // The first read fixes the moment.
+            let head = try head()
+            return try scan(since, min(head.revision, limit()), maxBytes, head)
+        }
+    }
+
+    private func head() throws(PostgresError) -> LogHead {
+        let row = try connection.query(
+            "SELECT revision, hash FROM _martlet.dataset WHERE number = 1")
+        guard row.count == 1 else { throw PostgresError(.other, "_martlet.dataset is empty") }
+        return LogHead(
+            revision: try row.integer(0, 0), hash: LineageHash(stored: try row.binary(0, 1)))
+    }
+
+    private func scan(
+        _ since: Revision, _ last: Revision, _ maxBytes: Int, _ head: LogHead
+    ) throws(PostgresError) -> DifferencePart {
+        var rows: [DifferencePart.Row] = []
+        var bytes = 0
+        var after = Place(
+            revision: since, type: Int64.max, id: "", own: since, isDeleted: false)
+        while true {
+            let places = try places(after, since: since, through: last)
+            guard let reached = places.last else {
+                return DifferencePart(rows: rows, reached: max(since, last), head: head)
+            }
+            after = reached
+            let read = try self.rows(of: places)
+            for place in places {
+                if let before = rows.last?.place, before != place.revision, bytes >= maxBytes {
+                    return DifferencePart(rows: rows, reached: before, head: head)
+                }
+                guard let row = try row(place, read) else { continue }
+                rows.append(row)
+                bytes += 40 + (row.attributes?.roughByteCount ?? 0)
+            }
+        }
+    }
+
+    // MARK: - Places
+
+    private static let placesSQL = """
+        SELECT revision, type, id, own, deleted FROM (\
+        (SELECT r.revision, r.type, r.id, r.revision AS own, r.deleted FROM _martlet.records AS r \
+        WHERE r.revision >= $1 AND r.revision <= $4 \
+        AND (r.revision, r.type, r.id) > ($1, $2, $3) \
+        ORDER BY r.revision, r.type, r.id LIMIT $6) \
+        UNION ALL \
+        (SELECT a.revision, a.type, a.id, r.revision, r.deleted FROM _martlet.announced AS a \
+        JOIN _martlet.records AS r ON r.type = a.type AND r.id = a.id AND r.revision <= $5 \
+        WHERE (a.revision, a.type, a.id) > ($1, $2, $3) AND a.revision <= $4 \
+        ORDER BY a.revision, a.type, a.id LIMIT $6)) AS p \
+        ORDER BY revision, type, id LIMIT $6
+        """
+
+    /// The next records behind one. A row that was announced and stands in the scan on its own
+    /// account too needs no second place.
+    private func places(
+        _ after: Place, since: Revision, through last: Revision
+    ) throws(PostgresError) -> [Place] {
+        let rows = try connection.query(
+            Self.placesSQL,
+            [
+                .integer(after.revision), .integer(after.type), .text(after.id), .integer(last),
+                .integer(since), .integer(Int64(Self.atOnce)),
+            ])
+        var places: [Place] = []
+        places.reserveCapacity(rows.count)
+        for row in 0..<rows.count {
+            places.append(
+                Place(
+                    revision: try rows.integer(row, 0), type: try rows.integer(row, 1),
+                    id: try rows.text(row, 2), own: try rows.integer(row, 3),
+                    isDeleted: try rows.boolean(row, 4)))
+        }
+        return places
+    }
+
+    // MARK: - Rows
+
+    private typealias Read = [RecordAddress: (rows: PostgresRows, row: Int)]
+
+    private func rows(of places: [Place]) throws(PostgresError) -> Read {
+        var ids: [Int: Set<RecordID>] = [:]
+        for place in places where !place.isDeleted {
+            guard let type = model.positions[place.type],
+                let id = model.forms[type].id(stored: place.id)
+            else { continue }
+            ids[type, default: []].insert(id)
+        }
+        let types = ids.keys.sorted()
+        guard !types.isEmpty else { return [:] }
+        let answers = try connection.pipeline(
+            types.map { [model.forms[$0].reading(Array(ids[$0] ?? []))] })
+        var read: Read = [:]
+        for (type, answer) in zip(types, answers) {
+            let rows = try answer[0].get()
+            for row in 0..<rows.count {
+                read[RecordAddress(type, try model.forms[type].id(rows, row, 0))] = (rows, row)
+            }
+        }
+        return read
+    }
+
+    /// Nil for what no device is to be told of.
+    private func row(_ place: Place, _ read: Read) throws(PostgresError) -> DifferencePart.Row? {
+        guard let position = model.positions[place.type] else { return nil }
+        let form = model.forms[position]
+        guard schema[form.type.name] != nil, let id = form.id(stored: place.id) else { return nil }
+        var attributes: Attributes?
+        // A row that another program removed is gone, whatever is known of the record.
+        if !place.isDeleted, let found = read[RecordAddress(position, id)] {
+            do throws(PostgresError) {
+                attributes = form.columns.withoutNulls(
+                    try form.attributes(found.rows, found.row))
+            } catch {
+                // One bad row stops nobody: devices keep what they have of it.
+                guard error.isUnsendable else { throw error }
+                unsendable.note(form.type.name, id, error.message)
+                return nil
+            }
+        }
+        return DifferencePart.Row(
+            place: place.revision, type: form.type.name, id: id, revision: place.own,
+            attributes: attributes)
+    }
+}

@@ -1,0 +1,147 @@
+package import MartletCore
+package import MartletProtocol
+package import MartletServerCore
+package import PostgresKit
+
+/// Reads the log of a data set in PostgreSQL on a connection of its own, opened when first needed
+/// and again after it was lost.
+package final class PostgresLog: LogSource {
+    private let connection: ReadingConnection
+    private let schema: Schema
+    private let unsendable: UnsendableRows
+    /// Entries looked at in one step.
+    private static let entriesAtOnce: Int64 = 4_096
+
+    /// - Parameters:
+    ///   - schema: The types whose rows go into differences.
+    ///   - unsendable: Hears of rows that are left out of differences.
+    ///   - connect: Makes a connection; one that only reads is enough.
+    package init(
+        schema: Schema, unsendable: UnsendableRows = UnsendableRows(),
+        connect: @escaping () throws(PostgresError) -> PostgresConnection
+    ) {
+        self.schema = schema
+        self.unsendable = unsendable
+        connection = ReadingConnection(settings: StoreSession.settings, connect: connect)
+    }
+
+    /// - Parameter options: Of the connections it makes, which only read.
+    package convenience init(
+        _ address: PostgresAddress, _ options: PostgresOptions = PostgresOptions(),
+        schema: Schema, unsendable: UnsendableRows = UnsendableRows()
+    ) {
+        var options = options
+        options.readOnly = true
+        self.init(
+            schema: schema, unsendable: unsendable,
+            connect: { [options] () throws(PostgresError) in
+                try PostgresConnection(address, options)
+            })
+    }
+
+    private static let columns =
+        "revision, device, identifier, sequence, temporaries, body, hash, time"
+
+    /// Bodies are summed before they are fetched: their lengths are known without reading them.
+    private static let partSQL = """
+        SELECT \(columns) FROM (SELECT l.*, sum(octet_length(l.body)) OVER (ORDER BY l.revision) \
+        - octet_length(l.body) AS before FROM (SELECT \(columns) FROM _martlet.log \
+        WHERE revision >= $1 AND revision <= $2 ORDER BY revision LIMIT $3) AS l) AS part \
+        WHERE before < $4 ORDER BY revision
+        """
+
+    package func entries(
+        from first: Revision, through last: Revision, maxBytes: Int
+    ) throws(StorageFault) -> [LogEntry] {
+        try connection.reading { (connection, _) throws(PostgresError) in
+            var entries: [LogEntry] = []
+            var bytes = 0
+            var next = first
+            while next <= last, bytes < maxBytes {
+                let rows = try connection.query(
+                    Self.partSQL,
+                    [
+                        .integer(next), .integer(last), .integer(Self.entriesAtOnce),
+                        .integer(Int64(maxBytes - bytes)),
+                    ])
+                guard rows.count > 0 else { break }
+                for row in 0..<rows.count {
+                    let entry = try Self.entry(rows, row)
+                    bytes += entry.body.count
+                    next = entry.revision + 1
+                    entries.append(entry)
+                    if entry.body.isEmpty { return entries }
+                }
+            }
+            return entries
+        }
+    }
+
+    package func entries(at revisions: [Revision]) throws(StorageFault) -> [LogEntry] {
+        try connection.reading { (connection, _) throws(PostgresError) in
+            let rows = try connection.query(
+                "SELECT \(Self.columns) FROM _martlet.log WHERE revision = ANY ($1::bigint[])",
+                [PendingWrites.integers(revisions)])
+            var entries: [LogEntry] = []
+            for row in 0..<rows.count { entries.append(try Self.entry(rows, row)) }
+            return entries
+        }
+    }
+
+    package func times(of revisions: [Revision]) throws(StorageFault) -> [Revision: Int64] {
+        try connection.reading { (connection, _) throws(PostgresError) in
+            let rows = try connection.query(
+                "SELECT revision, time FROM _martlet.log WHERE revision = ANY ($1::bigint[])",
+                [PendingWrites.integers(revisions)])
+            var times: [Revision: Int64] = [:]
+            for row in 0..<rows.count {
+                times[try rows.integer(row, 0)] = try rows.integer(row, 1)
+            }
+            return times
+        }
+    }
+
+    package func hash(at revision: Revision) throws(StorageFault) -> LineageHash? {
+        try connection.reading { (connection, _) throws(PostgresError) in
+            guard revision > 0 else {
+                let rows = try connection.query(
+                    "SELECT identity FROM _martlet.dataset WHERE number = 1")
+                return rows.count == 1 ? LineageHash(origin: try rows.text(0, 0)) : nil
+            }
+            let rows = try connection.query(
+                "SELECT hash FROM _martlet.log WHERE revision = $1", [.integer(revision)])
+            return rows.count == 1 ? LineageHash(stored: try rows.binary(0, 0)) : nil
+        }
+    }
+
+    package func difference(
+        after revision: Revision, maxBytes: Int, limit: () -> Revision
+    ) throws(StorageFault) -> DifferencePart {
+        // The moment may be fixed twice where the connection was lost; the limit is asked for once.
+        var asked: Revision?
+        return try connection.reading { (connection, model) throws(PostgresError) in
+            let scan = DifferenceScan(
+                connection: connection, model: model, schema: schema, unsendable: unsendable)
+            return try scan.part(after: revision, maxBytes: maxBytes) {
+                let last = asked ?? limit()
+                asked = last
+                return last
+            }
+        }
+    }
+
+    private static func entry(
+        _ rows: PostgresRows, _ row: Int
+    ) throws(PostgresError) -> LogEntry {
+        LogEntry(
+            revision: try rows.integer(row, 0), device: try rows.integer(row, 1),
+            identifier: rows.isNull(row, 2) ? nil : try rows.text(row, 2),
+            sequence: rows.isNull(row, 3) ? nil : try rows.integer(row, 3),
+            temporaries: rows.isNull(row, 4) ? nil : try rows.text(row, 4),
+            body: try rows.binary(row, 5), hash: LineageHash(stored: try rows.binary(row, 6)),
+            time: try rows.integer(row, 7))
+    }
+}
+
+@available(*, unavailable)
+extension PostgresLog: Sendable {}

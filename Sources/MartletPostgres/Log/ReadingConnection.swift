@@ -1,0 +1,77 @@
+import MartletServerCore
+import PostgresKit
+
+/// A connection that only reads, made when it is first needed and again after it was lost.
+final class ReadingConnection {
+    /// How a session of this kind differs from others.
+    private let settings: String
+    private let connect: () throws(PostgresError) -> PostgresConnection
+    private var current: (connection: PostgresConnection, model: PostgresModel)?
+
+    /// - Parameters:
+    ///   - settings: Run on every new connection.
+    ///   - connect: Makes a connection.
+    init(
+        settings: String, connect: @escaping () throws(PostgresError) -> PostgresConnection
+    ) {
+        self.settings = settings
+        self.connect = connect
+    }
+
+    /// Runs `body` with a connection that answers, and what its tables are. What reads nothing but
+    /// its own statements may be begun again on a new connection, once.
+    func reading<Result>(
+        _ body: (PostgresConnection, PostgresModel) throws(PostgresError) -> Result
+    ) throws(StorageFault) -> Result {
+        let wasOpen = current != nil
+        do throws(PostgresError) {
+            return try once(body)
+        } catch {
+            guard wasOpen, error.endsConnection || error.kind == .stalePlan else {
+                throw StorageFault(error)
+            }
+        }
+        do throws(PostgresError) {
+            return try once(body)
+        } catch {
+            throw StorageFault(error)
+        }
+    }
+
+    private func once<Result>(
+        _ body: (PostgresConnection, PostgresModel) throws(PostgresError) -> Result
+    ) throws(PostgresError) -> Result {
+        do throws(PostgresError) {
+            if let current, current.connection.isUsable() {
+                return try body(current.connection, current.model)
+            }
+            current?.connection.close()
+            current = nil
+            let connection = try connect()
+            try connection.execute(settings)
+            let model = try PostgresModel(on: connection)
+            current = (connection, model)
+            return try body(connection, model)
+        } catch {
+            // Whatever it was, a new connection begins from what the database says.
+            current?.connection.close()
+            current = nil
+            throw error
+        }
+    }
+}
+
+@available(*, unavailable)
+extension ReadingConnection: Sendable {}
+
+extension PostgresConnection {
+    /// Runs `body` at one moment: what others commit meanwhile is not seen.
+    func atOneMoment<Result>(
+        _ body: () throws(PostgresError) -> Result
+    ) throws(PostgresError) -> Result {
+        _ = try query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        let result = try body()
+        _ = try query("COMMIT")
+        return result
+    }
+}

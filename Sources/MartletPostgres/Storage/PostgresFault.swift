@@ -1,0 +1,76 @@
+package import MartletServerCore
+package import PostgresKit
+
+extension StorageFault {
+    /// What PostgreSQL reported, or what stood in the way of reaching it.
+    package init(_ error: PostgresError) {
+        let kind: Kind =
+            switch error.kind {
+            case .busy, .timedOut, .restarting, .crowded: .busy
+            case .full: .full
+            default: .failed
+            }
+        self.init(kind, "\(error.description). \(Self.advice(error))")
+    }
+
+    private static func advice(_ error: PostgresError) -> String {
+        switch error.sqlState {
+        case "42703", "42P01", "42704", "42883":
+            """
+            A table is not what it was when the server started: run “martlet postgres adopt” for \
+            it, and restart the server.
+            """
+        case "3F000":
+            "The database has no data set: run “martlet postgres init” or “martlet postgres adopt”."
+        default: error.remedy
+        }
+    }
+}
+
+/// What an error that a set's statements met says about the set.
+enum SetError {
+    /// The set is at fault: it breaks a rule of the tables.
+    case ofTheSet
+    /// Somebody else was in the way; the set may be sent again.
+    case passing
+    /// The server or its tables are not as they should be for this set.
+    case ofTheServer
+    /// The machine: nothing can be said about the set.
+    case fault
+
+    init(_ error: PostgresError) {
+        if error.endsConnection {
+            self = .fault
+            return
+        }
+        switch error.kind {
+        case .constraint, .invalidValue: self = .ofTheSet
+        case .busy, .timedOut: self = .passing
+        case .forbidden, .statement: self = .ofTheServer
+        // What a trigger raises, and limits such as the size of an index's row.
+        case .other, .exhausted:
+            let code = error.sqlState?.prefix(2)
+            self = code == "53" || code == "57" || code == "XX" || code == nil ? .fault : .ofTheSet
+        default: self = .fault
+        }
+    }
+}
+
+extension PostgresError {
+    /// The server's words for a device: without values, naming the table where there is one.
+    var wordsForDevices: String {
+        guard let sqlState, sqlState.hasPrefix("22") else {
+            guard kind == .constraint, let table, !message.contains("\"\(table)\"") else {
+                return message
+            }
+            return "\(message) of table “\(table)”"
+        }
+        // What could not be read stands in quotes, or behind a colon.
+        let open = message.split(separator: "\"", omittingEmptySubsequences: false)
+        var words = ""
+        for (index, part) in open.enumerated() {
+            words += index.isMultiple(of: 2) ? String(part) : "“…”"
+        }
+        return words
+    }
+}

@@ -1,0 +1,184 @@
+package import MartletCore
+package import MartletProtocol
+package import MartletServerCore
+package import PostgresKit
+
+/// A data set in a PostgreSQL database: the storage of a server that others share.
+///
+/// Any number of processes may have one on the same database, and any other program may write to
+/// the tables. Confined to whoever holds it; every call may wait for the server.
+package final class PostgresStore {
+    package let schema: Schema
+    package let identity: String
+    package let checks: ValueChecks
+    private let connect: () throws(PostgresError) -> PostgresConnection
+    private let unbearable = UnbearableSets()
+    /// Nil after a fault, until `recover` has made a new connection.
+    private var current: StoreSession?
+    /// What is known of the data set where there is no session.
+    private var last: (head: LogHead, floor: Revision)
+
+    /// - Parameter connect: Makes a connection; called again after a fault.
+    /// - Throws: `StorageFault` that says what to do.
+    package init(
+        connect: @escaping () throws(PostgresError) -> PostgresConnection
+    ) throws(StorageFault) {
+        self.connect = connect
+        let session = try Self.open(connect, unbearable)
+        schema = session.schema
+        identity = session.identity
+        checks = session.checks
+        last = (session.head, session.floor)
+        current = session
+    }
+
+    /// - Parameter options: Of the connections it makes.
+    package convenience init(
+        _ address: PostgresAddress, _ options: PostgresOptions = PostgresOptions()
+    ) throws(StorageFault) {
+        try self.init(connect: { () throws(PostgresError) in
+            try PostgresConnection(address, options)
+        })
+    }
+
+    private static func open(
+        _ connect: () throws(PostgresError) -> PostgresConnection, _ unbearable: UnbearableSets
+    ) throws(StorageFault) -> StoreSession {
+        do {
+            let connection = try connect()
+            return try StoreSession(
+                connection: connection, schema: try PostgresSchema.read(connection),
+                unbearable: unbearable)
+        } catch let error as PostgresError {
+            throw StorageFault(error)
+        } catch {
+            throw StorageFault(.failed, "\(error)")
+        }
+    }
+
+    /// Round trips made on the present connection.
+    package var trips: Int { current?.trips ?? 0 }
+
+    /// Ends the session.
+    package func close() {
+        current?.connection.close()
+        current = nil
+    }
+
+    /// Runs `body` on the open session; an error of PostgreSQL becomes a fault.
+    private func working<Result>(
+        _ body: (StoreSession) throws(PostgresError) -> Result
+    ) throws(StorageFault) -> Result {
+        guard let current else {
+            throw StorageFault(.failed, "there is no connection after an earlier fault")
+        }
+        do throws(PostgresError) {
+            return try body(current)
+        } catch {
+            throw StorageFault(error)
+        }
+    }
+}
+
+@available(*, unavailable)
+extension PostgresStore: Sendable {}
+
+extension PostgresStore: ServerStorage {
+    package var head: LogHead { current?.head ?? last.head }
+    package var floor: Revision { current?.floor ?? last.floor }
+    package var isShared: Bool { true }
+
+    package func begin(now: Int64, maxBytes: Int) throws(StorageFault) -> [LogEntry] {
+        try working { (session) throws(PostgresError) in
+            guard try session.begin() else { return [] }
+            return try session.drain(now: now, maxBytes: maxBytes)
+        }
+    }
+
+    package func commit() throws(StorageFault) {
+        try working { (session) throws(PostgresError) in try session.commit() }
+    }
+
+    package func recover() throws(StorageFault) {
+        if let current {
+            // What is not known to be committed is not known to be stored either.
+            last = (current.head, current.floor)
+            current.connection.close()
+        }
+        current = nil
+        let session = try Self.open(connect, unbearable)
+        guard session.identity == identity, session.schema.fingerprint == schema.fingerprint
+        else {
+            session.connection.close()
+            throw StorageFault(
+                .failed,
+                """
+                the database's tables or its data set are not those the server started with: \
+                restart the server
+                """)
+        }
+        current = session
+    }
+
+    package func look() throws(StorageFault) -> StorageLook {
+        try working { (session) throws(PostgresError) in try session.look() }
+    }
+
+    package func devices(named names: [String]) throws(StorageFault) -> [String: KnownDevice] {
+        try working { (session) throws(PostgresError) in try session.devices(named: names) }
+    }
+
+    package func register(
+        clientID: String, principal: Principal, now: Int64
+    ) throws(StorageFault) -> KnownDevice {
+        try working { (session) throws(PostgresError) in
+            try session.register(clientID, principal, now: now)
+        }
+    }
+
+    package func acknowledge(_ sequence: Int64, clientID: String) throws(StorageFault) {
+        try working { (session) throws(PostgresError) in
+            try session.acknowledge(sequence, clientID: clientID)
+        }
+    }
+
+    package func isDecided(_ identifier: String) throws(StorageFault) -> Bool {
+        try working { (session) throws(PostgresError) in
+            var statements = session.takePending()
+            statements.append(StoredVerdicts.byIdentifier([identifier]))
+            return try session.run(statements).last.map { $0.count > 0 } ?? false
+        }
+    }
+
+    package func facts(for questions: [SetQuestion]) throws(StorageFault) -> [SetFacts] {
+        try working { (session) throws(PostgresError) in try session.facts(for: questions) }
+    }
+
+    package func apply(_ works: [SetWork]) throws(StorageFault) -> [SetOutcome] {
+        try working { (session) throws(PostgresError) in try session.apply(works) }
+    }
+
+    package func remember(
+        _ refusal: Refusal, of question: SetQuestion, now: Int64
+    ) throws(StorageFault) {
+        try working { (session) throws(PostgresError) in
+            session.pending.remember(refusal, of: question, now: now)
+        }
+    }
+
+    package func compact(
+        through target: Revision, entries: Int, bytes: Int
+    ) throws(StorageFault) -> Int {
+        try working { (session) throws(PostgresError) in
+            try session.compact(through: target, entries: entries, bytes: bytes)
+        }
+    }
+
+    package func truths(
+        of questions: [TruthQuestion], maxBytes: Int
+    ) throws(StorageFault) -> [[TypeChanges]] {
+        try working { (session) throws(PostgresError) in
+            try session.truths(of: questions, maxBytes: maxBytes)
+        }
+    }
+}

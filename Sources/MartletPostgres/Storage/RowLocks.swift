@@ -1,0 +1,171 @@
+import MartletCore
+import MartletProtocol
+import MartletServerCore
+import PostgresKit
+
+/// The rows that a batch would write, locked before they are judged: what is found then holds until
+/// the commit.
+struct RowLocks {
+    /// Records to be changed and deleted, by type.
+    private var changed: [Int: Set<RecordID>] = [:]
+    private var deleted: [Int: Set<RecordID>] = [:]
+    /// Records to be created under ids that devices made.
+    private var created: Set<RecordAddress> = []
+    /// The types with rows to lock: one statement each, changed before deleted.
+    private(set) var types: [Int] = []
+    /// All records named.
+    private(set) var all: [RecordAddress] = []
+
+    init(_ questions: [SetQuestion], _ facts: [SetFacts]) {
+        var named: Set<RecordAddress> = []
+        func isNew(_ address: RecordAddress) -> Bool {
+            guard !address.id.isTemporary, named.insert(address).inserted else { return false }
+            return true
+        }
+        for (question, facts) in zip(questions, facts) {
+            guard let plan = question.plan else { continue }
+            for change in plan.deletes {
+                let address = facts.permanentAddress(of: change.address)
+                guard !address.id.isTemporary else { continue }
+                if isNew(address) { all.append(address) }
+                deleted[address.type, default: []].insert(address.id)
+            }
+            for change in plan.updates {
+                let address = facts.permanentAddress(of: change.address)
+                guard !address.id.isTemporary else { continue }
+                if isNew(address) { all.append(address) }
+                changed[address.type, default: []].insert(address.id)
+            }
+            for create in plan.creates where isNew(create.address) { all.append(create.address) }
+        }
+        types = changed.keys.sorted() + deleted.keys.sorted()
+    }
+
+    /// One for each of `types`. Rows that somebody else has locked are passed over.
+    func statements(_ forms: [TableForm]) -> [PostgresStatement] {
+        changed.sorted { $0.key < $1.key }.map {
+            forms[$0.key].locking(Array($0.value), isDelete: false, skips: true)
+        }
+            + deleted.sorted { $0.key < $1.key }.map {
+                forms[$0.key].locking(Array($0.value), isDelete: true, skips: true)
+            }
+    }
+
+    /// Whether a record is to be deleted.
+    func deletes(_ address: RecordAddress) -> Bool {
+        deleted[address.type]?.contains(address.id) ?? false
+    }
+
+    /// Notes what a statement locked.
+    func add(
+        _ rows: PostgresRows, _ form: TableForm, to held: inout Set<RecordAddress>
+    ) throws(PostgresError) {
+        for row in 0..<rows.count {
+            held.insert(RecordAddress(form.position, try form.id(rows, row, 0)))
+        }
+    }
+}
+
+/// What was found about records once their rows were locked.
+struct RecordFacts {
+    /// Records that other programs changed after the batch had begun.
+    var outside: Set<RecordAddress>
+    var facts: [RecordAddress: RowFacts]
+    /// Records whose rows are locked.
+    var held: Set<RecordAddress>
+
+    /// Records that are there, as far as is known, and whose rows somebody else holds.
+    func missing(of addresses: [RecordAddress]) -> [RecordAddress] {
+        addresses.filter { !held.contains($0) && facts[$0].map { !$0.isDeleted } ?? false }
+    }
+
+    /// Records about which nothing can be decided now.
+    var contested: Set<RecordAddress> = []
+}
+
+extension TableForm {
+    /// Locks rows, and gives their keys.
+    /// - Parameters:
+    ///   - isDelete: Whether they are to be deleted: then nobody may point at them meanwhile.
+    ///   - skips: Whether rows that others have locked are passed over; else they are waited for.
+    func locking(_ ids: [RecordID], isDelete: Bool, skips: Bool) -> PostgresStatement {
+        PostgresStatement(
+            """
+            SELECT t.\(key) FROM \(table.sqlName) AS t WHERE t.\(key) = ANY ($1::\(keyType)) \
+            ORDER BY 1 FOR \(isDelete ? "UPDATE" : "NO KEY UPDATE")\(skips ? " SKIP LOCKED" : "")
+            """, [keys(ids)])
+    }
+}
+
+extension StoreSession {
+    /// Locks the records not held yet, and reads what is known of all.
+    func lockAndRead(
+        _ addresses: [RecordAddress], held: Set<RecordAddress>
+    ) throws(PostgresError) -> RecordFacts {
+        var known = RecordFacts(outside: [], facts: [:], held: held)
+        let all = Array(Set(addresses))
+        guard !all.isEmpty else { return known }
+        var wanted: [Int: [RecordID]] = [:]
+        for address in all where !held.contains(address) {
+            wanted[address.type, default: []].append(address.id)
+        }
+        let types = wanted.keys.sorted()
+        var statements = types.map {
+            model.forms[$0].locking(wanted[$0] ?? [], isDelete: true, skips: true)
+        }
+        statements.append(RecordLookup.outside(all, tables))
+        statements.append(RecordLookup.facts(all, tables))
+        let answers = try run(statements)
+        for (type, rows) in zip(types, answers) {
+            let form = model.forms[type]
+            for row in 0..<rows.count {
+                known.held.insert(RecordAddress(type, try form.id(rows, row, 0)))
+            }
+        }
+        known.outside = try RecordLookup.outside(answers[types.count], of: all)
+        known.facts = try RecordLookup.facts(answers[types.count + 1], of: all)
+        return known
+    }
+
+    /// Gives those who hold rows a moment more; what is not to be had then is contested.
+    func wait(for known: inout RecordFacts, _ locks: RowLocks) throws(PostgresError) {
+        known.contested = known.outside
+        let missing = known.missing(of: Array(known.facts.keys))
+        guard !missing.isEmpty else { return }
+        var wanted: [Int: [RecordID]] = [:]
+        for address in missing { wanted[address.type, default: []].append(address.id) }
+        for (type, ids) in wanted.sorted(by: { $0.key < $1.key }) {
+            let form = model.forms[type]
+            let isDelete = ids.contains { locks.deletes(RecordAddress(type, $0)) }
+            let answers = try run([
+                [
+                    PostgresStatement("SAVEPOINT martlet_wait"),
+                    PostgresStatement("SELECT set_config('lock_timeout', '50', true)"),
+                    form.locking(ids, isDelete: isDelete, skips: false),
+                ]
+            ])[0]
+            switch answers[2] {
+            case .success(let rows):
+                _ = try run([
+                    PostgresStatement(
+                        "SELECT set_config('lock_timeout', '\(Self.lockMilliseconds)', true)"),
+                    PostgresStatement("RELEASE SAVEPOINT martlet_wait"),
+                ])
+                try locks.add(rows, form, to: &known.held)
+            case .failure(let error):
+                guard SetError(error) == .passing else { throw error }
+                _ = try run([
+                    PostgresStatement("ROLLBACK TO SAVEPOINT martlet_wait"),
+                    PostgresStatement("RELEASE SAVEPOINT martlet_wait"),
+                ])
+                known.contested.formUnion(ids.map { RecordAddress(type, $0) })
+            }
+        }
+        // Whoever held them may have changed them.
+        let answers = try run([
+            RecordLookup.outside(missing, tables), RecordLookup.facts(missing, tables),
+        ])
+        known.contested.formUnion(try RecordLookup.outside(answers[0], of: missing))
+        known.facts.merge(try RecordLookup.facts(answers[1], of: missing)) { $1 }
+    }
+}

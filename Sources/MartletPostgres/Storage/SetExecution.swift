@@ -1,0 +1,263 @@
+import MartletCore
+import MartletProtocol
+import MartletServerCore
+import PostgresKit
+
+/// Why a set was not carried out.
+enum SetFailure: Error {
+    /// It was judged.
+    case refused(Refusal)
+    /// A statement of it failed.
+    case failed(PostgresError)
+}
+
+/// One change set being carried out: its statements, and what their answers say was done.
+struct SetExecution {
+    /// Rows as they were at the end of the set, by record; nil: the record is not there.
+    struct Row {
+        let rows: PostgresRows
+        let row: Int
+    }
+
+    let work: SetWork
+    /// The permanent ids of the records the set creates.
+    let assigned: [RecordAddress: RecordID]
+    let steps: SetSteps
+    /// Whether rows may change behind the statements.
+    let captures: Bool
+    private let session: StoreSession
+    private let revision: Revision
+    private var account: SetAccount
+    private var stored: [RecordAddress: Attributes] = [:]
+    private var settled: [RecordAddress: Row] = [:]
+    private var present: Set<RecordAddress> = []
+    /// The facts of the records that the set changed.
+    private(set) var written: [RecordAddress: RowFacts] = [:]
+
+    init(
+        _ session: StoreSession, _ work: SetWork, revision: Revision,
+        assigned: [RecordAddress: RecordID], savepoint: String, parking: Bool = false
+    ) {
+        self.session = session
+        self.work = work
+        self.revision = revision
+        self.assigned = assigned
+        captures = Self.captures(work, session)
+        account = SetAccount(types: work.plan.types)
+        steps = SetSteps(
+            session, work.plan, work.facts, assigned: assigned, savepoint: savepoint,
+            captures: captures, parking: parking)
+    }
+
+    static func captures(_ work: SetWork, _ session: StoreSession) -> Bool {
+        work.plan.types.contains { session.tables[$0].changesBehind }
+            || work.facts.affected.contains { session.tables[$0.address.type].changesBehind }
+    }
+
+    private var plan: SetPlan { work.plan }
+    private var facts: SetFacts { work.facts }
+
+    /// The set as everyone but its author receives it, and the ids its created records had.
+    var accepted: (set: ChangeSet, created: [RecordID?]) {
+        account.changeSet(session.schema, revision: revision)
+    }
+
+    /// The records that got permanent ids in place of temporary ones.
+    var mappings: [PendingWrites.Mapping] {
+        guard work.question.device != 0 else { return [] }
+        return plan.creates.compactMap { create in
+            guard case .integer(let temporary) = create.id, temporary < 0,
+                case .integer(let id)? = assigned[create.address]
+            else { return nil }
+            return .init(
+                device: work.question.device, type: create.type, temporary: temporary, id: id)
+        }
+    }
+
+    // MARK: - Answers
+
+    /// Takes in the answers to `steps.statements`, all of which succeeded.
+    /// - Throws: `SetFailure` where the set cannot be accepted after all.
+    mutating func finish(_ answers: [PostgresConnection.Answer]) throws(SetFailure) {
+        do throws(PostgresError) {
+            for (purpose, answer) in zip(steps.purposes, answers) {
+                try take(try answer.get(), purpose)
+            }
+        } catch {
+            throw .failed(error)
+        }
+        for create in plan.creates { try enter(create: create) }
+        for update in plan.updates { try enter(update: update) }
+        for delete in plan.deletes {
+            let address = facts.permanentAddress(of: delete.address)
+            write(facts.rows[address], address, isDeleted: true)
+            account.set(address, .deleted)
+        }
+        if !plan.deletes.isEmpty { try settleDeletes() }
+    }
+
+    private mutating func take(
+        _ rows: PostgresRows, _ purpose: SetSteps.Purpose
+    ) throws(PostgresError) {
+        switch purpose {
+        case .none: break
+        case .created(let type):
+            let form = session.model.forms[type]
+            for row in 0..<rows.count {
+                let address = RecordAddress(type, try form.id(rows, row, 0))
+                stored[address] = try form.attributes(rows, row)
+            }
+        case .changed(let type, let names):
+            let form = session.model.forms[type]
+            for row in 0..<rows.count {
+                let address = RecordAddress(type, try form.id(rows, row, 0))
+                stored[address] = try form.returned(names, rows, row)
+            }
+        case .looked(let type):
+            let form = session.model.forms[type]
+            for row in 0..<rows.count {
+                stored[RecordAddress(type, try form.id(rows, row, 0))] = Attributes()
+            }
+        case .settled(let type):
+            let form = session.model.forms[type]
+            for row in 0..<rows.count {
+                let address = RecordAddress(type, try form.id(rows, row, 0))
+                settled[address] = Row(rows: rows, row: row)
+            }
+        }
+    }
+
+    private mutating func enter(create: SetPlan.Change) throws(SetFailure) {
+        let address = RecordAddress(create.type, assigned[create.address] ?? create.id)
+        let form = session.model.forms[create.type]
+        guard let row = stored[address] else {
+            throw .failed(
+                PostgresError(
+                    .invalidValue, "a trigger of “\(form.type.name)” kept a new record out"))
+        }
+        write(facts.rows[address], address, isDeleted: false)
+        account.set(
+            address, .created, form.columns.withoutNulls(row),
+            temporary: create.id.isTemporary ? create.id : nil)
+    }
+
+    private mutating func enter(update: SetPlan.Change) throws(SetFailure) {
+        let address = facts.permanentAddress(of: update.address)
+        guard let row = stored[address] else {
+            let name = session.schema.types[update.type].name
+            throw .refused(Refusal(.stale, "a record of “\(name)” is gone from its table"))
+        }
+        write(facts.rows[address], address, isDeleted: false)
+        account.set(address, .updated, row)
+    }
+
+    private mutating func write(
+        _ before: RowFacts?, _ address: RecordAddress, isDeleted: Bool
+    ) {
+        let device = work.question.device
+        written[address] =
+            before?.changed(by: device, at: revision, isDeleted: isDeleted)
+            ?? RowFacts(revision: revision, author: device, others: 0, isDeleted: isDeleted)
+    }
+
+    // MARK: - What the database changed on its own
+
+    /// Lists the records ON DELETE actions changed, and takes those again that the set itself
+    /// created, for the actions may have changed them too.
+    private mutating func settleDeletes() throws(SetFailure) {
+        for row in facts.affected {
+            switch row.effect {
+            case .removed: try settle(row.address, columns: [], before: row.facts)
+            case .changed(let attribute, let held):
+                let now = try self.row(row.address, [attribute])
+                guard now?[attribute] != held.value else { continue }
+                try settle(row.address, columns: [attribute], before: row.facts)
+            }
+        }
+        for create in plan.creates {
+            let address = RecordAddress(create.type, assigned[create.address] ?? create.id)
+            let form = session.model.forms[address.type]
+            guard let now = try row(address, nil) else {
+                throw .refused(
+                    Refusal(
+                        .invalid,
+                        "the set creates a record of “\(form.type.name)” that its deletes remove"))
+            }
+            account.set(address, .created, form.columns.withoutNulls(now))
+        }
+    }
+
+    /// Takes in rows that changed behind the statements.
+    /// - Parameters:
+    ///   - rows: The rows as they are now, by record.
+    ///   - known: The facts of the records before the set, as far as there are any.
+    mutating func settle(
+        _ addresses: [RecordAddress], rows: [RecordAddress: Row],
+        known: [RecordAddress: RowFacts]
+    ) throws(SetFailure) {
+        settled = rows
+        for address in addresses {
+            try settle(address, columns: nil, before: known[address])
+        }
+    }
+
+    /// Brings the account of one record in line with its row.
+    /// - Parameters:
+    ///   - names: Attributes to list, beside the generated ones and those listed already; nil lists
+    ///     all.
+    ///   - before: The record's facts before the set.
+    private mutating func settle(
+        _ address: RecordAddress, columns names: [String]?, before: RowFacts?
+    ) throws(SetFailure) {
+        let line = account[address]
+        if line?.deed == .deleted { return }
+        let before = facts.rows[address] ?? before
+        let current = written[address] ?? before
+        let columns = session.model.forms[address.type].columns
+        let isWhole = line?.deed == .created || line == nil && current?.isDeleted ?? true
+        // No more than is listed: what else another program wrote may be nothing that can be sent.
+        func listed(_ names: [String]) -> [String] {
+            var listed = line?.attributes.names ?? []
+            for name in names + columns.generated where !listed.contains(name) {
+                listed.append(name)
+            }
+            return listed
+        }
+        guard let now = try row(address, isWhole ? nil : names.map { listed($0) }) else {
+            guard let current, !current.isDeleted else { return }
+            write(before ?? current, address, isDeleted: true)
+            account.set(address, .deleted)
+            return
+        }
+        if line?.deed == .created {
+            account.set(address, .created, columns.withoutNulls(now))
+            return
+        }
+        if line == nil {
+            // A removal that did not come about: the set moved the record, or one above it.
+            if let names, names.isEmpty { return }
+            write(before, address, isDeleted: false)
+            if current?.isDeleted ?? true {
+                account.set(address, .created, columns.withoutNulls(now))
+                return
+            }
+        }
+        let all = listed(names ?? now.names)
+        account.set(
+            address, .updated, Attributes(names: all, values: all.map { now[$0] ?? .null }))
+    }
+
+    /// A record's named attributes, nil names all; nil where it is not there.
+    private func row(
+        _ address: RecordAddress, _ names: [String]?
+    ) throws(SetFailure) -> Attributes? {
+        guard let place = settled[address] else { return nil }
+        let form = session.model.forms[address.type]
+        do throws(PostgresError) {
+            guard let names else { return try form.attributes(place.rows, place.row) }
+            return try form.attributes(names, place.rows, place.row)
+        } catch {
+            throw .failed(error)
+        }
+    }
+}

@@ -1,0 +1,270 @@
+import MartletCore
+import MartletProtocol
+import MartletServerCore
+import PostgresKit
+
+/// The statements that carry out one set, and what each of them is for.
+///
+/// Keys are known before the first runs, so all go in one round trip. Parents are created before
+/// those that point at them and deleted after them: foreign keys that are not deferrable are
+/// judged with every statement.
+struct SetSteps {
+    /// What a statement is for.
+    enum Purpose {
+        /// It returns nothing that matters.
+        case none
+        /// It returns whole rows of new records.
+        case created(type: Int)
+        /// It returns changed rows: the key, and these attributes.
+        case changed(type: Int, names: [String])
+        /// It returns the keys of those records that are there.
+        case looked(type: Int)
+        /// It returns whole rows as they are at the end of the set.
+        case settled(type: Int)
+    }
+
+    /// Changes of one type with one list of attributes.
+    private struct Group {
+        let type: Int
+        let names: [String]
+        var ids: [RecordID] = []
+        var records: [Attributes] = []
+    }
+
+    private let session: StoreSession
+    private let plan: SetPlan
+    private let facts: SetFacts
+    private let assigned: [RecordAddress: RecordID]
+    private(set) var statements: [PostgresStatement] = []
+    private(set) var purposes: [Purpose] = []
+
+    /// - Parameters:
+    ///   - assigned: The permanent ids of the records that the set creates.
+    ///   - savepoint: Under which it is carried out.
+    init(
+        _ session: StoreSession, _ plan: SetPlan, _ facts: SetFacts,
+        assigned: [RecordAddress: RecordID], savepoint: String, captures: Bool, parking: Bool
+    ) {
+        self.session = session
+        self.plan = plan
+        self.facts = facts
+        self.assigned = assigned
+        add(PostgresStatement("SAVEPOINT \(savepoint)"))
+        if captures { add(RowsBehind.start) }
+        if parking { for statement in parked() { add(statement) } }
+        addCreates()
+        addUpdates()
+        addDeletes()
+        if !plan.deletes.isEmpty { addSettling() }
+        if isDeferring {
+            add(PostgresStatement("SET CONSTRAINTS ALL IMMEDIATE"))
+            add(PostgresStatement("SET CONSTRAINTS ALL DEFERRED"))
+        }
+    }
+
+    private mutating func add(_ statement: PostgresStatement, _ purpose: Purpose = .none) {
+        statements.append(statement)
+        purposes.append(purpose)
+    }
+
+    /// Whether constraints wait to be judged once the set is done.
+    private var isDeferring: Bool {
+        let deferring = session.model.deferring
+        guard !deferring.isEmpty else { return false }
+        return plan.types.contains { deferring.contains($0) }
+            || facts.affected.contains { deferring.contains($0.address.type) }
+    }
+
+    // MARK: - Creates
+
+    private mutating func addCreates() {
+        var groups: [Group] = []
+        var places: [RecordAddress: Int] = [:]
+        for create in plan.creates {
+            let id = assigned[create.address] ?? create.id
+            let attributes = session.resolved(create, assigned: assigned, facts)
+            let place = Self.place(create.type, attributes.names, in: &groups)
+            groups[place].ids.append(id)
+            groups[place].records.append(attributes)
+            places[RecordAddress(create.type, id)] = place
+        }
+        for place in parentsFirst(groups, places) {
+            let group = groups[place]
+            add(
+                session.model.forms[group.type].creating(group.ids, group.names, group.records),
+                .created(type: group.type))
+        }
+    }
+
+    private static func place(
+        _ type: Int, _ names: [String], in groups: inout [Group]
+    ) -> Int {
+        if let place = groups.lastIndex(where: { $0.type == type && $0.names == names }) {
+            return place
+        }
+        groups.append(Group(type: type, names: names))
+        return groups.count - 1
+    }
+
+    /// The groups in an order in which what is pointed at comes first; where they point at each
+    /// other in a circle, in the set's order.
+    private func parentsFirst(_ groups: [Group], _ places: [RecordAddress: Int]) -> [Int] {
+        guard groups.count > 1 else { return Array(groups.indices) }
+        var parents = groups.map { _ in Set<Int>() }
+        for (place, group) in groups.enumerated() {
+            for (attribute, target) in session.model.forms[group.type].columns.references {
+                guard let index = group.names.firstIndex(of: attribute) else { continue }
+                for record in group.records {
+                    guard let id = RecordID(record.values[index]),
+                        let parent = places[RecordAddress(target, id)], parent != place
+                    else { continue }
+                    parents[place].insert(parent)
+                }
+            }
+        }
+        return Self.ordered(parents)
+    }
+
+    /// - Parameter parents: What has to come before each.
+    private static func ordered(_ parents: [Set<Int>]) -> [Int] {
+        var order: [Int] = []
+        var left = Array(parents.indices)
+        var done: Set<Int> = []
+        while !left.isEmpty {
+            let next = left.firstIndex { parents[$0].isSubset(of: done) } ?? 0
+            done.insert(left[next])
+            order.append(left.remove(at: next))
+        }
+        return order
+    }
+
+    // MARK: - Updates and deletes
+
+    private mutating func addUpdates() {
+        var groups: [Group] = []
+        for update in plan.updates {
+            let attributes = session.resolved(update, assigned: assigned, facts)
+            let place = Self.place(update.type, attributes.names, in: &groups)
+            groups[place].ids.append(facts.permanentAddress(of: update.address).id)
+            groups[place].records.append(attributes)
+        }
+        for group in groups {
+            let form = session.model.forms[group.type]
+            if group.names.isEmpty {
+                add(
+                    form.locking(group.ids, isDelete: false, skips: false),
+                    .looked(type: group.type))
+            } else {
+                add(
+                    form.changing(group.ids, group.names, group.records),
+                    .changed(type: group.type, names: group.names + form.columns.generated))
+            }
+        }
+    }
+
+    private mutating func addDeletes() {
+        var ids: [Int: [RecordID]] = [:]
+        for delete in plan.deletes {
+            ids[delete.type, default: []].append(facts.permanentAddress(of: delete.address).id)
+        }
+        let types = ids.keys.sorted()
+        // Children go before their parents.
+        var children = types.map { _ in Set<Int>() }
+        for (place, type) in types.enumerated() {
+            for (_, target) in session.model.forms[type].columns.references {
+                guard let parent = types.firstIndex(of: target), parent != place else { continue }
+                children[parent].insert(place)
+            }
+        }
+        for place in Self.ordered(children) {
+            let type = types[place]
+            add(session.model.forms[type].deleting(ids[type] ?? []))
+        }
+    }
+
+    /// Reads what ON DELETE actions may have changed: the records known to be affected, and those
+    /// the set itself created.
+    private mutating func addSettling() {
+        var ids: [Int: Set<RecordID>] = [:]
+        for row in facts.affected { ids[row.address.type, default: []].insert(row.address.id) }
+        for create in plan.creates {
+            ids[create.type, default: []].insert(assigned[create.address] ?? create.id)
+        }
+        for (type, ids) in ids.sorted(by: { $0.key < $1.key }) {
+            add(session.model.forms[type].reading(Array(ids)), .settled(type: type))
+        }
+    }
+}
+
+// MARK: - Unique values
+
+extension SetSteps {
+    /// Moves unique values out of the way, so that a set may swap them between records, or delete a
+    /// record and create another with the same value.
+    ///
+    /// PostgreSQL checks a unique index with each row. Of each list of unique columns one is
+    /// parked: as NULL where the column allows it, else as a value no one has. Every parked value is
+    /// written again by the set, or goes with its record.
+    private func parked() -> [PostgresStatement] {
+        var parking = Parking(forms: session.model.forms)
+        for change in plan.updates {
+            let type = session.model.forms[change.type].type
+            let id = facts.permanentAddress(of: change.address).id
+            for unique in type.uniques {
+                parking.park(id, unique.filter { change.attributes[$0] != nil }, change.type)
+            }
+        }
+        for change in plan.deletes {
+            let type = session.model.forms[change.type].type
+            let id = facts.permanentAddress(of: change.address).id
+            for unique in type.uniques { parking.park(id, unique, change.type) }
+        }
+        return parking.statements()
+    }
+}
+
+private struct Parking {
+    private struct Place: Hashable {
+        let type: Int
+        let attribute: String
+    }
+
+    let forms: [TableForm]
+    private var ids: [Place: [RecordID]] = [:]
+    private var values: [Place: [Attributes]] = [:]
+    private var number: Int64 = 0
+
+    init(forms: [TableForm]) {
+        self.forms = forms
+    }
+
+    mutating func park(_ id: RecordID, _ columns: [String], _ type: Int) {
+        let candidates = columns.compactMap { forms[type].type[attribute: $0] }
+            .filter { !$0.isGenerated }
+        guard let chosen = candidates.first(where: { !$0.isRequired }) ?? candidates.first,
+            let column = forms[type].column(chosen.name)
+        else { return }
+        number += 1
+        guard let value = chosen.isRequired ? parked(column.form) : .null else { return }
+        let place = Place(type: type, attribute: chosen.name)
+        ids[place, default: []].append(id)
+        values[place, default: []].append(Attributes(names: [chosen.name], values: [value]))
+    }
+
+    /// Nil for types that have no value to spare.
+    private func parked(_ form: ColumnForm) -> Value? {
+        switch form {
+        case .integer(let bytes): .integer(-(Int64(1) << (Int64(bytes) * 8 - 2)) - number)
+        case .real, .double: .real(-1e30 - Double(number) * 1e25)
+        case .numeric, .text: .text(form == .text ? "\u{1}martlet \(number)" : "-9\(number)e9")
+        default: nil
+        }
+    }
+
+    func statements() -> [PostgresStatement] {
+        ids.keys.sorted { ($0.type, $0.attribute) < ($1.type, $1.attribute) }.map { place in
+            forms[place.type].changing(
+                ids[place] ?? [], [place.attribute], values[place] ?? [])
+        }
+    }
+}

@@ -1,0 +1,231 @@
+import MartletCore
+import MartletProtocol
+import MartletServerCore
+import PostgresKit
+
+extension StoreSession {
+    /// Sets that go in one round trip at most. Savepoints nest, and PostgreSQL keeps 64 of a
+    /// transaction's in shared memory.
+    private static let mostSets = 32
+
+    /// Carries out sets that were judged acceptable, in order; ends with the first refused.
+    func apply(_ works: [SetWork]) throws(PostgresError) -> [SetOutcome] {
+        var outcomes: [SetOutcome] = []
+        var next = 0
+        while next < works.count {
+            if let refusal = refusalBefore(works[next]) {
+                outcomes.append(.refused(refusal))
+                return outcomes
+            }
+            let group = group(works, from: next)
+            let done = try carryOut(group)
+            outcomes += done
+            if case .refused? = done.last { return outcomes }
+            next += done.count
+        }
+        return outcomes
+    }
+
+    /// Why a set is refused without being tried.
+    private func refusalBefore(_ work: SetWork) -> Refusal? {
+        if let refusal = unbearable.take(work.question.content) { return refusal }
+        guard !contested.isEmpty, isContested(work) else { return nil }
+        return Refusal(
+            .busy, "another program is changing a record the set names; send it again",
+            retryAfter: Self.retrySeconds)
+    }
+
+    private func isContested(_ work: SetWork) -> Bool {
+        for change in work.plan.updates + work.plan.deletes
+        where contested.contains(work.facts.permanentAddress(of: change.address)) {
+            return true
+        }
+        return work.plan.creates.contains { contested.contains($0.address) }
+            || work.facts.affected.contains { contested.contains($0.address) }
+    }
+
+    /// The sets that go together: those behind whose statements nothing happens.
+    private func group(_ works: [SetWork], from first: Int) -> [SetWork] {
+        if SetExecution.captures(works[first], self) { return [works[first]] }
+        var group: [SetWork] = []
+        for work in works[first...].prefix(Self.mostSets) {
+            let isPlain =
+                !SetExecution.captures(work, self)
+                && !unbearable.contains(work.question.content)
+                && (contested.isEmpty || !isContested(work))
+            guard isPlain else { break }
+            group.append(work)
+        }
+        return group
+    }
+
+    // MARK: - Ids
+
+    /// Gives the set's new records their permanent ids.
+    private func assign(_ work: SetWork) throws(PostgresError) -> [RecordAddress: RecordID] {
+        var assigned: [RecordAddress: RecordID] = [:]
+        for create in work.plan.creates where create.id.isTemporary {
+            guard let key = keys.take(of: create.type) else {
+                throw PostgresError(
+                    .other,
+                    """
+                    there are no keys to be had for “\(schema.types[create.type].name)” that no \
+                    record has: move its sequence behind the highest key
+                    """)
+            }
+            assigned[create.address] = .integer(key)
+        }
+        return assigned
+    }
+
+    private func giveBack(_ assigned: [RecordAddress: RecordID]) {
+        var free: [Int: [Int64]] = [:]
+        for (address, id) in assigned {
+            if case .integer(let key) = id { free[address.type, default: []].append(key) }
+        }
+        for (type, ids) in free { keys.giveBack(ids, of: type) }
+    }
+
+    private func newKeys(_ works: [SetWork]) -> [Int] {
+        var counts = [Int](repeating: 0, count: tables.count)
+        for work in works {
+            for create in work.plan.creates where create.id.isTemporary {
+                counts[create.type] += 1
+            }
+        }
+        return counts
+    }
+
+    // MARK: - Sets
+
+    /// Carries out sets in one round trip, where none fails.
+    private func carryOut(_ works: [SetWork]) throws(PostgresError) -> [SetOutcome] {
+        try drawKeys(newKeys(works))
+        var segments: [[PostgresStatement]] = []
+        if openSavepoints {
+            segments.append([PostgresStatement("RELEASE SAVEPOINT martlet_0")])
+        }
+        let before = segments.count
+        var executions: [SetExecution] = []
+        for (index, work) in works.enumerated() {
+            let execution = SetExecution(
+                self, work, revision: head.revision + Revision(index + 1),
+                assigned: try assign(work), savepoint: "martlet_\(index)")
+            segments.append(execution.steps.statements)
+            executions.append(execution)
+        }
+        let answers = try run(segments)
+        if before > 0 { _ = try answers[0][0].get() }
+        openSavepoints = true
+        var outcomes: [SetOutcome] = []
+        for index in executions.indices {
+            var execution = executions[index]
+            do throws(SetFailure) {
+                if let error = Self.failure(answers[before + index]) { throw .failed(error) }
+                try execution.finish(answers[before + index])
+                if execution.captures { try settleBehind(&execution) }
+                outcomes.append(try enter(execution))
+                continue
+            } catch {
+                for execution in executions[index...] { giveBack(execution.assigned) }
+                _ = try run([PostgresStatement("ROLLBACK TO SAVEPOINT martlet_\(index)")])
+                outcomes.append(try outcome(of: execution, index, after: error))
+                return outcomes
+            }
+        }
+        return outcomes
+    }
+
+    private static func failure(_ answers: [PostgresConnection.Answer]) -> PostgresError? {
+        for answer in answers {
+            if case .failure(let error) = answer { return error }
+        }
+        return nil
+    }
+
+    /// What becomes of a set whose statements failed, and were undone.
+    private func outcome(
+        of failed: SetExecution, _ place: Int, after failure: SetFailure
+    ) throws(PostgresError) -> SetOutcome {
+        let work = failed.work
+        if case .failed(let error) = failure, error.isUniqueViolation {
+            // Values may only have met on their way to their new places, or another program may
+            // have taken a key.
+            if try areTaken(failed.assigned) { try drawUntakenKeys(newKeys([work])) }
+            let assigned = try assign(work)
+            var execution = SetExecution(
+                self, work, revision: head.revision + 1, assigned: assigned,
+                savepoint: "martlet_\(place)_again", parking: true)
+            let answers = try run([execution.steps.statements])[0]
+            do throws(SetFailure) {
+                if let error = Self.failure(answers) { throw .failed(error) }
+                try execution.finish(answers)
+                if execution.captures { try settleBehind(&execution) }
+                return try enter(execution)
+            } catch {
+                giveBack(assigned)
+                _ = try run([
+                    PostgresStatement("ROLLBACK TO SAVEPOINT martlet_\(place)_again")
+                ])
+                return .refused(try refusal(for: error, work))
+            }
+        }
+        return .refused(try refusal(for: failure, work))
+    }
+
+    /// Takes in what changed behind a set's statements.
+    private func settleBehind(_ execution: inout SetExecution) throws(SetFailure) {
+        let addresses: [RecordAddress]
+        var rows: [RecordAddress: SetExecution.Row] = [:]
+        var known: [RecordAddress: RowFacts] = [:]
+        do throws(PostgresError) {
+            let first = try run([RowsBehind.take, RowsBehind.end])
+            addresses = try RowsBehind.addresses(first[0], model)
+            guard !addresses.isEmpty else { return }
+            var ids: [Int: [RecordID]] = [:]
+            for address in addresses { ids[address.type, default: []].append(address.id) }
+            let types = ids.keys.sorted()
+            var statements = types.map { model.forms[$0].reading(ids[$0] ?? []) }
+            statements.append(RecordLookup.facts(addresses, tables))
+            let answers = try run(statements)
+            for (type, answer) in zip(types, answers) {
+                for row in 0..<answer.count {
+                    let id = try model.forms[type].id(answer, row, 0)
+                    rows[RecordAddress(type, id)] = .init(rows: answer, row: row)
+                }
+            }
+            known = try RecordLookup.facts(answers[types.count], of: addresses)
+        } catch {
+            throw .failed(error)
+        }
+        known.merge(pending.records) { $1 }
+        try execution.settle(addresses, rows: rows, known: known)
+    }
+
+    /// Writes the log entry of a set that was carried out.
+    private func enter(_ execution: SetExecution) throws(SetFailure) -> SetOutcome {
+        let work = execution.work
+        let accepted = execution.accepted
+        var set = accepted.set
+        set.timestamp = work.timestamp
+        let body: [UInt8]
+        do throws(WireFault) {
+            body = try SyncCoder.encode(set)
+        } catch {
+            throw .refused(
+                Refusal(
+                    .constraint,
+                    "the database stored a value no device can be sent: \(error.message)"))
+        }
+        let question = work.question
+        let entry = LogEntry(
+            revision: head.revision + 1, device: question.device,
+            identifier: question.identifier, sequence: question.sequence,
+            temporaries: OwnForm.temporaries(accepted.created), body: body,
+            hash: head.hash.appending(body, identifier: question.identifier), time: work.now)
+        head = LogHead(revision: entry.revision, hash: entry.hash)
+        pending.add(
+            execution.written, execution.mappings, entry, content: question.content)
+        return .accepted(entry, set)
+    }
+}

@@ -1,0 +1,195 @@
+import MartletCore
+import MartletProtocol
+import MartletServerCore
+import PostgresKit
+
+/// Which records hold references to others, read level by level.
+struct ReferenceHolders {
+    /// Those that point at one record through one reference.
+    struct Question: Hashable {
+        let type: Int
+        let attribute: String
+        let parent: RecordID
+    }
+
+    private var known: [Question: [RecordID]] = [:]
+    /// What was asked and is not known yet.
+    private var missing: Set<Question> = []
+
+    /// The holders, in the order of their keys; none where they have yet to be read.
+    mutating func holders(_ question: Question) -> [RecordID] {
+        if let ids = known[question] { return ids }
+        missing.insert(question)
+        return []
+    }
+
+    /// Reads what was asked in vain.
+    /// - Returns: Whether there was anything.
+    mutating func read(_ session: StoreSession) throws(PostgresError) -> Bool {
+        guard !missing.isEmpty else { return false }
+        let forms = session.model.forms
+        var parents: [Link: [RecordID]] = [:]
+        for question in missing {
+            known[question] = []
+            parents[Link(question), default: []].append(question.parent)
+        }
+        missing = []
+        let links = parents.keys.sorted()
+        var statements: [PostgresStatement] = []
+        for link in links {
+            statements.append(forms[link.type].holding(link.attribute, parents[link] ?? []))
+        }
+        for (link, rows) in zip(links, try session.run(statements)) {
+            let form = forms[link.type]
+            for row in 0..<rows.count {
+                let parent: RecordID
+                if case .integer(let number) = try rows.value(row, 1) {
+                    parent = .integer(number)
+                } else {
+                    parent = .text(try rows.text(row, 1))
+                }
+                let question = Question(
+                    type: link.type, attribute: link.attribute, parent: parent)
+                known[question, default: []].append(try form.id(rows, row, 0))
+            }
+        }
+        for question in known.keys { known[question]?.sort() }
+        return true
+    }
+
+    private struct Link: Hashable, Comparable {
+        let type: Int
+        let attribute: String
+
+        init(_ question: Question) {
+            type = question.type
+            attribute = question.attribute
+        }
+
+        static func < (left: Link, right: Link) -> Bool {
+            (left.type, left.attribute) < (right.type, right.attribute)
+        }
+    }
+}
+
+extension TableForm {
+    /// The records of the type that point at one of `parents`: their keys, and at which.
+    fileprivate func holding(_ attribute: String, _ parents: [RecordID]) -> PostgresStatement {
+        let column = column(attribute) ?? table.key
+        let type = column.parameterType
+        return PostgresStatement(
+            """
+            SELECT t.\(key), t.\(column.sqlName) FROM \(table.sqlName) AS t \
+            WHERE t.\(column.sqlName) = ANY ($1::\(type)[])
+            """, [keys(parents)])
+    }
+}
+
+extension StoreSession {
+    /// Finds what the ON DELETE actions of the sets' deletes would do. The facts of the records
+    /// found are left open.
+    func addAffected(
+        to facts: inout [SetFacts], of questions: [SetQuestion]
+    ) throws(PostgresError) {
+        var deleted: [[RecordAddress]] = []
+        var updated: [[RecordAddress: Attributes]] = []
+        for (question, facts) in zip(questions, facts) {
+            guard let plan = question.plan else {
+                deleted.append([])
+                updated.append([:])
+                continue
+            }
+            deleted.append(
+                plan.deletes.map { facts.permanentAddress(of: $0.address) }
+                    .filter { !$0.id.isTemporary })
+            var changes: [RecordAddress: Attributes] = [:]
+            for change in plan.updates {
+                changes[facts.permanentAddress(of: change.address)] = resolved(
+                    change, assigned: [:], facts)
+            }
+            updated.append(changes)
+        }
+        let rows = try affected(byDeleting: deleted, updating: updated)
+        for index in facts.indices { facts[index].affected = rows[index] }
+    }
+
+    /// What the ON DELETE actions of each set's deletes would do, once its updates are done.
+    /// - Parameters:
+    ///   - deleted: Permanent ids, for each set.
+    ///   - updated: Permanent ids, with references as permanent ids.
+    func affected(
+        byDeleting deleted: [[RecordAddress]], updating updated: [[RecordAddress: Attributes]]
+    ) throws(PostgresError) -> [[AffectedRow]] {
+        var holders = ReferenceHolders()
+        var found: [[AffectedRow]] = []
+        repeat {
+            found = zip(deleted, updated).map { affected($0, $1, &holders) }
+        } while try holders.read(self)
+        return found
+    }
+
+    /// Breadth first from the deleted records. A record the set moves elsewhere is not reached
+    /// through the reference it gives up; one it moves under a deleted record is.
+    private func affected(
+        _ deleted: [RecordAddress], _ updated: [RecordAddress: Attributes],
+        _ holders: inout ReferenceHolders
+    ) -> [AffectedRow] {
+        var removed = Set(deleted)
+        var queue = deleted.filter { !model.cascades.links(from: $0.type).isEmpty }
+        var next = 0
+        var found: [AffectedRow] = []
+        while next < queue.count {
+            let parent = queue[next]
+            next += 1
+            for link in model.cascades.links(from: parent.type) {
+                let attribute = link.reference.attribute
+                var children: [RecordAddress] = []
+                let holding = holders.holders(
+                    .init(type: link.type, attribute: attribute, parent: parent.id))
+                for id in holding {
+                    let child = RecordAddress(link.type, id)
+                    if let moved = updated[child]?[attribute], moved != parent.id.value { continue }
+                    children.append(child)
+                }
+                let moved = updated.filter {
+                    $0.key.type == link.type && $0.value[attribute] == parent.id.value
+                }
+                for child in moved.keys.sorted(by: { $0.id < $1.id })
+                where !children.contains(child) {
+                    children.append(child)
+                }
+                for child in children {
+                    guard link.reference.onDelete == .cascade else {
+                        found.append(
+                            AffectedRow(
+                                address: child,
+                                effect: .changed(attribute: attribute, held: parent.id),
+                                facts: nil))
+                        continue
+                    }
+                    guard removed.insert(child).inserted else { continue }
+                    found.append(AffectedRow(address: child, effect: .removed, facts: nil))
+                    if !model.cascades.links(from: child.type).isEmpty { queue.append(child) }
+                }
+            }
+        }
+        return found
+    }
+
+    /// A change's attributes with permanent ids in place of temporary ones, as far as known.
+    func resolved(
+        _ change: SetPlan.Change, assigned: [RecordAddress: RecordID], _ facts: SetFacts
+    ) -> Attributes {
+        var attributes = change.attributes
+        for (attribute, target) in model.forms[change.type].columns.references {
+            guard let index = attributes.names.firstIndex(of: attribute),
+                case .integer(let number) = attributes.values[index], number < 0
+            else { continue }
+            let address = RecordAddress(target, .integer(number))
+            if let id = assigned[address] ?? facts.permanent[address] {
+                attributes.setValue(id.value, at: index)
+            }
+        }
+        return attributes
+    }
+}

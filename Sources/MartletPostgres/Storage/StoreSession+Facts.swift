@@ -1,0 +1,197 @@
+import MartletCore
+import MartletProtocol
+import MartletServerCore
+import PostgresKit
+
+/// What the sets of a batch ask about, gathered.
+private struct FactsWanted {
+    /// Temporary ids that only the device's id map knows.
+    var foreign: [RecordLookup.Temporary] = []
+    /// Temporary ids of records to be created.
+    var created: [RecordLookup.Temporary] = []
+    /// New keys, by type.
+    var keys: [Int]
+    /// Whether a set deletes what other records may go with.
+    var deletesParents = false
+
+    init(_ questions: [SetQuestion], _ model: PostgresModel) {
+        keys = Array(repeating: 0, count: model.forms.count)
+        for question in questions {
+            guard let plan = question.plan else { continue }
+            for create in plan.creates {
+                guard case .integer(let number) = create.id, number < 0 else { continue }
+                keys[create.type] += 1
+                guard question.device != 0 else { continue }
+                created.append(
+                    .init(device: question.device, type: create.type, number: number))
+            }
+            if question.device != 0 {
+                for address in plan.foreignTemporaries {
+                    guard case .integer(let number) = address.id else { continue }
+                    foreign.append(
+                        .init(device: question.device, type: address.type, number: number))
+                }
+            }
+            deletesParents =
+                deletesParents
+                || plan.deletes.contains { !model.cascades.links(from: $0.type).isEmpty }
+        }
+    }
+}
+
+extension StoreSession {
+    func facts(for questions: [SetQuestion]) throws(PostgresError) -> [SetFacts] {
+        let wanted = FactsWanted(questions, model)
+        var statements = takePending()
+        var permanent: [RecordLookup.Temporary: Int64] = [:]
+        if !wanted.foreign.isEmpty {
+            statements.append(RecordLookup.permanent(wanted.foreign, tables))
+            guard let rows = try run(statements).last else { return [] }
+            permanent = try RecordLookup.permanent(rows, of: wanted.foreign)
+            statements = []
+        }
+        var facts = questions.map { Self.resolved($0, permanent) }
+        let locks = RowLocks(questions, facts)
+        let written = statements.count
+        statements += StoredVerdicts.statements(questions)
+        if !wanted.created.isEmpty {
+            statements.append(RecordLookup.permanent(wanted.created, tables))
+        }
+        let drawn = wanted.keys.enumerated().compactMap { drawing($0.element, of: $0.offset) }
+        statements += drawn.map(\.statement)
+        let locking = locks.statements(model.forms)
+        statements += locking
+        let addresses = locks.all
+        if !wanted.deletesParents, !addresses.isEmpty {
+            statements.append(RecordLookup.outside(addresses, tables))
+            statements.append(RecordLookup.facts(addresses, tables))
+        }
+        let answers = try run(statements)
+        var next = written
+        let verdicts = try StoredVerdicts(answers[next..<(next + 2)])
+        next += 2
+        var used: [RecordLookup.Temporary: Int64] = [:]
+        if !wanted.created.isEmpty {
+            used = try RecordLookup.permanent(answers[next], of: wanted.created)
+            next += 1
+        }
+        for draw in drawn {
+            try add(answers[next], toKeysOf: draw.type)
+            next += 1
+        }
+        var held: Set<RecordAddress> = []
+        for form in locks.types {
+            try locks.add(answers[next], model.forms[form], to: &held)
+            next += 1
+        }
+        if wanted.deletesParents {
+            try addAffected(to: &facts, of: questions)
+        }
+        var known: RecordFacts
+        if wanted.deletesParents || addresses.isEmpty {
+            known = try lockAndRead(
+                locks.all + facts.flatMap { $0.affected.map(\.address) }, held: held)
+        } else {
+            known = RecordFacts(
+                outside: try RecordLookup.outside(answers[next], of: addresses),
+                facts: try RecordLookup.facts(answers[next + 1], of: addresses), held: held)
+        }
+        try wait(for: &known, locks)
+        contested.subtract(locks.all)
+        contested.formUnion(known.contested)
+        for index in questions.indices {
+            fill(&facts[index], questions[index], verdicts, used, known.facts)
+        }
+        return facts
+    }
+
+    /// What is known before the first question: permanent ids.
+    private static func resolved(
+        _ question: SetQuestion, _ permanent: [RecordLookup.Temporary: Int64]
+    ) -> SetFacts {
+        var facts = SetFacts()
+        guard question.device != 0, let plan = question.plan else { return facts }
+        for address in plan.foreignTemporaries {
+            guard case .integer(let number) = address.id else { continue }
+            let temporary = RecordLookup.Temporary(
+                device: question.device, type: address.type, number: number)
+            facts.permanent[address] = permanent[temporary].map { .integer($0) }
+        }
+        return facts
+    }
+
+    private func fill(
+        _ facts: inout SetFacts, _ question: SetQuestion, _ verdicts: StoredVerdicts,
+        _ used: [RecordLookup.Temporary: Int64], _ known: [RecordAddress: RowFacts]
+    ) {
+        facts.used = verdicts.used(by: question)
+        facts.decided = verdicts.decided(question)
+        guard facts.decided == nil else {
+            facts.affected = []
+            return
+        }
+        if let dependency = question.dependency {
+            facts.isDependencyDecided = verdicts[dependency] != nil
+        }
+        guard let plan = question.plan else { return }
+        for change in plan.updates + plan.deletes {
+            let address = facts.permanentAddress(of: change.address)
+            facts.rows[address] = known[address]
+        }
+        for create in plan.creates {
+            guard case .integer(let number) = create.id, number < 0 else {
+                facts.rows[create.address] = known[create.address]
+                continue
+            }
+            let temporary = RecordLookup.Temporary(
+                device: question.device, type: create.type, number: number)
+            if used[temporary] != nil { facts.usedTemporaries.append(create.address) }
+        }
+        facts.affected = facts.affected.map {
+            AffectedRow(address: $0.address, effect: $0.effect, facts: known[$0.address])
+        }
+    }
+
+    // MARK: - Keys
+
+    private func drawing(
+        _ count: Int, of type: Int
+    ) -> (type: Int, statement: PostgresStatement)? {
+        let lacking = keys.lacking(count, of: type)
+        guard lacking > 0 else { return nil }
+        return model.forms[type].drawing(lacking, untaken: false).map { (type, $0) }
+    }
+
+    private func add(_ rows: PostgresRows, toKeysOf type: Int) throws(PostgresError) {
+        var drawn: [Int64] = []
+        drawn.reserveCapacity(rows.count)
+        for row in 0..<rows.count { drawn.append(try rows.integer(row, 0)) }
+        keys.add(drawn, of: type)
+    }
+
+    /// Draws what is missing.
+    func drawKeys(_ counts: [Int]) throws(PostgresError) {
+        let drawn = counts.enumerated().compactMap { drawing($0.element, of: $0.offset) }
+        guard !drawn.isEmpty else { return }
+        let answers = try run(drawn.map(\.statement))
+        for (draw, rows) in zip(drawn, answers) { try add(rows, toKeysOf: draw.type) }
+    }
+
+    /// Draws keys that no record has, in place of those drawn before: another program has written
+    /// some that PostgreSQL had not given out yet.
+    func drawUntakenKeys(_ counts: [Int]) throws(PostgresError) {
+        for (type, count) in counts.enumerated() where count > 0 {
+            keys.drop(of: type)
+            var count = count
+            var rounds = 0
+            // Behind a gap of a million taken keys somebody has to move the sequence.
+            while keys.lacking(counts[type], of: type) > 0, rounds < 20,
+                let statement = model.forms[type].drawing(count, untaken: true)
+            {
+                try add(try run([statement])[0], toKeysOf: type)
+                count *= 2
+                rounds += 1
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+import MartletCore
+import MartletProtocol
+import MartletServerCore
+import PostgresKit
+
+/// Verdicts given before on the sets of a batch, by identifier and by number.
+struct StoredVerdicts {
+    /// One, as it is stored.
+    struct Stored {
+        let device: Int64
+        let content: [UInt8]
+        let identifier: String?
+        let verdict: DecidedSet.Verdict
+        let principal: String?
+    }
+
+    private struct Place: Hashable {
+        let device: Int64
+        let sequence: Int64
+    }
+
+    private var byIdentifier: [String: Stored] = [:]
+    private var bySequence: [Place: Stored] = [:]
+
+    // MARK: - Statements
+
+    private static let accepted = """
+        SELECT l.device, coalesce(l.content, ''), l.identifier, l.sequence, l.revision, \
+        NULL::text, NULL::text, \
+        (SELECT d.principal FROM _martlet.devices AS d WHERE d.number = l.device)
+        """
+    private static let refused = """
+        SELECT r.device, r.content, r.identifier, r.sequence, 0::bigint, r.reason, r.message, \
+        (SELECT d.principal FROM _martlet.devices AS d WHERE d.number = r.device)
+        """
+
+    private static let identifiersSQL = """
+        \(accepted) FROM _martlet.log AS l \
+        WHERE l.identifier IS NOT NULL AND l.identifier = ANY ($1::text[]) \
+        UNION ALL \(refused) FROM _martlet.refusals AS r \
+        WHERE r.identifier IS NOT NULL AND r.identifier = ANY ($1::text[])
+        """
+
+    private static let sequencesSQL = """
+        \(accepted) FROM unnest($1::bigint[], $2::bigint[]) AS q(device, sequence) \
+        CROSS JOIN LATERAL (SELECT o.device, o.content, o.identifier, o.sequence, o.revision \
+        FROM _martlet.log AS o WHERE o.device = q.device AND o.sequence = q.sequence \
+        AND o.sequence IS NOT NULL AND o.device <> 0 LIMIT 1) AS l \
+        UNION ALL \(refused) FROM unnest($1::bigint[], $2::bigint[]) AS q(device, sequence) \
+        CROSS JOIN LATERAL (SELECT o.device, o.content, o.identifier, o.sequence, o.reason, \
+        o.message FROM _martlet.refusals AS o WHERE o.device = q.device \
+        AND o.sequence = q.sequence AND o.sequence IS NOT NULL LIMIT 1) AS r
+        """
+
+    /// Both questions, for all sets.
+    static func statements(_ questions: [SetQuestion]) -> [PostgresStatement] {
+        var identifiers: [String] = []
+        var devices: [Int64] = []
+        var sequences: [Int64] = []
+        for question in questions {
+            if let identifier = question.identifier { identifiers.append(identifier) }
+            if let dependency = question.dependency { identifiers.append(dependency) }
+            if question.device != 0, let sequence = question.sequence {
+                devices.append(question.device)
+                sequences.append(sequence)
+            }
+        }
+        return [
+            byIdentifier(identifiers),
+            PostgresStatement(
+                sequencesSQL, [PendingWrites.integers(devices), PendingWrites.integers(sequences)]),
+        ]
+    }
+
+    static func byIdentifier(_ identifiers: [String]) -> PostgresStatement {
+        PostgresStatement(identifiersSQL, [PendingWrites.texts(identifiers)])
+    }
+
+    // MARK: - Answers
+
+    /// - Parameter answers: Of `statements`.
+    init(_ answers: ArraySlice<PostgresRows>) throws(PostgresError) {
+        for rows in answers {
+            for row in 0..<rows.count { try add(rows, row) }
+        }
+    }
+
+    /// Acceptances come before refusals, and hold where there are both.
+    private mutating func add(_ rows: PostgresRows, _ row: Int) throws(PostgresError) {
+        let identifier = rows.isNull(row, 2) ? nil : try rows.text(row, 2)
+        let verdict: DecidedSet.Verdict =
+            rows.isNull(row, 5)
+            ? .accepted(try rows.integer(row, 4))
+            : .refused(
+                Refusal(RefusalReason(rawValue: try rows.text(row, 5)), try rows.text(row, 6)))
+        let stored = Stored(
+            device: try rows.integer(row, 0), content: try rows.binary(row, 1),
+            identifier: identifier, verdict: verdict,
+            principal: rows.isNull(row, 7) ? nil : try rows.text(row, 7))
+        if let identifier, byIdentifier[identifier] == nil { byIdentifier[identifier] = stored }
+        guard stored.device != 0, !rows.isNull(row, 3) else { return }
+        let place = Place(device: stored.device, sequence: try rows.integer(row, 3))
+        if bySequence[place] == nil { bySequence[place] = stored }
+    }
+
+    subscript(identifier: String) -> Stored? {
+        byIdentifier[PendingWrites.storable(identifier)]
+    }
+
+    /// The set that the question's device numbered so before.
+    func used(by question: SetQuestion) -> UsedSequence? {
+        numbered(as: question).map {
+            UsedSequence(identifier: $0.identifier, content: $0.content)
+        }
+    }
+
+    private func numbered(as question: SetQuestion) -> Stored? {
+        guard question.device != 0, let sequence = question.sequence else { return nil }
+        return bySequence[Place(device: question.device, sequence: sequence)]
+    }
+
+    /// The earlier verdict on the set; nil where it is to be judged.
+    func decided(_ question: SetQuestion) -> DecidedSet? {
+        let named = question.identifier.flatMap { self[$0] }
+        guard let stored = named ?? numbered(as: question) else { return nil }
+        if case .refused(let refusal) = stored.verdict, refusal.isOfTheSchema,
+            question.plan != nil
+        {
+            // The schema has grown since: the set gets the chance it never had.
+            return nil
+        }
+        let isKnownDevice = stored.device == 0 || stored.device == question.device
+        return DecidedSet(
+            verdict: stored.verdict, isSameContent: stored.content == question.content,
+            isSamePrincipal: isKnownDevice || stored.principal == question.principal.identity)
+    }
+}

@@ -1,0 +1,247 @@
+import MartletCore
+import MartletProtocol
+import MartletServerCore
+import PostgresKit
+
+/// A connection, and what is kept in memory of the data set. Thrown away after a fault.
+final class StoreSession {
+    let connection: PostgresConnection
+    let model: PostgresModel
+    let tables: [PostgresTable]
+    let identity: String
+    let checks: ValueChecks
+    let unbearable: UnbearableSets
+
+    /// Of the open transaction, else as of the last look.
+    var head: LogHead
+    var floor: Revision
+    /// What the open transaction still has to write.
+    var pending = PendingWrites()
+    /// Records of the open transaction that another program is changing.
+    var contested: Set<RecordAddress> = []
+    /// Keys that PostgreSQL gave out and no record has yet.
+    var keys: KeyPool
+    /// Devices met; what is said of them here does not change but for `acknowledged`, which may
+    /// be behind.
+    var devices: [String: KnownDevice] = [:]
+    /// Savepoints of the open transaction that stand: `martlet_0` and so on.
+    var openSavepoints = false
+    /// Round trips made, for measurements.
+    private(set) var trips = 0
+
+    private static let mostDevices = 10_000
+
+    /// How a session of the storage differs from others: its statements find single rows by their
+    /// keys, so plans are made once, and never from what the tables looked like when they were
+    /// empty.
+    static let settings = """
+        SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off
+        """
+
+    /// How long the storage waits for a row or a table that another program has locked, in
+    /// milliseconds: all devices wait with it.
+    static let lockMilliseconds = 500
+
+    init(
+        connection: PostgresConnection, schema: PostgresSchema, unbearable: UnbearableSets
+    ) throws(PostgresError) {
+        self.connection = connection
+        tables = schema.tables
+        self.unbearable = unbearable
+        try connection.execute(Self.settings)
+        model = try PostgresModel(schema: schema.schema, tables: tables, connection)
+        checks = schema.checks
+        keys = KeyPool(count: tables.count)
+        head = LogHead(revision: 0, hash: LineageHash(stored: []))
+        floor = 0
+        // Where the connection was lost in the middle of a commit, the server may not know it yet:
+        // this waits for the row.
+        let row = try connection.query(
+            """
+            SELECT revision, floor, hash, identity, format FROM _martlet.dataset \
+            WHERE number = 1 FOR SHARE
+            """)
+        guard row.count == 1 else {
+            throw PostgresError(
+                .statement, "the database has no data set", sqlState: "3F000")
+        }
+        identity = try row.text(0, 3)
+        guard try row.integer(0, 4) <= MartletTables.format else {
+            throw PostgresError(
+                .misuse, "the data set was made by a newer Martlet; install that one")
+        }
+        try take(row)
+    }
+
+    var schema: Schema { model.schema }
+
+    /// Takes over what the counter row says.
+    private func take(_ row: PostgresRows) throws(PostgresError) {
+        head = LogHead(
+            revision: try row.integer(0, 0), hash: LineageHash(stored: try row.binary(0, 2)))
+        floor = try row.integer(0, 1)
+    }
+
+    /// Runs statements in one round trip.
+    /// - Returns: Their answers; those behind a failure in a segment are failures too.
+    func run(
+        _ segments: [[PostgresStatement]]
+    ) throws(PostgresError) -> [[PostgresConnection.Answer]] {
+        trips += 1
+        return try connection.pipeline(segments)
+    }
+
+    /// Runs statements of which none may fail, in one round trip.
+    func run(_ statements: [PostgresStatement]) throws(PostgresError) -> [PostgresRows] {
+        guard !statements.isEmpty else { return [] }
+        let answers = try run([statements])
+        var rows: [PostgresRows] = []
+        rows.reserveCapacity(statements.count)
+        for answer in answers[0] { rows.append(try answer.get()) }
+        return rows
+    }
+
+    /// What has to be written before something is read that depends on it.
+    func takePending() -> [PostgresStatement] {
+        let statements = pending.statements(model.forms.map(\.table), floor: floor)
+        pending = PendingWrites()
+        return statements
+    }
+}
+
+@available(*, unavailable)
+extension StoreSession: Sendable {}
+
+// MARK: - Transactions
+
+extension StoreSession {
+    private static let counter = """
+        SELECT revision, floor, hash FROM _martlet.dataset WHERE number = 1 FOR UPDATE
+        """
+
+    /// Whether other programs have written what is not in the log: found in the order of an index,
+    /// which forgets what was deleted sooner than the table does.
+    private static let hasChanges = """
+        EXISTS (SELECT FROM (SELECT number FROM _martlet.foreign_changes ORDER BY number LIMIT 1) \
+        AS f)
+        """
+
+    /// Takes the counter row: from here on this is the one writer.
+    /// - Returns: Whether other programs have written what is not in the log yet.
+    func begin() throws(PostgresError) -> Bool {
+        pending = PendingWrites()
+        contested = []
+        openSavepoints = false
+        var statements = [
+            PostgresStatement("BEGIN"), PostgresStatement(Self.counter),
+            PostgresStatement(
+                """
+                SELECT \(Self.hasChanges), set_config('martlet.applying', 'on', true), \
+                set_config('lock_timeout', '\(Self.lockMilliseconds)', true)
+                """),
+        ]
+        if !model.deferring.isEmpty {
+            statements.append(PostgresStatement("SET CONSTRAINTS ALL DEFERRED"))
+        }
+        let answers = try run(statements)
+        guard answers[1].count == 1 else {
+            throw PostgresError(.other, "_martlet.dataset is empty")
+        }
+        try take(answers[1])
+        return try answers[2].boolean(0, 0)
+    }
+
+    /// Takes into the log what other programs have written.
+    func drain(now: Int64, maxBytes: Int) throws(PostgresError) -> [LogEntry] {
+        []
+    }
+
+    func commit() throws(PostgresError) {
+        var statements = takePending()
+        statements.append(PostgresStatement("COMMIT"))
+        let answers = try run(statements)
+        guard answers.last?.tag != "ROLLBACK" else {
+            throw PostgresError(.rolledBack, "the transaction had failed before its commit")
+        }
+    }
+
+    func look() throws(PostgresError) -> StorageLook {
+        let row = try run([
+            PostgresStatement(
+                """
+                SELECT revision, floor, hash, \(Self.hasChanges) FROM _martlet.dataset \
+                WHERE number = 1
+                """)
+        ])[0]
+        guard row.count == 1 else { throw PostgresError(.other, "_martlet.dataset is empty") }
+        if !connection.isInTransaction { try take(row) }
+        return StorageLook(
+            head: LogHead(
+                revision: try row.integer(0, 0), hash: LineageHash(stored: try row.binary(0, 2))),
+            floor: try row.integer(0, 1), hasOutsideChanges: try row.boolean(0, 3))
+    }
+}
+
+// MARK: - Devices
+
+extension StoreSession {
+    func devices(named names: [String]) throws(PostgresError) -> [String: KnownDevice] {
+        var found: [String: KnownDevice] = [:]
+        var wanted: Set<String> = []
+        for name in names {
+            if let device = devices[name] { found[name] = device } else { wanted.insert(name) }
+        }
+        guard !wanted.isEmpty else { return found }
+        let rows = try run([
+            PostgresStatement(
+                """
+                SELECT client_id, number, principal, acknowledged FROM _martlet.devices \
+                WHERE client_id = ANY ($1::text[])
+                """, [PendingWrites.texts(wanted.sorted())])
+        ])[0]
+        for row in 0..<rows.count {
+            let device = KnownDevice(
+                number: try rows.integer(row, 1), principal: try rows.text(row, 2),
+                acknowledged: try rows.integer(row, 3))
+            let name = try rows.text(row, 0)
+            remember(device, name)
+            found[name] = device
+        }
+        return found
+    }
+
+    func register(
+        _ clientID: String, _ principal: Principal, now: Int64
+    ) throws(PostgresError) -> KnownDevice {
+        if let known = try devices(named: [clientID])[clientID] { return known }
+        let rows = try run([
+            PostgresStatement(
+                """
+                INSERT INTO _martlet.devices (client_id, principal, acknowledged, since) \
+                VALUES ($1, $2, 0, $3) RETURNING number
+                """,
+                [
+                    .text(PendingWrites.storable(clientID)), .text(principal.identity),
+                    .integer(now),
+                ])
+        ])[0]
+        let device = KnownDevice(
+            number: try rows.integer(0, 0), principal: principal.identity, acknowledged: 0)
+        remember(device, clientID)
+        return device
+    }
+
+    private func remember(_ device: KnownDevice, _ clientID: String) {
+        if devices.count >= Self.mostDevices { devices.removeAll() }
+        devices[clientID] = device
+    }
+
+    func acknowledge(_ sequence: Int64, clientID: String) throws(PostgresError) {
+        guard var known = try devices(named: [clientID])[clientID],
+            known.acknowledged < sequence
+        else { return }
+        pending.acknowledge(sequence, device: known)
+        known.acknowledged = sequence
+        devices[clientID] = known
+    }
+}

@@ -1,0 +1,111 @@
+import MartletCore
+import MartletProtocol
+import PostgresKit
+import SQLiteRecords
+
+@testable import MartletPostgres
+@testable import MartletServerCore
+
+/// A data set in a database of its own, driven with JSON as a device would. Blocks; confined to the
+/// thread that made it.
+final class TestStore {
+    let address: PostgresAddress
+    let store: PostgresStore
+    let log: PostgresLog
+    let node: DataSetNode
+    /// Another program.
+    let other: PostgresConnection
+    var rules = Rules.everything
+    var now: Int64 = 1_000
+    private var sequence: [String: Int] = [:]
+
+    static let user = Principal(name: "tablet", user: "ada")
+
+    /// - Parameters:
+    ///   - script: Makes the tables.
+    ///   - through: Where the store connects, if not to the server itself.
+    init(
+        _ address: PostgresAddress, _ script: String? = nil, tables: [String] = [],
+        through proxy: PostgresAddress? = nil, options: PostgresOptions = PostgresOptions()
+    ) throws {
+        self.address = address
+        other = try PostgresConnection(address)
+        if let script {
+            try other.execute(script)
+            try other.register(tables)
+        }
+        store = try PostgresStore(proxy ?? address, options)
+        log = PostgresLog(address, schema: store.schema)
+        node = try DataSetNode(
+            storage: store, log: log, rules: .everything, filter: .everything, cacheBytes: 1 << 20)
+    }
+
+    func admitted(_ json: String, as principal: Principal = user) throws -> AdmittedRequest {
+        let bytes = Array(json.utf8)
+        return AdmittedRequest(
+            principal: principal, request: try SyncCoder.decodeRequest(bytes), source: bytes,
+            acceptsGzip: false)
+    }
+
+    func process(_ requests: [String]) throws -> [Result<SyncAnswer, Problem>] {
+        node.rules = rules
+        now += 1
+        let admitted = try requests.map { try self.admitted($0) }
+        return try node.process(admitted, now: now).map { result in
+            switch result {
+            case .success(let answer): .success(try SyncCoder.decodeAnswer(answer.body))
+            case .failure(let problem): .failure(problem)
+            }
+        }
+    }
+
+    /// Sends one set of a device that is up to date, and gives what became of it.
+    @discardableResult
+    func send(
+        _ set: String, from client: String = "d1", at revision: Revision? = nil
+    ) throws -> ChangeSet {
+        try exchange([set], from: client, at: revision).last ?? ChangeSet()
+    }
+
+    @discardableResult
+    func exchange(
+        _ sets: [String], from client: String = "d1", at revision: Revision? = nil
+    ) throws -> [ChangeSet] {
+        let request = """
+            {"clientId":"\(client)","maxRevision":\(revision ?? node.head.revision),\
+            "changeSets":[\(sets.joined(separator: ","))]}
+            """
+        return try process([request])[0].get().changeSets
+    }
+
+    /// A set of one type: `create`, `update` and `delete` hold ids as JSON, `attributes` objects by id.
+    static func set(
+        _ type: String, create: [String] = [], update: [String] = [], delete: [String] = [],
+        _ attributes: String = "", identifier: String? = nil, sequence: Int? = nil
+    ) -> String {
+        let name = identifier.map { #""identifier":"\#($0)","# } ?? ""
+        let number = sequence.map { #""sequence":\#($0),"# } ?? ""
+        return """
+            {\(name)\(number)"types":["\(type)"],"\(type)":{\
+            "create":[\(create.joined(separator: ","))],\
+            "update":[\(update.joined(separator: ","))],\
+            "delete":[\(delete.joined(separator: ","))],"attributes":{\(attributes)}}}
+            """
+    }
+
+    /// Rows as text: columns parted by bars, rows by line breaks.
+    func rows(_ sql: String) throws -> String {
+        let rows = try other.query(sql)
+        return try rows.values().map { row in
+            row.map { $0.text ?? "-" }.joined(separator: "|")
+        }.joined(separator: "\n")
+    }
+}
+
+extension ChangeSet {
+    /// `accepted 3`, or the refusal's reason and words.
+    var fate: String {
+        if let reason { return "\(reason.rawValue): \(message ?? "")" }
+        return "accepted \(revision ?? -1)"
+    }
+}
