@@ -77,6 +77,19 @@ package final class PostgresLog: LogSource {
         }
     }
 
+    package func extent() throws(StorageFault) -> LogExtent {
+        try connection.reading { (connection, _) throws(PostgresError) in
+            let row = try connection.query(
+                "SELECT revision, hash, floor FROM _martlet.dataset WHERE number = 1")
+            guard row.count == 1 else { throw PostgresError(.other, "_martlet.dataset is empty") }
+            return LogExtent(
+                head: LogHead(
+                    revision: try row.integer(0, 0),
+                    hash: LineageHash(stored: try row.binary(0, 1))),
+                floor: try row.integer(0, 2))
+        }
+    }
+
     package func entries(at revisions: [Revision]) throws(StorageFault) -> [LogEntry] {
         try connection.reading { (connection, _) throws(PostgresError) in
             let rows = try connection.query(

@@ -12,19 +12,24 @@ package final class PostgresStore {
     package let identity: String
     package let checks: ValueChecks
     private let connect: () throws(PostgresError) -> PostgresConnection
+    private let unsendable: UnsendableRows
     private let unbearable = UnbearableSets()
     /// Nil after a fault, until `recover` has made a new connection.
     private var current: StoreSession?
     /// What is known of the data set where there is no session.
     private var last: (head: LogHead, floor: Revision)
 
-    /// - Parameter connect: Makes a connection; called again after a fault.
+    /// - Parameters:
+    ///   - unsendable: Hears of rows that are left out of entries.
+    ///   - connect: Makes a connection; called again after a fault.
     /// - Throws: `StorageFault` that says what to do.
     package init(
+        unsendable: UnsendableRows = UnsendableRows(),
         connect: @escaping () throws(PostgresError) -> PostgresConnection
     ) throws(StorageFault) {
         self.connect = connect
-        let session = try Self.open(connect, unbearable)
+        self.unsendable = unsendable
+        let session = try Self.open(connect, unbearable, unsendable)
         schema = session.schema
         identity = session.identity
         checks = session.checks
@@ -32,23 +37,27 @@ package final class PostgresStore {
         current = session
     }
 
-    /// - Parameter options: Of the connections it makes.
+    /// - Parameters:
+    ///   - options: Of the connections it makes.
+    ///   - unsendable: Hears of rows that are left out of entries.
     package convenience init(
-        _ address: PostgresAddress, _ options: PostgresOptions = PostgresOptions()
+        _ address: PostgresAddress, _ options: PostgresOptions = PostgresOptions(),
+        unsendable: UnsendableRows = UnsendableRows()
     ) throws(StorageFault) {
-        try self.init(connect: { () throws(PostgresError) in
-            try PostgresConnection(address, options)
-        })
+        try self.init(
+            unsendable: unsendable,
+            connect: { () throws(PostgresError) in try PostgresConnection(address, options) })
     }
 
     private static func open(
-        _ connect: () throws(PostgresError) -> PostgresConnection, _ unbearable: UnbearableSets
+        _ connect: () throws(PostgresError) -> PostgresConnection, _ unbearable: UnbearableSets,
+        _ unsendable: UnsendableRows
     ) throws(StorageFault) -> StoreSession {
         do {
             let connection = try connect()
             return try StoreSession(
                 connection: connection, schema: try PostgresSchema.read(connection),
-                unbearable: unbearable)
+                unbearable: unbearable, unsendable: unsendable)
         } catch let error as PostgresError {
             throw StorageFault(error)
         } catch {
@@ -88,9 +97,13 @@ extension PostgresStore: ServerStorage {
     package var floor: Revision { current?.floor ?? last.floor }
     package var isShared: Bool { true }
 
+    package func changesMore(_ work: SetWork) -> Bool {
+        current.map { SetExecution.captures(work, $0) } ?? false
+    }
+
     package func begin(now: Int64, maxBytes: Int) throws(StorageFault) -> [LogEntry] {
         try working { (session) throws(PostgresError) in
-            guard try session.begin() else { return [] }
+            guard try session.begin(), maxBytes > 0 else { return [] }
             return try session.drain(now: now, maxBytes: maxBytes)
         }
     }
@@ -106,7 +119,7 @@ extension PostgresStore: ServerStorage {
             current.connection.close()
         }
         current = nil
-        let session = try Self.open(connect, unbearable)
+        let session = try Self.open(connect, unbearable, unsendable)
         guard session.identity == identity, session.schema.fingerprint == schema.fingerprint
         else {
             session.connection.close()

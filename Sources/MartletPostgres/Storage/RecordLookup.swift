@@ -24,13 +24,11 @@ enum RecordLookup {
         FROM _martlet.records AS o WHERE o.type = q.type AND o.id = q.id LIMIT 1) AS r
         """
 
-    /// Changes that wait to be taken into the log: the few records that both name, and whole tables
-    /// that were emptied.
+    /// Most of the time nothing is pending, which one look tells.
     private static let outsideSQL = """
-        WITH f AS MATERIALIZED (SELECT type, id FROM _martlet.foreign_changes ORDER BY number) \
         SELECT q.n FROM unnest($1::bigint[], $2::text[]) WITH ORDINALITY AS q(type, id, n) \
-        WHERE (q.type, q.id) IN (SELECT f.type, f.id FROM f WHERE f.id IS NOT NULL) \
-        OR q.type IN (SELECT f.type FROM f WHERE f.id IS NULL)
+        CROSS JOIN LATERAL (SELECT 1 FROM _martlet.foreign_changes AS c \
+        WHERE c.type = q.type AND c.id = q.id LIMIT 1) AS c WHERE \(ForeignDrain.isPending)
         """
 
     /// The permanent ids of temporary ones.

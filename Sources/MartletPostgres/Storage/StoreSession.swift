@@ -11,6 +11,7 @@ final class StoreSession {
     let identity: String
     let checks: ValueChecks
     let unbearable: UnbearableSets
+    private let foreign: ForeignDrain
 
     /// Of the open transaction, else as of the last look.
     var head: LogHead
@@ -43,11 +44,14 @@ final class StoreSession {
     static let lockMilliseconds = 500
 
     init(
-        connection: PostgresConnection, schema: PostgresSchema, unbearable: UnbearableSets
+        connection: PostgresConnection, schema: PostgresSchema, unbearable: UnbearableSets,
+        unsendable: UnsendableRows
     ) throws(PostgresError) {
         self.connection = connection
         tables = schema.tables
         self.unbearable = unbearable
+        foreign = ForeignDrain(
+            schema: schema.schema, tables: schema.tables, unsendable: unsendable)
         try connection.execute(Self.settings)
         model = try PostgresModel(schema: schema.schema, tables: tables, connection)
         checks = schema.checks
@@ -119,13 +123,6 @@ extension StoreSession {
         SELECT revision, floor, hash FROM _martlet.dataset WHERE number = 1 FOR UPDATE
         """
 
-    /// Whether other programs have written what is not in the log: found in the order of an index,
-    /// which forgets what was deleted sooner than the table does.
-    private static let hasChanges = """
-        EXISTS (SELECT FROM (SELECT number FROM _martlet.foreign_changes ORDER BY number LIMIT 1) \
-        AS f)
-        """
-
     /// Takes the counter row: from here on this is the one writer.
     /// - Returns: Whether other programs have written what is not in the log yet.
     func begin() throws(PostgresError) -> Bool {
@@ -136,7 +133,7 @@ extension StoreSession {
             PostgresStatement("BEGIN"), PostgresStatement(Self.counter),
             PostgresStatement(
                 """
-                SELECT \(Self.hasChanges), set_config('martlet.applying', 'on', true), \
+                SELECT \(ForeignDrain.isPending), set_config('martlet.applying', 'on', true), \
                 set_config('lock_timeout', '\(Self.lockMilliseconds)', true)
                 """),
         ]
@@ -153,7 +150,12 @@ extension StoreSession {
 
     /// Takes into the log what other programs have written.
     func drain(now: Int64, maxBytes: Int) throws(PostgresError) -> [LogEntry] {
-        []
+        let entries = try foreign.entries(
+            on: connection, head: head, now: now, maxBytes: maxBytes)
+        if let last = entries.last {
+            head = LogHead(revision: last.revision, hash: last.hash)
+        }
+        return entries
     }
 
     func commit() throws(PostgresError) {
@@ -169,7 +171,7 @@ extension StoreSession {
         let row = try run([
             PostgresStatement(
                 """
-                SELECT revision, floor, hash, \(Self.hasChanges) FROM _martlet.dataset \
+                SELECT revision, floor, hash, \(ForeignDrain.isPending) FROM _martlet.dataset \
                 WHERE number = 1
                 """)
         ])[0]
