@@ -15,6 +15,7 @@ public final class MartletServer: Sendable {
         let lock: Confined<DirectoryLock>
         let tokens: Confined<TokenDesk>
         let dataSets: DataSetDirectory
+        let redis: RedisHub?
         let http: HTTPServer
     }
 
@@ -35,24 +36,25 @@ public final class MartletServer: Sendable {
         }
         let options = try configuration.httpOptions()
         let origins = try OriginRule(configuration.allowedOrigins)
-        let (schema, rules, plan) = try await checked()
+        let ground = try await Ground(configuration)
         let directory = configuration.dataDirectory
         let lock = try await Confined(label: "martlet.lock") {
             try TokenStore.makeDirectory(directory)
             return try DirectoryLock(directory: directory)
         }
         let metrics = Metrics()
-        let dataSets = makeDirectory(rules, plan, metrics)
+        let dataSets = makeDirectory(ground, metrics)
         do {
-            let tokens = try await makeTokens()
-            let names = try await tokens.run {
-                $0.dataSets.union(try DataSetDirectory.names(in: directory))
-            }
-            for name in names.sorted() { _ = try await dataSets.service(name) }
-            let http = makeHTTP(options, tokens, dataSets, metrics, origins)
+            let tokens = try await makeTokens(ground)
+            let named = try await tokens.run { $0.dataSets }
+            let names = try ground.names(in: directory, ofTokens: named, log: configuration.log)
+            for name in names { _ = try await dataSets.service(name) }
+            ground.redis?.listen()
+            let http = makeHTTP(options, tokens, dataSets, ground.redis, metrics, origins)
             let port = try await http.start()
             running.withLock {
-                $0 = Running(lock: lock, tokens: tokens, dataSets: dataSets, http: http)
+                $0 = Running(
+                    lock: lock, tokens: tokens, dataSets: dataSets, redis: ground.redis, http: http)
             }
             if let fitting = await http.connectionsForWantOfFiles() {
                 configuration.log.log(
@@ -67,10 +69,10 @@ public final class MartletServer: Sendable {
                 .info, "started",
                 [
                     ("port", .number(port)), ("dataSets", .number(names.count)),
-                    ("types", .number(schema.types.count)), ("schema", .text(schema.fingerprint)),
-                ])
+                ] + ground.schemaFields)
             return port
         } catch {
+            ground.redis?.stop()
             await dataSets.stop()
             await lock.end()
             throw error
@@ -92,6 +94,7 @@ public final class MartletServer: Sendable {
         guard let stopping else { return }
         // Those who only wait for something new would hold the stop up.
         stopping.dataSets.releaseListeners()
+        stopping.redis?.stop()
         await stopping.http.stop(grace: configuration.stopGrace)
         await stopping.dataSets.stop()
         await stopping.tokens.end()
@@ -126,26 +129,7 @@ public final class MartletServer: Sendable {
 
     // MARK: - Starting
 
-    /// The schema, the rules and the seeding classes, read before anything is made on disk.
-    private func checked() async throws -> (Schema, Rules, SeedingPlan) {
-        let script = configuration.schema
-        let plan = try configuration.seeding.map { bytes throws(ServerFailure) in
-            try SeedingFile.parse(bytes)
-        }
-        let reading = try await Confined(label: "martlet.schema") {
-            let connection = try Connection(path: ":memory:")
-            let schema = try SchemaMigration.apply(script: script, to: connection)
-            try plan?.check(on: connection)
-            return schema
-        }
-        let schema = try await reading.run { $0 }
-        let rules = try configuration.rules.map { bytes throws(ServerFailure) in
-            try RulesFile.parse(bytes, schema: schema)
-        }
-        return (schema, rules ?? .everything, plan ?? .whole)
-    }
-
-    private func makeTokens() async throws -> Confined<TokenDesk> {
+    private func makeTokens(_ ground: Ground) async throws -> Confined<TokenDesk> {
         let configuration = configuration
         let isAmbiguous =
             configuration.signedTokens != nil
@@ -158,16 +142,14 @@ public final class MartletServer: Sendable {
             TokenDesk(
                 index: try TokenIndex(
                     store: TokenStore(directory: configuration.dataDirectory),
-                    fixed: configuration.tokens),
+                    fixed: configuration.tokens, salts: ground.tokenSalts),
                 signed: try configuration.signedTokens.map { settings throws(ServerFailure) in
                     try SignedTokens(settings, log: configuration.log)
                 }, now: configuration.now)
         }
     }
 
-    private func makeDirectory(
-        _ rules: Rules, _ plan: SeedingPlan, _ metrics: Metrics
-    ) -> DataSetDirectory {
+    private func makeDirectory(_ ground: Ground, _ metrics: Metrics) -> DataSetDirectory {
         let configuration = configuration
         // Below the requests in rank; one at a time.
         let queue = DispatchQueue(label: "martlet.snapshots", qos: .utility)
@@ -175,28 +157,28 @@ public final class MartletServer: Sendable {
             try await DataSetService(
                 name: name,
                 setup: .init(
-                    backing: EmbeddedBacking(
-                        path: "\(configuration.dataDirectory)/\(name).sqlite",
-                        script: configuration.schema),
-                    rules: { _ in rules },
+                    backing: try ground.backing(of: name, configuration),
+                    rules: ground.rules,
                     dependencyWaitSeconds: configuration.dependencyWaitSeconds,
                     keepRevisions: configuration.keepRevisions,
                     now: configuration.now,
                     metrics: metrics, log: configuration.log,
                     snapshots: .init(
                         folder: "\(configuration.dataDirectory)/snapshots/\(name)",
-                        plan: plan, every: configuration.snapshotEvery, queue: queue)))
+                        plan: ground.plan, every: configuration.snapshotEvery, queue: queue),
+                    redis: ground.redis))
         }
     }
 
     private func makeHTTP(
         _ options: HTTPServerOptions, _ tokens: Confined<TokenDesk>,
-        _ dataSets: DataSetDirectory, _ metrics: Metrics, _ origins: OriginRule
+        _ dataSets: DataSetDirectory, _ redis: RedisHub?, _ metrics: Metrics,
+        _ origins: OriginRule
     ) -> HTTPServer {
         let counters = CountersSource()
         let handler = RequestHandler(
-            tokens: tokens, dataSets: dataSets, metrics: metrics, log: configuration.log,
-            counters: { await counters.current() }, origins: origins,
+            tokens: tokens, dataSets: dataSets, redis: redis, metrics: metrics,
+            log: configuration.log, counters: { await counters.current() }, origins: origins,
             tokenDeadline: configuration.tokenDeadline, now: configuration.now)
         var options = options
         options.maxBodyBytes = Limits.requestBytes

@@ -5,8 +5,16 @@ package import HTTPKit
 public struct ServerConfiguration: Sendable {
     /// The folder that holds everything the server keeps; made where it is missing.
     public var dataDirectory: String
-    /// CREATE statements: the schema of every data set here.
+    /// CREATE statements: the schema of every data set in a file here. Those of databases are as
+    /// their tables are.
     public var schema: String
+    /// Addresses of PostgreSQL databases, each with one data set
+    /// (`postgresql://USER:PASSWORD@HOST:PORT/DATABASE`). Where there is one, no data set is kept
+    /// in files.
+    public var postgres: [String] = []
+    /// The address of a Redis server (`redis://HOST:PORT`) that holds recent change sets, and
+    /// through which the processes of one database tell each other of new ones; nil does without.
+    public var redis: String?
     public var host = "127.0.0.1"
     /// 0 takes a free port.
     public var port = 0
@@ -51,6 +59,14 @@ public struct ServerConfiguration: Sendable {
         self.schema = schema
         // A proxy on the same machine is one address for all its clients.
         http.addressesWithoutLimit = ["127.0.0.1", "::1"]
+    }
+
+    /// Serves data sets in PostgreSQL databases.
+    /// - Parameter addresses: One for each database.
+    public init(dataDirectory: String, postgres addresses: [String], redis: String? = nil) {
+        self.init(dataDirectory: dataDirectory, schema: "")
+        postgres = addresses
+        self.redis = redis
     }
 
     /// - Throws: `ServerFailure` when one of the TLS files is given without the other.

@@ -6,9 +6,12 @@ extension CommandDescription {
         name: "serve",
         summary: "run the server",
         discussion: """
-            Every data set is a SQLite file in the data folder; the schema is the same for all of
-            them. A schema that adds types or attributes is taken up at the next start. Stops in good
-            order on SIGTERM and SIGINT: what was accepted is finished. Log lines go to standard
+            With --schema every data set is a SQLite file in the data folder; the schema is the same
+            for all of them, and one that adds types or attributes is taken up at the next start. With
+            --postgres every data set is a database, made or taken over by `martlet postgres`; any
+            number of servers may serve the same one, each with a data folder of its own. Addresses
+            may stand in MARTLET_POSTGRES and MARTLET_REDIS instead, where other users of this machine
+            do not see their passwords. Stops in good order on SIGTERM and SIGINT: what was accepted is finished. Log lines go to standard
             error, one JSON object each. In production put nginx in front, or give --tls-cert.
             """,
         options: [
@@ -16,6 +19,13 @@ extension CommandDescription {
                 name: "data", value: "DIR",
                 help: "the folder that holds everything; made if missing"),
             Option(name: "schema", value: "FILE", help: "the tables as SQL CREATE statements"),
+            Option(
+                name: "postgres", value: "URL",
+                help: "a database with a data set, in place of --schema; may be repeated",
+                repeats: true),
+            Option(
+                name: "redis", value: "URL",
+                help: "holds recent change sets for the servers of a database"),
             Option(name: "port", value: "N", help: "default 8080; 0 takes a free one"),
             Option(name: "host", value: "ADDRESS", help: "default 127.0.0.1; 0.0.0.0 for all"),
             Option(
@@ -53,6 +63,10 @@ extension CommandDescription {
             Example(
                 "serve --data data --schema schema.sql --token team:falcon-secret", "a first try"),
             Example(
+                "serve --data data --postgres postgresql://martlet@db.example.org/app"
+                    + "?sslmode=verify-full --redis redis://cache.example.org",
+                "on a database that other programs use too"),
+            Example(
                 "serve --data data --schema schema.sql --rules rules.json --tls-cert cert.pem"
                     + " --tls-key key.pem --host 0.0.0.0 --port 443",
                 "for devices elsewhere, with tokens from `martlet token create`"),
@@ -70,11 +84,7 @@ extension CommandDescription {
     private static func configuration(
         _ arguments: ParsedArguments
     ) throws -> ServerConfiguration {
-        guard let data = arguments.value("data"), let schema = arguments.value("schema") else {
-            throw UsageError("serve needs --data DIR and --schema FILE.", command: "serve")
-        }
-        var configuration = ServerConfiguration(
-            dataDirectory: data, schema: try SchemaFiles.read(schema))
+        var configuration = try ground(arguments)
         configuration.port = try arguments.integer("port", in: 0...65_535, default: 8_080)
         configuration.host = arguments.value("host") ?? "127.0.0.1"
         configuration.tokens = try (arguments.values["token"] ?? []).map { try FixedToken($0) }
@@ -106,6 +116,38 @@ extension CommandDescription {
         settings.issuer = arguments.value("jwt-issuer")
         settings.leeway = Int64(try arguments.integer("jwt-leeway", in: 0...3_600, default: 60))
         return settings
+    }
+
+    /// Where the data is kept: files, or databases.
+    private static func ground(_ arguments: ParsedArguments) throws -> ServerConfiguration {
+        let environment = ProcessInfo.processInfo.environment
+        let given = arguments.values["postgres"] ?? []
+        let schema = arguments.value("schema")
+        guard let data = arguments.value("data") else {
+            throw UsageError("serve needs --data DIR.", command: "serve")
+        }
+        guard schema == nil || given.isEmpty else {
+            throw UsageError(
+                "--schema does not go with --postgres: the database's tables are the schema.",
+                command: "serve")
+        }
+        if let schema {
+            guard arguments.value("redis") == nil else {
+                throw UsageError("--redis goes with --postgres.", command: "serve")
+            }
+            return ServerConfiguration(dataDirectory: data, schema: try SchemaFiles.read(schema))
+        }
+        let addresses =
+            given.isEmpty
+            ? (environment["MARTLET_POSTGRES"] ?? "").split(separator: " ").map(String.init) : given
+        guard !addresses.isEmpty else {
+            throw UsageError(
+                "serve needs --schema FILE, or --postgres URL (or MARTLET_POSTGRES).",
+                command: "serve")
+        }
+        return ServerConfiguration(
+            dataDirectory: data, postgres: addresses,
+            redis: arguments.value("redis") ?? environment["MARTLET_REDIS"])
     }
 
     private static func keepRevisions(_ arguments: ParsedArguments) throws -> Int64? {

@@ -6,7 +6,7 @@ extension Problem {
     static let notFound = Problem(
         status: 404, kind: "notFound",
         detail:
-            "There is nothing here; this server answers /sync, /deltas, /schema, /snapshot, /healthz, /metrics."
+            "There is nothing here; this server answers /sync, /deltas, /schema, /snapshot, /healthz, /readyz, /metrics."
     )
 
     static func methodNotAllowed(_ allowed: String) -> Problem {
@@ -58,6 +58,15 @@ extension Problem {
         status: 503, kind: "storage",
         detail: "The server could not reach its storage; nothing was changed. Try again.",
         retryAfter: 5)
+
+    static let dataSetIsElsewhere = Problem(
+        status: 503, kind: "storage",
+        detail: "This server does not have the data set of your token; ask who runs it.",
+        retryAfter: 60)
+
+    static func notReady(_ detail: String) -> Problem {
+        Problem(status: 503, kind: "storage", detail: detail, retryAfter: 1)
+    }
 
     /// The problem as an answer.
     var response: HTTPResponse {

@@ -1,6 +1,7 @@
 internal import DeflateKit
 internal import HTTPKit
 internal import MartletProtocol
+internal import MartletRedis
 
 extension RequestHandler {
     /// `GET /schema`: the types a data set consists of.
@@ -30,6 +31,25 @@ extension RequestHandler {
         }
     }
 
+    /// `GET /readyz`: requests will be answered. Every data set's storage answers, and what other
+    /// processes wrote is known here.
+    func readiness(_ request: HTTPRequest) async -> Outcome {
+        let hindrances = await dataSets.hindrances()
+        guard hindrances.isEmpty else {
+            // The names of data sets are nobody's business; the log has them.
+            log.log(
+                .warning, "notReady",
+                hindrances.flatMap {
+                    [("dataSet", .text($0.dataSet)), ("reason", .text($0.reason))]
+                })
+            return Outcome(
+                .notReady(
+                    "\(hindrances.count) of \(dataSets.count) data sets cannot be served just now.")
+            )
+        }
+        return await health(request)
+    }
+
     /// `GET /metrics`, for programs on this machine only: there is no token for it, and a proxy
     /// that passes requests on says so in a header.
     func metricsText(_ request: HTTPRequest) async -> Outcome {
@@ -40,7 +60,8 @@ extension RequestHandler {
         guard isLocal, !isPassedOn else { return Outcome(Problem.notFound) }
         let text = metrics.text(
             queueDepths: dataSets.queueDepths, server: await counters(),
-            usage: ProcessUsage.current())
+            usage: ProcessUsage.current(), redis: redis?.counters.current,
+            following: await dataSets.followingStates())
         return Outcome(
             HTTPResponse(
                 status: 200,

@@ -6,6 +6,7 @@ internal import MartletProtocol
 struct RequestHandler: Sendable {
     let tokens: Confined<TokenDesk>
     let dataSets: DataSetDirectory
+    let redis: RedisHub?
     let metrics: Metrics
     let log: ServerLog
     let counters: @Sendable () async -> HTTPServerCounters
@@ -37,6 +38,7 @@ struct RequestHandler: Sendable {
             outcome.endpoint = "/snapshot/"
             return outcome
         case "/healthz": outcome = await only(["GET", "HEAD"], request, health)
+        case "/readyz": outcome = await only(["GET", "HEAD"], request, readiness)
         case "/metrics": outcome = await only(["GET", "HEAD"], request, metricsText)
         default: return Outcome(Problem.notFound)
         }
@@ -94,6 +96,7 @@ struct RequestHandler: Sendable {
     func failed(_ error: any Error, _ dataSet: String? = nil) -> Outcome {
         if let denial = error as? TokenDenial { return Self.unauthorized(denial) }
         if error is ConfinedValueIsGone { return Outcome(Problem.stopping) }
+        if error is DataSetIsElsewhere { return Outcome(Problem.dataSetIsElsewhere) }
         var fields = [("reason", ServerLog.Field.text(String(describing: error)))]
         if let dataSet { fields.append(("dataSet", .text(dataSet))) }
         log.log(.error, "storage", fields)

@@ -1,4 +1,5 @@
 internal import HTTPKit
+internal import MartletRedis
 internal import Synchronization
 
 /// What the server counts, for `GET /metrics`.
@@ -22,6 +23,7 @@ final class Metrics: Sendable {
         var differences = 0
         var entriesEmptied = 0
         var rowsLeftOut = 0
+        var outsideTaken = 0
         var snapshotsMade = 0
         var snapshotsFailed = 0
         var snapshotBytes = 0
@@ -76,6 +78,11 @@ final class Metrics: Sendable {
         counts.withLock { $0.rowsLeftOut += 1 }
     }
 
+    /// Counts entries that were made of what other programs wrote.
+    func countOutside(taken: Int) {
+        counts.withLock { $0.outsideTaken += taken }
+    }
+
     /// - Parameter isMade: Whether it was made; else making it failed.
     func countSnapshot(isMade: Bool) {
         counts.withLock { counts in
@@ -91,7 +98,8 @@ final class Metrics: Sendable {
     /// The text form Prometheus reads (exposition format 0.0.4).
     func text(
         queueDepths: [(dataSet: String, depth: Int)], server: HTTPServerCounters,
-        usage: ProcessUsage
+        usage: ProcessUsage, redis: CacheCounters.Counts? = nil,
+        following: [DataSetService.FollowingState] = []
     ) -> String {
         let counts = counts.withLock { $0 }
         var text = PrometheusText()
@@ -138,6 +146,8 @@ final class Metrics: Sendable {
             "Times a row was left out because no device can be sent its values.",
             counts.rowsLeftOut)
         appendSnapshots(counts, to: &text)
+        if let redis { append(redis, to: &text) }
+        if !following.isEmpty { append(following, counts.outsideTaken, to: &text) }
         append(server, usage, to: &text)
         return text.text
     }
@@ -208,6 +218,52 @@ extension Metrics {
         ] {
             text.sample("martlet_websockets_ended_total", [("reason", reason)], count)
         }
+    }
+}
+
+extension Metrics {
+    private func append(_ redis: CacheCounters.Counts, to text: inout PrometheusText) {
+        text.family(
+            "martlet_redis_blocks_total", "counter", "Blocks of entries, by what became of it.")
+        for (outcome, count) in [
+            ("hit", redis.hits), ("miss", redis.misses), ("rejected", redis.rejected),
+            ("stored", redis.stored),
+        ] {
+            text.sample("martlet_redis_blocks_total", [("outcome", outcome)], count)
+        }
+        text.single(
+            "martlet_redis_notices_total", "counter", "New revisions told to other processes.",
+            redis.notices)
+        text.single(
+            "martlet_redis_failures_total", "counter", "Times Redis did not answer, or refused.",
+            redis.failures)
+    }
+
+    private func append(
+        _ states: [DataSetService.FollowingState], _ taken: Int, to text: inout PrometheusText
+    ) {
+        text.family(
+            "martlet_storage_age_seconds", "gauge", "Time since the storage was looked at last.")
+        for state in states {
+            text.sample("martlet_storage_age_seconds", [("data_set", state.dataSet)], state.lag)
+        }
+        let accounts = states.compactMap { state in state.account.map { (state.dataSet, $0) } }
+        text.family(
+            "martlet_outside_changes_waiting", "gauge",
+            "Changes other programs made that are not in the log yet.")
+        for (name, account) in accounts {
+            text.sample("martlet_outside_changes_waiting", [("data_set", name)], account.waiting)
+        }
+        text.family(
+            "martlet_oldest_writer_seconds", "gauge",
+            "Age of the oldest open transaction that has written something.")
+        for (name, account) in accounts {
+            text.sample(
+                "martlet_oldest_writer_seconds", [("data_set", name)], account.oldestWriterSeconds)
+        }
+        text.single(
+            "martlet_outside_sets_total", "counter",
+            "Change sets made of what other programs wrote.", taken)
     }
 }
 

@@ -48,6 +48,27 @@ final class DataSetDirectory: Sendable {
             .sorted { $0.dataSet < $1.dataSet }
     }
 
+    /// How many are open.
+    var count: Int { state.withLock { $0.open.count } }
+
+    /// Data sets that cannot be served just now, and why.
+    func hindrances() async -> [(dataSet: String, reason: String)] {
+        var found: [(dataSet: String, reason: String)] = []
+        for (name, service) in state.withLock({ $0.open }).sorted(by: { $0.key < $1.key }) {
+            if let reason = await service.hindrance() { found.append((name, reason)) }
+        }
+        return found
+    }
+
+    /// How those fare that others write to.
+    func followingStates() async -> [DataSetService.FollowingState] {
+        var states: [DataSetService.FollowingState] = []
+        for (name, service) in state.withLock({ $0.open }).sorted(by: { $0.key < $1.key }) {
+            if let state = await service.followingState(name) { states.append(state) }
+        }
+        return states
+    }
+
     /// How many wait for something new.
     var waitingListeners: Int {
         state.withLock { $0.open }.values.reduce(0) { $0 + $1.signal.waiterCount }

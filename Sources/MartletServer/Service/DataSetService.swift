@@ -24,6 +24,8 @@ final class DataSetService: Sendable {
         var metrics: Metrics
         var log: ServerLog
         var snapshots: Snapshots
+        /// Redis, where there is one.
+        var redis: RedisHub?
     }
 
     /// How snapshots are made.
@@ -48,6 +50,9 @@ final class DataSetService: Sendable {
     private let writer: Confined<DataSetNode>
     private let reader: Confined<LogReader>
     private let queue: WriterQueue<AdmittedRequest, PreparedAnswer>
+    private let announcer: Announcer
+    /// What brings what others write; nil where nobody does.
+    private let following: Following?
 
     /// Opens the data set, making what is missing.
     /// - Throws: `SchemaError` where it cannot be brought to the schema; `StorageFault`; what the
@@ -70,20 +75,23 @@ final class DataSetService: Sendable {
         }
         self.writer = writer
         feed = opened.feed
-        let signal = RevisionSignal(opened.feed.head.revision)
-        self.signal = signal
+        signal = RevisionSignal(opened.feed.head.revision)
         schemaDocument = opened.schemaDocument
         reader = try await Confined(label: "martlet.reader.\(name)") {
             LogReader(
                 feed: opened.feed, log: opened.readers.log(), check: opened.readers.check())
         }
-        let snapshots = SnapshotService(opened.snapshots(name, setup, unsendable))
-        self.snapshots = snapshots
+        snapshots = SnapshotService(opened.snapshots(name, setup, unsendable))
+        announcer = Announcer(
+            signal: signal, snapshots: snapshots,
+            outlet: try await opened.readers.outlet(of: opened.feed, name: name),
+            notices: DispatchQueue(label: "martlet.notices.\(name)"))
         var limits = WriterQueue<AdmittedRequest, PreparedAnswer>.Limits()
         limits.dependencyWait = .seconds(setup.dependencyWaitSeconds)
         queue = WriterQueue(
             queue: writer.queue, limits: limits,
-            work: Self.work(name, writer, opened.feed, signal, snapshots, setup))
+            work: Self.work(name, writer, opened.feed, announcer, setup))
+        following = try await Self.follow(name, opened, writer, announcer, setup)
         snapshots.start(at: opened.feed.head.revision) { [readers = opened.readers] in
             // Where the log cannot be read, nothing is in it.
             let log = readers.log()
@@ -95,7 +103,7 @@ final class DataSetService: Sendable {
     var isEmpty: Bool { feed.head.revision == 0 }
 
     /// What the writer's thread leaves behind of the opening.
-    private struct Opening: Sendable {
+    struct Opening: Sendable {
         let feed: DataSetFeed
         let schemaDocument: [UInt8]
         let readers: any DataSetReaders
@@ -141,11 +149,9 @@ final class DataSetService: Sendable {
 
     private static func work(
         _ name: String, _ writer: Confined<DataSetNode>, _ feed: DataSetFeed,
-        _ signal: RevisionSignal, _ snapshots: SnapshotService, _ setup: Setup
+        _ announcer: Announcer, _ setup: Setup
     ) -> WriterQueue<AdmittedRequest, PreparedAnswer>.Work {
-        // Beside the writer: waking a thousand listeners takes a while, and those whose sets were
-        // decided come first.
-        let notices = DispatchQueue(label: "martlet.notices.\(name)")
+        let rest = StorageRest()
         return .init(
             setCount: { $0.request.changeSets.count },
             dependencies: { dependencies(of: $0.request) },
@@ -154,14 +160,15 @@ final class DataSetService: Sendable {
                 (try? writer.here { $0.undecided(identifiers) }) ?? []
             },
             process: { requests in
+                guard !rest.isOn else { return requests.map { _ in .failure(.storage) } }
                 let sets = requests.reduce(0) { $0 + $1.request.changeSets.count }
                 if sets > 0 { setup.metrics.countBatch(sets: sets) }
                 do {
+                    let start = ContinuousClock.now
                     let results = try writer.here { $0.process(requests, now: setup.now()) }
-                    let reached = feed.head.revision
-                    notices.async { signal.advance(to: reached) }
-                    snapshots.reached(feed.head.revision)
+                    announcer.reached(feed.head.revision, isOurs: true)
                     if let fault = try writer.here({ $0.takeFault() }) {
+                        rest.begin(after: ContinuousClock.now - start)
                         setup.log.log(
                             .error, "storage",
                             [("dataSet", .text(name)), ("reason", .text(fault.description))])
@@ -210,6 +217,32 @@ final class DataSetService: Sendable {
 
     /// Requests that wait for the writer.
     var queueDepth: Int { queue.depth }
+
+    /// Why the data set cannot be served just now; nil where it can: its storage answers, and what
+    /// others wrote is known.
+    func hindrance() async -> String? {
+        if let following {
+            guard let age = following.follower.age else { return "it was not looked at yet" }
+            return age < .seconds(3)
+                ? nil : "its storage has not answered for \(age.components.seconds) s"
+        }
+        do {
+            _ = try await reader.run { try $0.catchUp() }
+            return nil
+        } catch {
+            return String(describing: error)
+        }
+    }
+
+    /// How the data set fares that others write to; nil where nobody does.
+    func followingState(_ name: String) async -> FollowingState? {
+        guard let following else { return nil }
+        let age = following.follower.age ?? .seconds(0)
+        let (seconds, attoseconds) = age.components
+        let account = try? await following.lookout.run { try $0.watch.account() }
+        return FollowingState(
+            dataSet: name, lag: Double(seconds) + Double(attoseconds) / 1e18, account: account)
+    }
 
     /// Decides on what a request brings, and answers it.
     func answer(_ request: AdmittedRequest) async -> Verdict {
@@ -268,8 +301,10 @@ final class DataSetService: Sendable {
 
     /// Finishes what was accepted and closes the file; SQLite then writes its log back.
     func stop() async {
+        await following?.stop()
         await snapshots.stop()
         await queue.stop()
+        await announcer.outlet?.end()
         await reader.end()
         await writer.end()
     }

@@ -1,3 +1,4 @@
+internal import MartletRedis
 internal import MartletServerCore
 
 /// What a data set is kept in: an SQLite file of its own, or a PostgreSQL database.
@@ -33,11 +34,23 @@ protocol DataSetReaders: Sendable {
         -> SnapshotFile
     /// What looks for others' writes; nil where the writer itself has to.
     func watch() -> (any StorageWatch)?
+    /// What tells other processes of this one's commits; nil where there is no Redis.
+    func outlet(of feed: DataSetFeed, name: String) async throws -> Confined<CommitOutlet>?
 }
 
 /// Looks, several times a second, for what others wrote; confined to whoever made it.
 protocol StorageWatch: AnyObject {
     func look() throws(StorageFault) -> StorageLook
+    /// What operators are told: not asked for every change.
+    func account() throws(StorageFault) -> StorageAccount
+}
+
+/// How other programs' writes stand.
+struct StorageAccount: Sendable {
+    /// Changes that are in no entry of the log yet.
+    var waiting: Int
+    /// How long the oldest transaction has been open that has written something, in seconds.
+    var oldestWriterSeconds: Double
 }
 
 /// A file that snapshots are made of.

@@ -1,5 +1,6 @@
 internal import MartletCore
 internal import MartletProtocol
+internal import MartletRedis
 internal import MartletServerCore
 internal import OpenSSLKit
 internal import SQLiteKit
@@ -41,5 +42,7 @@ struct EmbeddedBacking: DataSetBacking {
         }
 
         func watch() -> (any StorageWatch)? { nil }
+
+        func outlet(of feed: DataSetFeed, name: String) -> Confined<CommitOutlet>? { nil }
     }
 }

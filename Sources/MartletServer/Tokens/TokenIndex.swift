@@ -11,11 +11,14 @@ struct TokenIndex {
     private var version: Int64
     private var entries: [UInt64: [TokenStore.Entry]] = [:]
 
-    init(store: TokenStore, fixed: [FixedToken]) throws {
+    /// - Parameter salts: By data set: what the names of fixed tokens are made with, where several
+    ///   servers have to call a token by one name. Others are called by names of this folder's.
+    init(store: TokenStore, fixed: [FixedToken], salts: [String: [UInt8]] = [:]) throws {
         self.store = store
-        let salt = try store.salt()
+        let own = try store.salt()
         self.fixed = fixed.map { token in
             let bytes = [UInt8](token.token.utf8)
+            let salt = salts[token.dataSet] ?? own
             let name = Hexadecimal.text([UInt8](SHA256.digest(salt + bytes)[..<6]))
             return TokenStore.Entry(
                 hash: SHA256.digest(bytes),

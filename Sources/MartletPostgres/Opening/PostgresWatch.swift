@@ -1,0 +1,89 @@
+import MartletProtocol
+package import MartletServerCore
+package import PostgresKit
+
+/// Looks for what other processes and programs have written to a data set, on a connection of its
+/// own, which is made again after an error. Confined to whoever holds it; blocks.
+package final class PostgresWatch {
+    /// What is told to operators: not looked at for every change.
+    package struct Outside: Hashable, Sendable {
+        /// Changes of other programs that are in no entry of the log yet; no more than
+        /// `mostCounted` are counted.
+        package var waiting: Int
+        /// How long the oldest transaction has been open that has written anything, in any database
+        /// of the cluster, in seconds; 0 where there is none.
+        package var oldestWriterSeconds: Double
+    }
+
+    /// Changes that are counted at most.
+    package static let mostCounted = 100_000
+
+    private let address: PostgresAddress
+    private var connection: PostgresConnection?
+
+    package init(_ address: PostgresAddress) {
+        self.address = address
+    }
+
+    /// One small question.
+    package func look() throws(StorageFault) -> StorageLook {
+        try reading { (connection) throws(PostgresError) in
+            let row = try connection.query(
+                """
+                SELECT revision, floor, hash, \(ForeignDrain.isPending) FROM _martlet.dataset \
+                WHERE number = 1
+                """)
+            guard row.count == 1 else {
+                throw PostgresError(.other, "_martlet.dataset is empty")
+            }
+            return StorageLook(
+                head: LogHead(
+                    revision: try row.integer(0, 0),
+                    hash: LineageHash(stored: try row.binary(0, 2))),
+                floor: try row.integer(0, 1), hasOutsideChanges: try row.boolean(0, 3))
+        }
+    }
+
+    package func outside() throws(StorageFault) -> Outside {
+        try reading { (connection) throws(PostgresError) in
+            let row = try connection.query(
+                """
+                SELECT (SELECT count(*) FROM (SELECT FROM _martlet.foreign_changes \
+                LIMIT \(Self.mostCounted)) AS f), \
+                COALESCE((SELECT EXTRACT(EPOCH FROM max(clock_timestamp() - xact_start)) \
+                FROM pg_catalog.pg_stat_activity WHERE backend_xid IS NOT NULL), 0)::float8
+                """)
+            guard case .double(let seconds) = try row.value(0, 1) else {
+                throw PostgresError(.other, "the age of a transaction is no number")
+            }
+            return Outside(
+                waiting: Int(try row.integer(0, 0)), oldestWriterSeconds: max(0, seconds))
+        }
+    }
+
+    private func reading<Answer>(
+        _ body: (PostgresConnection) throws(PostgresError) -> Answer
+    ) throws(StorageFault) -> Answer {
+        do throws(PostgresError) {
+            if let connection, !connection.isUsable() { self.connection = nil }
+            let open: PostgresConnection
+            if let connection {
+                open = connection
+            } else {
+                var options = PostgresPlace.options(name: "martlet watch", readOnly: true)
+                options.statement = .seconds(5)
+                options.answer = .seconds(10)
+                open = try PostgresConnection(address, options)
+                connection = open
+            }
+            return try body(open)
+        } catch {
+            connection?.close()
+            connection = nil
+            throw StorageFault(error)
+        }
+    }
+}
+
+@available(*, unavailable)
+extension PostgresWatch: Sendable {}

@@ -1,0 +1,101 @@
+internal import MartletProtocol
+internal import MartletServerCore
+
+extension DataSetService {
+    /// What looks at a data set beside its writer, and brings memory up to what it sees.
+    final class Lookout {
+        let watch: any StorageWatch
+        private let reader: LogReader
+        private let feed: DataSetFeed
+
+        init(_ watch: any StorageWatch, _ reader: LogReader, _ feed: DataSetFeed) {
+            self.watch = watch
+            self.reader = reader
+            self.feed = feed
+        }
+
+        func look() throws(StorageFault) -> StorageLook {
+            let look = try watch.look()
+            if look.head != feed.head || look.floor != feed.floor { try reader.catchUp() }
+            return look
+        }
+    }
+
+    /// A follower at work.
+    struct Following: Sendable {
+        let lookout: Confined<Lookout>
+        let follower: Follower
+
+        func stop() async {
+            follower.stop()
+            await lookout.end()
+        }
+    }
+
+    /// How a data set fares that others write to.
+    struct FollowingState: Sendable {
+        let dataSet: String
+        /// Seconds since the storage last answered.
+        let lag: Double
+        let account: StorageAccount?
+    }
+
+    /// Begins to follow what others write to the data set; nil where nobody does.
+    static func follow(
+        _ name: String, _ opened: Opening, _ writer: Confined<DataSetNode>,
+        _ announcer: Announcer, _ setup: Setup
+    ) async throws -> Following? {
+        guard opened.readers.watch() != nil else { return nil }
+        let feed = opened.feed
+        let lookout = try await Confined(label: "martlet.lookout.\(name)") {
+            [readers = opened.readers] in
+            guard let watch = readers.watch() else { throw ConfinedValueIsGone() }
+            return Lookout(
+                watch, LogReader(feed: feed, log: readers.log(), check: readers.check()), feed)
+        }
+        let intake = OutsideIntake(writer: writer) {
+            takeOutside(name, writer, feed, announcer, setup)
+        }
+        let follower = Follower(
+            queue: lookout.queue,
+            work: .init(
+                look: { try lookout.here { try $0.look() } },
+                found: { look in
+                    announcer.reached(feed.head.revision, isOurs: false)
+                    if look.hasOutsideChanges { intake.take() }
+                },
+                report: { reason in
+                    setup.log.log(
+                        reason == nil ? .info : .error, "storage",
+                        [
+                            ("dataSet", .text(name)),
+                            ("reason", .text(reason ?? "the storage answers again")),
+                        ])
+                }))
+        setup.redis?.follow(opened.identity) { revision in
+            if revision > feed.head.revision { follower.wake() }
+        }
+        follower.start()
+        return Following(lookout: lookout, follower: follower)
+    }
+
+    /// One step of taking what other programs wrote.
+    /// - Returns: Whether there is more.
+    private static func takeOutside(
+        _ name: String, _ writer: Confined<DataSetNode>, _ feed: DataSetFeed,
+        _ announcer: Announcer, _ setup: Setup
+    ) -> Bool {
+        let before = feed.head.revision
+        let more = try? writer.here { node in
+            // What cannot be taken now is found again by the next look.
+            let more = node.takeOutside(now: setup.now()) && feed.head.revision > before
+            guard let fault = node.takeFault() else { return more }
+            setup.log.log(
+                .error, "storage",
+                [("dataSet", .text(name)), ("reason", .text(fault.description))])
+            return false
+        }
+        announcer.reached(feed.head.revision, isOurs: true)
+        return more ?? false
+    }
+}

@@ -1,0 +1,86 @@
+internal import ConnectionKit
+internal import MartletProtocol
+internal import MartletRedis
+internal import RedisKit
+internal import Synchronization
+
+/// What a server's data sets share of Redis: where it is, what is counted, and one connection that
+/// listens for all of them.
+final class RedisHub: Sendable {
+    let counters = CacheCounters()
+    private let address: RedisAddress
+    private let log: ServerLog
+    private let listeners = Mutex<[String: @Sendable (Revision) -> Void]>([:])
+    private let listening = Mutex<Task<Void, Never>?>(nil)
+
+    init(_ address: RedisAddress, log: ServerLog) {
+        self.address = address
+        self.log = log
+    }
+
+    /// A connection for one user; it is made when it is first needed.
+    func link() -> RedisLink {
+        RedisLink(address, counters: counters) { [log, address] error in
+            Self.tell(error, address, log)
+        }
+    }
+
+    /// Calls `heard` with the revisions that other processes tell of a data set, from `listen` on.
+    func follow(_ dataSet: String, heard: @escaping @Sendable (Revision) -> Void) {
+        listeners.withLock { $0[dataSet] = heard }
+    }
+
+    /// Begins to listen. Without an answer of Redis it tries again and again.
+    func listen() {
+        let identities = listeners.withLock { $0.keys.sorted() }
+        guard !identities.isEmpty else { return }
+        listening.withLock { listening in
+            guard listening == nil else { return }
+            listening = Task { await self.listen(to: identities) }
+        }
+    }
+
+    func stop() {
+        listening.withLock { listening in
+            listening?.cancel()
+            listening = nil
+        }
+    }
+
+    private func listen(to identities: [String]) async {
+        var isLost = false
+        while !Task.isCancelled {
+            for await event in RevisionNotices.events(address, of: identities) {
+                switch event {
+                case .listening:
+                    if isLost { Self.tell(nil, address, log) }
+                    isLost = false
+                    // What was said meanwhile was missed.
+                    for identity in identities { tell(.max, of: identity) }
+                case .notice(let notice): tell(notice.revision, of: notice.dataSet)
+                case .lost(let error):
+                    if !isLost { Self.tell(error as? RedisError, address, log) }
+                    isLost = true
+                }
+            }
+            // A password that is wrong may be put right in Redis.
+            do { try await Task.sleep(for: .seconds(10)) } catch { return }
+        }
+    }
+
+    private func tell(_ revision: Revision, of dataSet: String) {
+        listeners.withLock { $0[dataSet] }?(revision)
+    }
+
+    private static func tell(_ error: RedisError?, _ address: RedisAddress, _ log: ServerLog) {
+        guard let error else {
+            return log.log(.info, "redis", [("state", .text("answers again"))])
+        }
+        log.log(
+            .warning, "redis",
+            [
+                ("address", .text(address.description)), ("reason", .text(error.description)),
+                ("remedy", .text(error.remedy)),
+            ])
+    }
+}

@@ -1,0 +1,111 @@
+internal import Dispatch
+internal import MartletCore
+internal import MartletPostgres
+internal import MartletProtocol
+internal import MartletRedis
+internal import MartletServerCore
+internal import PostgresKit
+internal import SQLiteKit
+internal import SQLiteRecords
+
+/// A data set in a PostgreSQL database, which other processes and programs may write to.
+struct PostgresBacking: DataSetBacking {
+    let place: PostgresPlace
+    /// Checked against the tables that devices get.
+    let plan: SeedingPlan
+    let redis: RedisHub?
+    let log: ServerLog
+
+    func open(now: Int64, unsendable: UnsendableRows) throws -> OpenedDataSet {
+        let tables = try readTables()
+        let store = try PostgresStore(place.address, PostgresPlace.options(name: "martlet writer"))
+        let readers = Readers(
+            place: place, tables: tables, unsendable: unsendable, redis: redis)
+        return OpenedDataSet(
+            storage: store, log: readers.storedLog(), ddl: tables.deviceScript, readers: readers)
+    }
+
+    /// The tables as they are at the start, with what there is to say of them.
+    private func readTables() throws -> PostgresSchema {
+        do {
+            let connection = try PostgresConnection(
+                place.address, PostgresPlace.options(name: "martlet start", readOnly: true))
+            defer { connection.close() }
+            let tables = try PostgresSchema.read(connection)
+            for note in tables.notes {
+                log.log(
+                    .warning, "tables", [("dataSet", .text(place.name)), ("note", .text(note))])
+            }
+            let devices = try Connection(path: ":memory:")
+            try devices.execute(tables.deviceScript)
+            try plan.check(on: devices)
+            return tables
+        } catch let error as AdoptionError {
+            throw ServerFailure(
+                "The tables of the data set “\(place.name)” (\(place.address)): \(error)")
+        } catch let error as PostgresError {
+            throw ServerFailure(PostgresRefusal(error, at: place.address).description)
+        }
+    }
+}
+
+extension PostgresBacking {
+    /// Each of what is made has a connection of its own, and asks the database alone; the log's
+    /// blocks come from Redis where there is one.
+    private struct Readers: DataSetReaders {
+        let place: PostgresPlace
+        let tables: PostgresSchema
+        let unsendable: UnsendableRows
+        let redis: RedisHub?
+
+        func storedLog() -> any LogSource {
+            PostgresLog(
+                place.address, PostgresPlace.options(name: "martlet reader"),
+                schema: tables.schema, unsendable: unsendable)
+        }
+
+        func log() -> any LogSource {
+            guard let redis else { return storedLog() }
+            return CachedLog(storedLog(), shelf: shelf(redis.link()))
+        }
+
+        func check() -> any CheckSource {
+            NoComparison()
+        }
+
+        func watch() -> (any StorageWatch)? { PostgresWatch(place.address) }
+
+        func snapshotFile(
+            in folder: String, while isWanted: @escaping () -> Bool
+        ) throws -> SnapshotFile {
+            throw ServerFailure("Snapshots of a PostgreSQL database are not made yet.")
+        }
+
+        func outlet(of feed: DataSetFeed, name: String) async throws -> Confined<CommitOutlet>? {
+            guard let redis else { return nil }
+            return try await Confined(label: "martlet.outlet.\(name)") {
+                let link = redis.link()
+                return CommitOutlet(feed: feed, shelf: shelf(link), link: link)
+            }
+        }
+
+        private func shelf(_ link: RedisLink) -> BlockShelf {
+            BlockShelf(dataSet: place.identity, key: place.cacheKey, link: link)
+        }
+    }
+}
+
+/// Stands where comparisons are not made.
+private final class NoComparison: CheckSource {
+    func compare(_ request: CheckRequest) throws(StorageFault) -> CheckAnswer {
+        throw StorageFault(.failed, "comparisons with a PostgreSQL database are not made")
+    }
+}
+
+extension PostgresWatch: StorageWatch {
+    func account() throws(StorageFault) -> StorageAccount {
+        let outside = try outside()
+        return StorageAccount(
+            waiting: outside.waiting, oldestWriterSeconds: outside.oldestWriterSeconds)
+    }
+}
