@@ -12,7 +12,11 @@ extension PostgresSchema {
             columns[table.type.name] = Dictionary(
                 uniqueKeysWithValues: table.columns.map { ($0.name, $0) })
             references[table.type.name] = Set(table.type.references.map(\.attribute))
-            keys[table.type.name] = table.key
+            // A key that PostgreSQL always makes itself is none of the columns that are written, and
+            // names records all the same.
+            keys[table.type.name] = PostgresColumn(
+                name: table.key.name, declaration: table.key.declaration, form: table.key.form,
+                length: table.key.length)
         }
         return ValueChecks(
             value: { [columns, references] value, attribute, type in
