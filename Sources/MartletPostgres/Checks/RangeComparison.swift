@@ -1,0 +1,246 @@
+import MartletCore
+import MartletProtocol
+import MartletServerCore
+import PostgresKit
+import SQLiteRecords
+
+/// Compares ranges of one type, in the caller's read transaction: all of them in one scan of the
+/// table.
+struct RangeComparison {
+    /// What all ranges of one answer may still bring.
+    struct Budget {
+        var rows = Limits.checkRows
+        /// Bytes of rows, about.
+        var bytes = 1 << 20
+        var leftOut = Limits.checkLeftOut
+    }
+
+    /// Ranges of so few rows, on either side, are answered with the rows themselves.
+    private static let fewRows: Int64 = 16
+    /// Rows fetched at once.
+    private static let atOnce = 2_000
+
+    private let connection: PostgresConnection
+    private let form: TableForm
+    private let revision: Revision
+    private let unsendable: UnsendableRows
+    private var hasher: RowHasher
+    private let hashed: [String]
+    private var hashes: [RangeHash] = []
+    private var changed: [[RecordID]] = []
+
+    init(
+        connection: PostgresConnection, form: TableForm, attributes: [Attribute],
+        revision: Revision, unsendable: UnsendableRows
+    ) {
+        self.connection = connection
+        self.form = form
+        self.revision = revision
+        self.unsendable = unsendable
+        hasher = RowHasher(type: form.type, attributes: attributes)
+        hashed = hasher.attributes.map(\.name)
+    }
+
+    /// What is found in ranges that do not overlap, in the order of their keys; nil where too much
+    /// has changed since the revision asked about.
+    mutating func compare(
+        _ ranges: [CheckedRange], _ budget: inout Budget
+    ) throws(PostgresError) -> [RangeVerdict]? {
+        guard let first = ranges.first, let last = ranges.last else { return [] }
+        hashes = ranges.map { _ in RangeHash() }
+        changed = ranges.map { _ in [] }
+        let left = try changedRecords(limit: budget.leftOut * 8)
+        guard left.count <= budget.leftOut * 8 else { return nil }
+        for id in left.sorted() {
+            guard let place = Self.place(of: id, in: ranges) else { continue }
+            changed[place].append(id)
+            budget.leftOut -= 1
+        }
+        guard budget.leftOut >= 0 else { return nil }
+        try scan(ranges, from: first.from, below: last.below, without: left)
+        var verdicts: [RangeVerdict] = []
+        for (place, range) in ranges.enumerated() {
+            verdicts.append(try verdict(place, range, &budget))
+        }
+        return verdicts
+    }
+
+    private func verdict(
+        _ place: Int, _ range: CheckedRange, _ budget: inout Budget
+    ) throws(PostgresError) -> RangeVerdict {
+        let hash = hashes[place]
+        let changed = changed[place]
+        if changed.isEmpty, hash == range.hash { return .equal }
+        let isFew = min(hash.count, range.hash.count) <= Self.fewRows
+        guard isFew, budget.rows > 0, budget.bytes > 0 else {
+            return .hash(hash, without: changed)
+        }
+        return .rows(try rows(range, without: changed, &budget))
+    }
+
+    /// The range a key stands in; nil where it stands in none.
+    private static func place(of id: RecordID, in ranges: [CheckedRange]) -> Int? {
+        var low = 0
+        var high = ranges.count
+        // The last range that begins at or before the key.
+        while low < high {
+            let middle = (low + high) / 2
+            if let from = ranges[middle].from, id < from { high = middle } else { low = middle + 1 }
+        }
+        guard low > 0 else { return nil }
+        if let below = ranges[low - 1].below, id >= below { return nil }
+        return low - 1
+    }
+
+    // MARK: - Reading
+
+    /// The records that take no part: those that changed since, and those that are changed already
+    /// and not in the log yet.
+    private func changedRecords(limit: Int) throws(PostgresError) -> Set<RecordID> {
+        let rows = try connection.query(
+            """
+            (SELECT id FROM _martlet.records WHERE revision > $2 AND type = $1 LIMIT $3) \
+            UNION ALL (SELECT id FROM _martlet.foreign_changes WHERE type = $1 LIMIT $3)
+            """,
+            [.integer(form.table.number), .integer(revision), .integer(Int64(limit) + 1)])
+        var ids: Set<RecordID> = []
+        for row in 0..<rows.count {
+            if let id = form.id(stored: try rows.text(row, 0)) { ids.insert(id) }
+        }
+        return ids
+    }
+
+    /// Adds up the records that are there and take part.
+    private mutating func scan(
+        _ ranges: [CheckedRange], from: RecordID?, below: RecordID?, without left: Set<RecordID>
+    ) throws(PostgresError) {
+        let columns = hashed.compactMap { form.column($0) }.map {
+            ", \($0.selected(as: "t.\($0.sqlName)"))"
+        }
+        // One name for each type: a FETCH is prepared with the columns of its cursor.
+        let cursor = "martlet_check_\(form.table.number)"
+        try connection.execute(
+            """
+            DECLARE \(cursor) NO SCROLL CURSOR FOR SELECT t.\(form.key), r.revision\
+            \(columns.joined()) \(joined) WHERE \(Self.condition(form, from, below))
+            """)
+        while true {
+            let page = try connection.query("FETCH \(Self.atOnce) FROM \(cursor)")
+            for row in 0..<page.count {
+                let id = try form.id(page, row, 0)
+                guard !left.contains(id), let place = Self.place(of: id, in: ranges) else {
+                    continue
+                }
+                try add(id, page, row, to: place)
+            }
+            guard page.count == Self.atOnce else { break }
+        }
+        try connection.execute("CLOSE \(cursor)")
+    }
+
+    private mutating func add(
+        _ id: RecordID, _ page: PostgresRows, _ row: Int, to place: Int
+    ) throws(PostgresError) {
+        var values: [Value] = []
+        values.reserveCapacity(hashed.count)
+        do throws(PostgresError) {
+            for (index, name) in hashed.enumerated() {
+                guard let column = form.column(name) else { continue }
+                values.append(try column.value(of: page, row, index + 2))
+            }
+        } catch {
+            guard error.isUnsendable else { throw error }
+            // No device can have been sent it.
+            unsendable.note(form.type.name, id, error.message)
+            if changed[place].count < Limits.checkLeftOut { changed[place].append(id) }
+            return
+        }
+        hashes[place].add(
+            row: hasher.hash(id, Attributes(names: hashed, values: values)))
+        hashes[place].add(mark: hasher.mark(id, try page.integer(row, 1)))
+    }
+
+    /// Rows and their marks. A row without a mark was never in the log; no device has it.
+    private var joined: String {
+        """
+        FROM \(form.table.sqlName) AS t JOIN _martlet.records AS r \
+        ON r.type = \(form.table.number) AND r.id = t.\(form.key)::text AND NOT r.deleted
+        """
+    }
+
+    /// Keys in a range: numbers by size, texts by their bytes, whatever collation the column has.
+    private static func condition(
+        _ form: TableForm, _ from: RecordID?, _ below: RecordID?
+    ) -> String {
+        func compared(_ sign: String, _ id: RecordID?) -> String? {
+            switch id {
+            case nil: nil
+            case .integer(let number): "t.\(form.key) \(sign) \(number)"
+            case .text(let text):
+                if form.table.key.form == .uuid, TextShape.isUUID(text) {
+                    "t.\(form.key) \(sign) '\(text)'::uuid"
+                } else {
+                    "t.\(form.key)::text COLLATE \"C\" \(sign) \(literal(text))"
+                }
+            }
+        }
+        let terms = [compared(">=", from), compared("<", below)].compactMap(\.self)
+        return terms.isEmpty ? "true" : terms.joined(separator: " AND ")
+    }
+
+    private static func literal(_ text: String) -> String {
+        // PostgreSQL has no text with NUL, so none is equal to one; where it is cut off matters to
+        // no order.
+        let parts = text.prefix { $0 != "\0" }
+            .split(separator: "'", omittingEmptySubsequences: false)
+        return "'\(parts.joined(separator: "''"))'"
+    }
+
+    // MARK: - Rows
+
+    private func rows(
+        _ range: CheckedRange, without changed: [RecordID], _ budget: inout Budget
+    ) throws(PostgresError) -> CheckedRows {
+        let order =
+            form.type.keyKind == .text
+            ? "t.\(form.key)::text COLLATE \"C\"" : "t.\(form.key)"
+        // Not prepared: there are as many statements as ranges.
+        let cursor = "martlet_rows_\(form.table.number)"
+        try connection.execute(
+            """
+            DECLARE \(cursor) NO SCROLL CURSOR FOR SELECT \(form.all()), r.revision \(joined) \
+            WHERE \(Self.condition(form, range.from, range.below)) \
+            ORDER BY \(order) LIMIT \(budget.rows + changed.count + 1)
+            """)
+        defer { try? connection.execute("CLOSE \(cursor)") }
+        var found = CheckedRows(rows: [], without: changed)
+        let left = Set(changed)
+        let last = form.table.columns.count + 1
+        while true {
+            let page = try connection.query("FETCH 200 FROM \(cursor)")
+            for row in 0..<page.count {
+                let id = try form.id(page, row, 0)
+                guard !left.contains(id) else { continue }
+                guard budget.rows > 0, budget.bytes > 0 else {
+                    found.next = id
+                    return found
+                }
+                let attributes: Attributes
+                do throws(PostgresError) {
+                    attributes = try form.attributes(page, row)
+                } catch {
+                    guard error.isUnsendable else { throw error }
+                    found.without.append(id)
+                    continue
+                }
+                budget.rows -= 1
+                budget.bytes -= 16 * attributes.count
+                for case .text(let text) in attributes.values { budget.bytes -= text.utf8.count }
+                found.rows.append(
+                    RecordEntry(
+                        id: id, revision: try page.integer(row, last), attributes: attributes))
+            }
+            guard page.count == 200 else { return found }
+        }
+    }
+}
