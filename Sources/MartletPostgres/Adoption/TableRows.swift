@@ -33,28 +33,42 @@ struct TableRows {
         pageRows = min(Int64(Self.mostRows), max(10, Int64(Self.pageBytes) / width))
     }
 
+    /// What the log says of a row.
+    struct Mark: Hashable {
+        let revision: Int64
+        let author: Int64
+        let others: Int64
+    }
+
     /// Hands every row to `body`, all columns named, nulls included.
     /// - Parameter unsendable: Gets the rows that no device can be sent.
     func forEach(
         unsendable: (RecordID, UnsendableValue) throws -> Void,
         _ body: (RecordID, Attributes) throws -> Void
     ) throws {
-        let key = table.key
-        let list = ([key.sqlName] + columns.map(\.selected)).joined(separator: ", ")
-        let first = "SELECT \(list) FROM \(table.sqlName)"
-        let end = "ORDER BY \(key.sqlName) LIMIT"
-        var last: PostgresValue?
-        while true {
-            let rows: PostgresRows
-            if let last {
-                rows = try connection.query(
-                    "\(first) WHERE \(key.sqlName) > $1 \(end) $2", [last, .integer(pageRows)])
-            } else {
-                rows = try connection.query("\(first) \(end) $1", [.integer(pageRows)])
-            }
+        try forEachPage(of: list, from: "\(table.sqlName) AS t") { rows in
             for row in 0..<rows.count { try hand(rows, row, unsendable, body) }
-            guard rows.count == pageRows else { return }
-            last = try rows.value(rows.count - 1, 0)
+        }
+    }
+
+    /// Hands every row that the log knows to `body`, with what it says of it.
+    func forEachMarked(
+        unsendable: (RecordID, UnsendableValue) throws -> Void,
+        _ body: (RecordID, Attributes, Mark) throws -> Void
+    ) throws {
+        let source = """
+            \(table.sqlName) AS t JOIN _martlet.records AS r ON r.type = \(table.number) \
+            AND r.id = t.\(table.key.sqlName)::text COLLATE "C" AND NOT r.deleted
+            """
+        try forEachPage(of: list + ", r.revision, r.author, r.others", from: source) { rows in
+            let first = columns.count + 1
+            for row in 0..<rows.count {
+                let mark = Mark(
+                    revision: try rows.integer(row, first),
+                    author: try rows.integer(row, first + 1),
+                    others: try rows.integer(row, first + 2))
+                try hand(rows, row, unsendable) { try body($0, $1, mark) }
+            }
         }
     }
 
@@ -64,13 +78,40 @@ struct TableRows {
         _ body: (RecordID, Attributes) throws -> Void
     ) throws {
         let key = table.key
-        let list = ([key.sqlName] + columns.map(\.selected)).joined(separator: ", ")
         let rows = try connection.query(
             """
-            SELECT \(list) FROM \(table.sqlName) \
-            WHERE \(key.sqlName) = ANY ($1::text[]::\(key.declaration)[])
+            SELECT \(list) FROM \(table.sqlName) AS t \
+            WHERE t.\(key.sqlName) = ANY ($1::text[]::\(key.declaration)[])
             """, [.array(PostgresArray(ids.map { .text($0.description) }))])
         for row in 0..<rows.count { try hand(rows, row, unsendable, body) }
+    }
+
+    /// The key, then the columns.
+    private var list: String {
+        (["t.\(table.key.sqlName)"] + columns.map { $0.selected(as: "t.\($0.sqlName)") })
+            .joined(separator: ", ")
+    }
+
+    private func forEachPage(
+        of list: String, from source: String, _ body: (PostgresRows) throws -> Void
+    ) throws {
+        let key = "t.\(table.key.sqlName)"
+        var last: PostgresValue?
+        while true {
+            let rows: PostgresRows
+            if let last {
+                rows = try connection.query(
+                    "SELECT \(list) FROM \(source) WHERE \(key) > $1 ORDER BY \(key) LIMIT $2",
+                    [last, .integer(pageRows)])
+            } else {
+                rows = try connection.query(
+                    "SELECT \(list) FROM \(source) ORDER BY \(key) LIMIT $1",
+                    [.integer(pageRows)])
+            }
+            try body(rows)
+            guard rows.count == pageRows else { return }
+            last = try rows.value(rows.count - 1, 0)
+        }
     }
 
     private func hand(

@@ -1,12 +1,13 @@
-import SQLiteKit
+package import SQLiteKit
 
 /// Martlet's own tables in a data set's file. The user's tables stay as they are.
-enum EmbeddedTables {
+package enum EmbeddedTables {
     /// Raised with every change of these tables that an older server could not work with.
     /// 2: entries may have lost their bodies, and what new columns announced has a place.
-    static let format: Int64 = 2
+    package static let format: Int64 = 2
 
-    static func create(in connection: Connection) throws(SQLiteError) {
+    /// Makes them in a file that has none.
+    package static func create(in connection: Connection) throws(SQLiteError) {
         try connection.execute(
             """
             CREATE TABLE martlet_meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;

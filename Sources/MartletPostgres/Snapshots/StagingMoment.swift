@@ -1,0 +1,112 @@
+import MartletCore
+import MartletServerCore
+import PostgresKit
+
+/// A moment at which the tables hold exactly what the log says, seen on one connection for as long as
+/// its transaction is open.
+///
+/// What other programs wrote is in the tables before it is in the log. So what is pending is taken
+/// into the log first; when something is pending again at the moment the transaction sees, this is
+/// done over. Where that goes on, writers are kept out of the tables for the moment it takes.
+struct StagingMoment {
+    /// How often it is tried without keeping anybody out.
+    static let tries = 20
+
+    let address: PostgresAddress
+    let unsendable: UnsendableRows
+    /// Milliseconds since 1970.
+    let now: () -> Int64
+
+    /// Opens a connection whose transaction sees such a moment.
+    /// - Parameter fingerprint: The schema's that the tables must have; nil for any.
+    /// - Returns: The connection, and the tables.
+    /// - Throws: `StorageFault` for tables that have changed; `PostgresError`, of kind `busy` where
+    ///   writers could not be kept out.
+    func open(
+        _ fingerprint: String?, tries: Int = tries
+    ) throws -> (PostgresConnection, PostgresSchema) {
+        let reader = try reader(fingerprint, tries)
+        return (reader, try schema(reader, fingerprint))
+    }
+
+    private func reader(_ fingerprint: String?, _ tries: Int) throws -> PostgresConnection {
+        let reader = try PostgresConnection(address, Self.options("martlet snapshot"))
+        try begin(reader)
+        guard try isPending(reader) else { return reader }
+        let writer = try PostgresConnection(address, Self.options("martlet snapshot drain"))
+        defer { writer.close() }
+        for _ in 0..<tries {
+            try reader.rollback()
+            try writer.transaction { try drain(writer, fingerprint) }
+            try begin(reader)
+            guard try isPending(reader) else { return reader }
+        }
+        try reader.rollback()
+        try keepingWritersOut(writer, fingerprint) {
+            try begin(reader)
+            // The first statement decides what the transaction sees.
+            guard try !isPending(reader) else {
+                throw PostgresError(.busy, "other programs write faster than the log takes it in")
+            }
+        }
+        return reader
+    }
+
+    private func begin(_ reader: PostgresConnection) throws(PostgresError) {
+        _ = try reader.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    }
+
+    private func isPending(_ connection: PostgresConnection) throws(PostgresError) -> Bool {
+        try connection.query("SELECT \(ForeignDrain.isPending)").boolean(0, 0)
+    }
+
+    private func schema(
+        _ connection: PostgresConnection, _ fingerprint: String?
+    ) throws -> PostgresSchema {
+        let schema = try PostgresSchema.read(connection)
+        if let fingerprint, fingerprint != schema.schema.fingerprint {
+            throw StorageFault(
+                .failed, "the tables have changed since the server started; start it again")
+        }
+        return schema
+    }
+
+    /// Takes everything that is pending into the log.
+    private func drain(_ writer: PostgresConnection, _ fingerprint: String?) throws {
+        var log = try LogAppender(on: writer, now: now())
+        let schema = try schema(writer, fingerprint)
+        let drain = ForeignDrain(
+            schema: schema.schema, tables: schema.tables, unsendable: unsendable)
+        while try isPending(writer) {
+            let entries = try drain.entries(
+                on: writer, head: log.head, now: now(), maxBytes: 4 << 20)
+            guard !entries.isEmpty else { return }
+            log = try LogAppender(on: writer, now: now())
+        }
+    }
+
+    /// The data set's row first: who holds it waits for nobody outside. Then the tables, then what is
+    /// pending; when that is committed, nothing new can have come.
+    private func keepingWritersOut(
+        _ writer: PostgresConnection, _ fingerprint: String?, _ body: () throws -> Void
+    ) throws {
+        let guardian = try PostgresConnection(address, Self.options("martlet snapshot guard"))
+        defer { guardian.close() }
+        try writer.transaction {
+            _ = try LogAppender(on: writer, now: now())
+            try guardian.begin()
+            for table in try PostgresSchema.read(guardian).tables {
+                try guardian.execute("LOCK TABLE \(table.sqlName) IN SHARE MODE")
+            }
+            try drain(writer, fingerprint)
+        }
+        try body()
+        try guardian.rollback()
+    }
+
+    /// Writers wait for us no longer than a moment; reading may take its time.
+    private static func options(_ name: String) -> PostgresOptions {
+        PostgresOptions(
+            statement: nil, lock: .seconds(2), idleInTransaction: nil, answer: nil, name: name)
+    }
+}
