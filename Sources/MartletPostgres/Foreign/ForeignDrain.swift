@@ -43,6 +43,7 @@ package struct ForeignDrain {
     package func entries(
         on connection: PostgresConnection, head: LogHead, now: Int64, maxBytes: Int
     ) throws(PostgresError) -> [LogEntry] {
+        let settings = try planAlongIndexes(connection)
         var entries = ForeignEntries(
             on: connection, schema: schema, forms: forms, columns: columns,
             unsendable: unsendable, head: head, now: now)
@@ -54,7 +55,34 @@ package struct ForeignDrain {
                 schema: schema)
             try parts.take(maxBytes: maxBytes, into: &entries)
         }
+        try restore(settings, connection)
         return entries.made
+    }
+
+    /// What holds while a transaction drains: all of it goes along indexes, whatever the planner
+    /// makes of tables that were empty when they were last looked at.
+    private static let planning = [
+        "enable_sort", "enable_bitmapscan", "enable_seqscan", "enable_hashjoin",
+        "enable_mergejoin", "jit",
+    ]
+
+    /// - Returns: What the settings were.
+    private func planAlongIndexes(
+        _ connection: PostgresConnection
+    ) throws(PostgresError) -> [String] {
+        let before = Self.planning.map { "current_setting('\($0)')" }
+        let after = Self.planning.map { "set_config('\($0)', 'off', true)" }
+        let row = try connection.query("SELECT \((before + after).joined(separator: ", "))")
+        var settings: [String] = []
+        for place in before.indices { settings.append(try row.text(0, place)) }
+        return settings
+    }
+
+    private func restore(
+        _ settings: [String], _ connection: PostgresConnection
+    ) throws(PostgresError) {
+        let sets = zip(Self.planning, settings).map { "set_config('\($0)', '\($1)', true)" }
+        _ = try connection.query("SELECT \(sets.joined(separator: ", "))")
     }
 
     /// Takes all of it: whole transactions.

@@ -74,12 +74,13 @@ struct ForeignParts {
                 WHERE transaction = $1::text::xid8 AND number <= $2
                 """, [.text(String(transaction)), .integer(number)])
         ]
-        if isLast {
-            statements.append(
-                PostgresStatement(
-                    "DELETE FROM _martlet.foreign_transactions WHERE transaction = $1::text::xid8",
-                    [.text(String(transaction))]))
-        }
+        let end =
+            isLast
+            ? "DELETE FROM _martlet.foreign_transactions"
+            : "UPDATE _martlet.foreign_transactions SET parted = true"
+        statements.append(
+            PostgresStatement(
+                "\(end) WHERE transaction = $1::text::xid8", [.text(String(transaction))]))
         return statements
     }
 

@@ -52,13 +52,19 @@ struct ForeignReading {
 
     // MARK: - All
 
+    private static func pending(limit: Int) -> String {
+        """
+        SELECT p.number, f.transaction, f.author, p.type, p.id \
+        FROM _martlet.foreign_transactions AS f LEFT JOIN LATERAL (SELECT number, type, id \
+        FROM _martlet.foreign_changes WHERE transaction = f.transaction \
+        ORDER BY number LIMIT \(limit)) AS p ON true ORDER BY p.number LIMIT \(limit)
+        """
+    }
+
     private func sql(limit: Int) -> String {
         """
         SELECT c.type, c.id, NOT r.deleted, k.row, c.number, c.transaction, c.author \
-        FROM (SELECT p.number, f.transaction, f.author, p.type, p.id \
-        FROM _martlet.foreign_transactions AS f LEFT JOIN LATERAL (SELECT number, type, id \
-        FROM _martlet.foreign_changes WHERE transaction = f.transaction \
-        ORDER BY number LIMIT \(limit)) AS p ON true ORDER BY p.number LIMIT \(limit)) AS c \
+        FROM (\(Self.pending(limit: limit))) AS c \
         LEFT JOIN LATERAL \(Self.records) LEFT JOIN LATERAL \(rows) AS k ON true
         """
     }
@@ -67,25 +73,38 @@ struct ForeignReading {
     func changes(
         on connection: PostgresConnection, maxBytes: Int
     ) throws(PostgresError) -> Changes? {
-        let few = try connection.query(sql(limit: ForeignDrain.few + 1))
+        let answers = try connection.pipeline([
+            [
+                PostgresStatement(
+                    """
+                    SELECT count(*), coalesce((SELECT bool_or(parted) \
+                    FROM _martlet.foreign_transactions), false) \
+                    FROM (\(Self.pending(limit: ForeignDrain.many + 1))) AS c
+                    """),
+                PostgresStatement(sql(limit: ForeignDrain.few + 1)),
+            ]
+        ])[0]
+        let counted = try answers[0].get()
+        let few = try answers[1].get()
+        var changes = Changes()
+        var bytes = 0
         if few.count <= ForeignDrain.few {
-            var changes = Changes()
-            var bytes = 0
             try add(few, to: &changes, &bytes)
             return changes
         }
+        guard try counted.integer(0, 0) <= ForeignDrain.many, try !counted.boolean(0, 1) else {
+            return nil
+        }
         // A cursor: one snapshot, and memory for a page.
-        _ = try connection.execute(
+        try connection.execute(
             "DECLARE martlet_foreign NO SCROLL CURSOR FOR \(sql(limit: ForeignDrain.many + 1))")
-        var changes = Changes()
-        var bytes = 0
         var isWhole = false
         while changes.changes.count <= ForeignDrain.many, bytes < maxBytes, !isWhole {
             let page = try connection.query("FETCH \(Self.cursorPage) FROM martlet_foreign")
             try add(page, to: &changes, &bytes)
             isWhole = page.count < Self.cursorPage
         }
-        _ = try connection.execute("CLOSE martlet_foreign")
+        try connection.execute("CLOSE martlet_foreign")
         return isWhole && changes.changes.count <= ForeignDrain.many ? changes : nil
     }
 

@@ -58,7 +58,7 @@ enum MartletTables {
         CREATE UNIQUE INDEX refusals_sequence ON _martlet.refusals (device, sequence)
             WHERE sequence IS NOT NULL;
         CREATE TABLE _martlet.foreign_transactions (
-            transaction xid8 PRIMARY KEY, author text)
+            transaction xid8 PRIMARY KEY, author text, parted boolean NOT NULL DEFAULT false)
             WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
         CREATE TABLE _martlet.foreign_changes (
             number bigint GENERATED ALWAYS AS IDENTITY,

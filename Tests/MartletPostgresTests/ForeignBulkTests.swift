@@ -1,0 +1,73 @@
+import Foundation
+import MartletCore
+import MartletProtocol
+import MartletServerCore
+import PostgresKit
+import Testing
+
+@testable import MartletPostgres
+
+@Suite("What other programs write: much of it")
+struct ForeignBulkTests {
+    @Test("COPY and an UPDATE of 1,000 rows are one set each")
+    func thousand() async throws {
+        try await ForeignWorld.with { world in
+            let program = try world.program()
+            var lines: [UInt8]? = Array(
+                (1...1_000).map { "\($0)\ttitle \($0)\n" }.joined().utf8)
+            _ = try program.copyIn("COPY lists (id, title) FROM STDIN") { lines.take() }
+            #expect(try world.take().map(\.recordCount) == [1_000])
+            try program.execute("UPDATE lists SET title = 'new', parent = 1 WHERE id > 1")
+            #expect(try world.take().map(\.recordCount) == [999])
+            #expect(try world.replica == world.truth())
+        }
+    }
+
+    @Test("30,000 rows come in parts, within the bytes of each, and writes between them are right")
+    func thirtyThousand() async throws {
+        try await ForeignWorld.with { world in
+            let program = try world.program()
+            // Each row refers to one that was inserted later.
+            try program.execute(
+                """
+                CREATE INDEX ON lists (parent);
+                ALTER TABLE lists ALTER CONSTRAINT lists_parent_fkey DEFERRABLE INITIALLY DEFERRED;
+                INSERT INTO lists (id, title, parent) SELECT n, 'title ' || n,
+                    nullif(n + 1, 30001) FROM generate_series(1, 30000) AS n WHERE n % 2 = 0;
+                INSERT INTO lists (id, title, parent) SELECT n, 'title ' || n,
+                    CASE WHEN n > 2 THEN n - 2 END FROM generate_series(1, 30000) AS n
+                    WHERE n % 2 = 1
+                """)
+            let first = try world.take()
+            #expect(first.count == 1)
+            #expect(first[0].recordCount < 28_000)
+            try program.execute("UPDATE lists SET title = 'between' WHERE id IN (28000, 29999)")
+            try program.execute("DELETE FROM lists WHERE id = 30000")
+            try world.takeAll()
+            #expect(world.entries.count < 12)
+            #expect(try world.replica == world.truth())
+
+            try program.execute("UPDATE lists SET title = 'new', parent = NULL")
+            try world.takeAll()
+            #expect(try world.replica == world.truth())
+            try program.execute("DELETE FROM lists")
+            try world.takeAll()
+            #expect(world.replica["lists"] == [:])
+            let left = try world.server.query("SELECT count(*) FROM _martlet.foreign_changes")
+            #expect(try left.integer(0, 0) == 0)
+        }
+    }
+
+    @Test("Many transactions at once stay whole")
+    func manyTransactions() async throws {
+        try await ForeignWorld.with { world in
+            let program = try world.program()
+            for n in 1...400 {
+                try program.execute(
+                    "INSERT INTO lists (id, title) VALUES (\(2 * n), 'a'), (\(2 * n + 1), 'b')")
+            }
+            #expect(try world.take().map(\.recordCount) == Array(repeating: 2, count: 400))
+            #expect(try world.replica == world.truth())
+        }
+    }
+}
