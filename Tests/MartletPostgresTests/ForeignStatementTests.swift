@@ -147,7 +147,7 @@ struct ForeignStatementTests {
                 INSERT INTO lists (id, title) VALUES (0, 'zero'), (-1, 'below'), (1, 'one');
                 INSERT INTO tasks (id, size) VALUES (gen_random_uuid(), 'NaN'),
                     (gen_random_uuid(), 1.5);
-                INSERT INTO tasks (id, price) VALUES (gen_random_uuid(), 'NaN')
+                INSERT INTO tasks (id, weight) VALUES (gen_random_uuid(), 'infinity')
                 """)
             let sets = try world.takeAll()
             #expect(sets.count == 1)
