@@ -136,7 +136,8 @@ struct Ground: Sendable {
                 script: configuration.schema)
         }
         guard let place = places[name] else { throw DataSetIsElsewhere() }
-        return PostgresBacking(place: place, plan: plan, redis: redis, log: configuration.log)
+        return PostgresBacking(
+            place: place, plan: plan, redis: redis, log: configuration.log, now: configuration.now)
     }
 }
 

@@ -7,6 +7,7 @@ internal import MartletServerCore
 internal import PostgresKit
 internal import SQLiteKit
 internal import SQLiteRecords
+internal import SystemKit
 
 /// A data set in a PostgreSQL database, which other processes and programs may write to.
 struct PostgresBacking: DataSetBacking {
@@ -15,23 +16,26 @@ struct PostgresBacking: DataSetBacking {
     let plan: SeedingPlan
     let redis: RedisHub?
     let log: ServerLog
+    /// Milliseconds since 1970.
+    let now: @Sendable () -> Int64
 
     func open(now: Int64, unsendable: UnsendableRows) throws -> OpenedDataSet {
-        let tables = try readTables()
+        let tables = try readTables(now: now)
         let store = try PostgresStore(place.address, PostgresPlace.options(name: "martlet writer"))
         let readers = Readers(
-            place: place, tables: tables, unsendable: unsendable, redis: redis)
+            place: place, tables: tables, unsendable: unsendable, redis: redis, now: self.now)
         return OpenedDataSet(
             storage: store, log: readers.storedLog(), ddl: tables.deviceScript, readers: readers)
     }
 
-    /// The tables as they are at the start, with what there is to say of them.
-    private func readTables() throws -> PostgresSchema {
+    /// The tables as they are at the start, with what there is to say of them; what changed since the
+    /// last is announced to devices.
+    private func readTables(now: Int64) throws -> PostgresSchema {
         do {
             let connection = try PostgresConnection(
-                place.address, PostgresPlace.options(name: "martlet start", readOnly: true))
+                place.address, PostgresPlace.options(name: "martlet start"))
             defer { connection.close() }
-            let tables = try PostgresSchema.read(connection)
+            let tables = try PostgresSchema.refresh(connection, now: now)
             for note in tables.notes {
                 log.log(
                     .warning, "tables", [("dataSet", .text(place.name)), ("note", .text(note))])
@@ -57,6 +61,7 @@ extension PostgresBacking {
         let tables: PostgresSchema
         let unsendable: UnsendableRows
         let redis: RedisHub?
+        let now: @Sendable () -> Int64
 
         func storedLog() -> any LogSource {
             PostgresLog(
@@ -78,7 +83,12 @@ extension PostgresBacking {
         func snapshotFile(
             in folder: String, while isWanted: @escaping () -> Bool
         ) throws -> SnapshotFile {
-            throw ServerFailure("Snapshots of a PostgreSQL database are not made yet.")
+            try Folder.make(path: folder)
+            let path = folder + "/postgresql.staging"
+            let staging = PostgresStaging(place.address, unsendable: unsendable, now: now)
+            _ = try staging.write(
+                to: path, schema: tables.schema.fingerprint, while: isWanted)
+            return SnapshotFile(path: path) { try? DatabaseFile.remove(path) }
         }
 
         func outlet(of feed: DataSetFeed, name: String) async throws -> Confined<CommitOutlet>? {
