@@ -42,6 +42,7 @@ struct ServingTests {
             try await ServedDatabase.teams(device).count == 100
         }
         #expect(try await device.status().revision == 1)
+        #expect(try await ServedDatabase.metric(port, "martlet_outside_sets_total") == 1)
         try await waitUntil("nothing waits") {
             try await ServedDatabase.metric(
                 port, #"martlet_outside_changes_waiting{data_set="team"}"#) == 0

@@ -89,6 +89,7 @@ extension DataSetService {
         let more = try? writer.here { node in
             // What cannot be taken now is found again by the next look.
             let more = node.takeOutside(now: setup.now()) && feed.head.revision > before
+            setup.metrics.countOutside(taken: node.takeOutsideCount())
             guard let fault = node.takeFault() else { return more }
             setup.log.log(
                 .error, "storage",

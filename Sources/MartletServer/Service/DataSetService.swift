@@ -165,7 +165,10 @@ final class DataSetService: Sendable {
                 if sets > 0 { setup.metrics.countBatch(sets: sets) }
                 do {
                     let start = ContinuousClock.now
-                    let results = try writer.here { $0.process(requests, now: setup.now()) }
+                    let results = try writer.here { node in
+                        defer { setup.metrics.countOutside(taken: node.takeOutsideCount()) }
+                        return node.process(requests, now: setup.now())
+                    }
                     announcer.reached(feed.head.revision, isOurs: true)
                     if let fault = try writer.here({ $0.takeFault() }) {
                         rest.begin(after: ContinuousClock.now - start)

@@ -75,7 +75,9 @@ extension PostgresBacking {
         }
 
         func check() -> any CheckSource {
-            NoComparison()
+            PostgresCheck(
+                place.address, PostgresPlace.options(name: "martlet check"),
+                schema: tables.schema, unsendable: unsendable)
         }
 
         func watch() -> (any StorageWatch)? { PostgresWatch(place.address) }
@@ -102,13 +104,6 @@ extension PostgresBacking {
         private func shelf(_ link: RedisLink) -> BlockShelf {
             BlockShelf(dataSet: place.identity, key: place.cacheKey, link: link)
         }
-    }
-}
-
-/// Stands where comparisons are not made.
-private final class NoComparison: CheckSource {
-    func compare(_ request: CheckRequest) throws(StorageFault) -> CheckAnswer {
-        throw StorageFault(.failed, "comparisons with a PostgreSQL database are not made")
     }
 }
 

@@ -26,6 +26,8 @@ public final class DataSetNode {
     let log: any LogSource
     var needsRecovery = false
     var fault: StorageFault?
+    /// Entries made of what other programs wrote: in the open transaction, and since last asked.
+    private var outside = (open: 0, committed: 0)
 
     /// - Parameters:
     ///   - cacheBytes: Memory for what of the log is held, about.
@@ -114,6 +116,12 @@ public final class DataSetNode {
         fault.take()
     }
 
+    /// How many entries were made of what other programs wrote since this was last asked.
+    public func takeOutsideCount() -> Int {
+        defer { outside.committed = 0 }
+        return outside.committed
+    }
+
     /// Those of the identifiers whose sets have been neither accepted nor finally refused: what a
     /// set that depends on them may wait for. None while the storage does not answer.
     public func undecided(_ identifiers: [String]) -> [String] {
@@ -160,7 +168,9 @@ public final class DataSetNode {
     /// Begins a transaction, with memory brought up to what others committed before it.
     /// - Returns: Entries made of what other programs wrote; they are committed with the rest.
     func begin(now: Int64, maxBytes: Int) throws(StorageFault) -> [LogEntry] {
+        self.outside.open = 0
         let outside = try storage.begin(now: now, maxBytes: maxBytes)
+        self.outside.open = outside.count
         var end = storage.head
         if let first = outside.first {
             let place = feed.cache.place
@@ -187,6 +197,8 @@ public final class DataSetNode {
     /// Commits what was begun, and tells memory of its entries.
     func commit(_ entries: [LogEntry]) throws(StorageFault) {
         try storage.commit()
+        outside.committed += outside.open
+        outside.open = 0
         feed.cache.append(entries)
         if feed.head != storage.head { feed.reset(to: storage.head, floor: storage.floor) }
     }

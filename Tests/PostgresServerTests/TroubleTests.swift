@@ -1,0 +1,172 @@
+import ConnectionKit
+import Foundation
+import Martlet
+import MartletServer
+import PostgresKit
+import RedisKit
+import TestDatabases
+import Testing
+import Waiting
+
+@Suite("Servers whose databases are in trouble", .timeLimit(.minutes(5)))
+struct TroubleTests {
+    /// Two servers on one database, and devices that keep in step with one of them each.
+    private struct Team: Sendable {
+        let database: ServedDatabase
+        let ports: [Int]
+        let devices: [MartletClient]
+
+        init(_ servers: DatabaseServers) async throws {
+            database = try await ServedDatabase(servers)
+            var ports: [Int] = []
+            var devices: [MartletClient] = []
+            for name in ["a", "b"] {
+                let port = try await database.start(name, redis: servers.redisURL)
+                ports.append(port)
+                for number in 1...2 {
+                    let device = try await database.device("\(name)\(number)", port)
+                    device.start()
+                    devices.append(device)
+                }
+            }
+            self.ports = ports
+            self.devices = devices
+        }
+
+        /// Has every device write so many sets, while `trouble` happens.
+        func write(
+            _ count: Int, _ round: String,
+            during trouble: @escaping @Sendable () async throws -> Void
+        ) async throws {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { try await trouble() }
+                for (index, device) in devices.enumerated() {
+                    group.addTask {
+                        for number in 1...count {
+                            try await ServedDatabase.add("\(round) \(index) \(number)", device)
+                            // So that the trouble comes between them.
+                            try await waitUntil("most is sent") {
+                                try await device.status().outbox < 3
+                            }
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+        }
+
+        /// Waits until everything is everywhere, and each thing once.
+        func settle(_ count: Int) async throws {
+            try await waitUntil("all that was written is in the tables") {
+                try await database.column("SELECT count(*)::text FROM teams") == ["\(count)"]
+            }
+            let names = try await database.column(
+                "SELECT name FROM teams ORDER BY name COLLATE \"C\"")
+            #expect(Set(names).count == count)
+            for device in devices {
+                try await waitUntil("every device has it") {
+                    try await ServedDatabase.teams(device) == names
+                }
+                try await waitUntil("nothing waits to be sent") {
+                    try await device.status().outbox == 0
+                }
+                #expect(try await device.parked().isEmpty)
+            }
+            #expect(
+                try await database.column("SELECT revision::text FROM _martlet.dataset")
+                    == ["\(count)"])
+        }
+
+        func end() async {
+            for device in devices { await device.close() }
+            await database.stop()
+        }
+    }
+
+    @Test("Redis killed, empty, full of rubbish or stuck: devices notice nothing")
+    func redis() async throws {
+        let servers = try await DatabaseServers.start()
+        let team = try await Team(servers)
+        try await team.write(40, "killed") {
+            try await servers.order("redis kill")
+            try await servers.order("redis start")
+            try await ServedDatabase.blocking { try Self.soil(servers.redisURL) }
+        }
+        try await team.write(40, "stuck") {
+            try await servers.order("redis pause")
+            try await waitUntil("that was noticed") {
+                try await ServedDatabase.metric(
+                    team.ports[0], "martlet_redis_failures_total") ?? 0 > 0
+            }
+            try await servers.order("redis resume")
+        }
+        try await team.settle(320)
+        // One who was not there reads the blocks, whatever they are.
+        let late = try await team.database.device("late", team.ports[1])
+        try await waitUntil("the late one has all") {
+            try await late.sync()
+            return try await ServedDatabase.teams(late).count == 320
+        }
+        await late.close()
+        await team.end()
+    }
+
+    /// Writes rubbish where blocks belong, and notices of what never was.
+    private static func soil(_ url: String) throws {
+        let redis = try RedisConnection(
+            try RedisAddress(url), RedisOptions(connecting: .seconds(30), answer: .seconds(30)))
+        let channels = try redis.command("PUBSUB", "CHANNELS", "*")
+        guard case .array(let names) = channels else { return }
+        for channel in names.compactMap(\.text) {
+            _ = try redis.command("PUBLISH", channel, "9223372036854775807")
+            _ = try redis.command("PUBLISH", channel, "rubbish")
+            let dataSet = channel.split(separator: ":").last.map(String.init) ?? ""
+            _ = try redis.command("SET", "martlet:block:\(dataSet):1", "rubbish")
+        }
+    }
+
+    @Test("PostgreSQL ended at once and started again: nothing is lost, and nothing done twice")
+    func postgres() async throws {
+        let servers = try await DatabaseServers.start()
+        let team = try await Team(servers)
+        for way in ["stop immediate", "stop fast", "kill"] {
+            try await team.write(20, way) {
+                try await servers.order("postgres \(way)")
+                try await waitUntil("the servers say that they are not ready") {
+                    try await ServedDatabase.get(team.ports[0], "/readyz").status == 503
+                }
+                #expect(try await ServedDatabase.get(team.ports[0], "/healthz").status == 200)
+                try await servers.order("postgres start")
+            }
+        }
+        try await team.settle(240)
+        for port in team.ports {
+            try await waitUntil("they are ready again") {
+                try await ServedDatabase.get(port, "/readyz").status == 200
+            }
+        }
+        await team.end()
+    }
+
+    @Test("without Redis at the start a server starts, and finds it later")
+    func withoutRedis() async throws {
+        let servers = try await DatabaseServers.start()
+        let database = try await ServedDatabase(servers)
+        try await servers.order("redis stop")
+        let port = try await database.start(redis: servers.redisURL)
+        let device = try await database.device("device", port)
+        device.start()
+        try await ServedDatabase.add("one", device)
+        try await waitUntil("it is there") {
+            try await database.column("SELECT name FROM teams") == ["one"]
+        }
+        #expect(database.log.contains { $0.contains("\"event\":\"redis\"") })
+        try await servers.order("redis start")
+        try await waitUntil("notices are told") {
+            try await ServedDatabase.add("more", device)
+            return try await ServedDatabase.metric(port, "martlet_redis_notices_total") ?? 0 > 0
+        }
+        await device.close()
+        await database.stop()
+    }
+}
