@@ -23,16 +23,23 @@ final class TestStore {
 
     /// - Parameters:
     ///   - script: Makes the tables.
+    ///   - adopts: Whether Martlet's triggers are put on them.
     ///   - through: Where the store connects, if not to the server itself.
     init(
         _ address: PostgresAddress, _ script: String? = nil, tables: [String] = [],
-        through proxy: PostgresAddress? = nil, options: PostgresOptions = PostgresOptions()
+        adopts: Bool = false, through proxy: PostgresAddress? = nil,
+        options: PostgresOptions = PostgresOptions()
     ) throws {
         self.address = address
         other = try PostgresConnection(address)
         if let script {
             try other.execute(script)
             try other.register(tables)
+            if adopts {
+                for table in try PostgresSchema.read(other).tables {
+                    try ForeignTriggers.install(on: other, table: table)
+                }
+            }
         }
         store = try PostgresStore(proxy ?? address, options)
         log = PostgresLog(address, schema: store.schema)
@@ -58,6 +65,9 @@ final class TestStore {
             }
         }
     }
+
+    /// Why the last batch could not be carried out.
+    var fault: String { node.takeFault()?.description ?? "no fault" }
 
     /// Sends one set of a device that is up to date, and gives what became of it.
     @discardableResult

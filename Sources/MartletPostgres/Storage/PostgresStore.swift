@@ -102,7 +102,9 @@ extension PostgresStore: ServerStorage {
     }
 
     package func begin(now: Int64, maxBytes: Int) throws(StorageFault) -> [LogEntry] {
-        try working { (session) throws(PostgresError) in
+        // A connection that was lost since the last batch costs no batch.
+        if let current, !current.connection.isUsable() { try recover() }
+        return try working { (session) throws(PostgresError) in
             guard try session.begin(), maxBytes > 0 else { return [] }
             return try session.drain(now: now, maxBytes: maxBytes)
         }

@@ -154,10 +154,9 @@ extension StoreSession {
                 try locks.add(rows, form, to: &known.held)
             case .failure(let error):
                 guard SetError(error) == .passing else { throw error }
-                _ = try run([
-                    PostgresStatement("ROLLBACK TO SAVEPOINT martlet_wait"),
-                    PostgresStatement("RELEASE SAVEPOINT martlet_wait"),
-                ])
+                // One after the other: until the first has run, nothing else can be prepared.
+                _ = try run([PostgresStatement("ROLLBACK TO SAVEPOINT martlet_wait")])
+                _ = try run([PostgresStatement("RELEASE SAVEPOINT martlet_wait")])
                 known.contested.formUnion(ids.map { RecordAddress(type, $0) })
             }
         }

@@ -1,0 +1,204 @@
+import MartletCore
+import MartletProtocol
+import PostgresKit
+import Testing
+
+@testable import MartletPostgres
+@testable import MartletServerCore
+
+@Suite("Accepting beside other programs")
+struct OthersTests {
+    private static func on(
+        _ script: String = StoreTests.script, tables: [String] = StoreTests.tables,
+        options: PostgresOptions = PostgresOptions(),
+        _ body: @escaping @Sendable (TestStore) throws -> Void
+    ) async throws {
+        let database = try await TestDatabase.make()
+        try await TestDatabase.blocking {
+            let store = try TestStore(
+                database.address, script, tables: tables, adopts: true, options: options)
+            try store.send(
+                TestStore.set(
+                    "teams", create: ["-1", "-2"], #""-1":{"name":"Red"},"-2":{"name":"Blue"}"#))
+            try body(store)
+        }
+    }
+
+    private static func win(_ team: Int, _ wins: Int) -> String {
+        TestStore.set("teams", update: ["\(team)"], #""\#(team)":{"revision":1,"wins":\#(wins)}"#)
+    }
+
+    @Test("a device's stale edit against another program's is refused with the truth")
+    func stale() async throws {
+        try await Self.on { (store: TestStore) throws in
+            try store.other.execute("UPDATE teams SET wins = 9 WHERE id = 1")
+            let fate = try store.send(Self.win(1, 5), at: 1)
+            #expect(fate.fate.hasPrefix("stale: someone else changed"))
+            #expect(fate.types[0].entries[0].attributes["wins"] == 9)
+            #expect(try store.rows("SELECT wins FROM teams ORDER BY id") == "9\n0")
+        }
+    }
+
+    @Test("a record that another program holds is busy, and its set can be sent again")
+    func held() async throws {
+        try await Self.on { (store: TestStore) throws in
+            let holder = try PostgresConnection(store.address)
+            try holder.execute("BEGIN; UPDATE teams SET wins = 9 WHERE id = 1")
+            let fates = try store.process([
+                #"{"clientId":"d1","maxRevision":1,"changeSets":[\#(Self.win(1, 5))]}"#,
+                #"{"clientId":"d2","maxRevision":1,"changeSets":[\#(Self.win(2, 6))]}"#,
+                #"{"clientId":"d3","maxRevision":1,"changeSets":[\#(TestStore.set("teams", delete: ["1"], #""1":{"revision":1}"#))]}"#,
+            ]).map { result in
+                if case .failure = result { Issue.record("\(store.fault)") }
+                return try result.get().changeSets.last
+            }
+            #expect(fates[0]?.reason == .busy)
+            #expect(fates[0]?.retryAfter == 1)
+            #expect(fates[1]?.fate == "accepted 2")
+            #expect(fates[2]?.reason == .busy)
+            try holder.execute("COMMIT")
+            #expect(try store.send(Self.win(1, 5), at: 1).reason == .stale)
+            #expect(try store.rows("SELECT wins FROM teams ORDER BY id") == "9\n6")
+        }
+    }
+
+    @Test("what a set refers to and another program holds makes the set busy alone")
+    func heldParent() async throws {
+        try await Self.on { (store: TestStore) throws in
+            let holder = try PostgresConnection(store.address)
+            try holder.execute("BEGIN; DELETE FROM teams WHERE id = 1")
+            let player = TestStore.set("players", create: ["-1"], #""-1":{"team":1}"#)
+            let fates = try store.process([
+                #"{"clientId":"d1","maxRevision":1,"changeSets":[\#(player)]}"#,
+                #"{"clientId":"d2","maxRevision":1,"changeSets":[\#(Self.win(2, 6))]}"#,
+            ]).map { try $0.get().changeSets.last }
+            #expect(fates[0]?.reason == .busy)
+            #expect(fates[1]?.fate == "accepted 2")
+            try holder.execute("COMMIT")
+            #expect(
+                try store.send(player).fate
+                    == "constraint: “players.team” refers to a record of “teams” that does not exist"
+            )
+        }
+    }
+
+    @Test("a table that another program has locked makes the batch busy; nothing is lost")
+    func lockedTable() async throws {
+        try await Self.on { (store: TestStore) throws in
+            let holder = try PostgresConnection(store.address)
+            try holder.execute("BEGIN; LOCK TABLE teams IN ACCESS EXCLUSIVE MODE")
+            let request = #"{"clientId":"d1","maxRevision":1,"changeSets":[\#(Self.win(1, 5))]}"#
+            guard case .failure(let problem) = try store.process([request])[0] else {
+                Issue.record("the table was locked")
+                return
+            }
+            #expect(problem.kind == "busy")
+            try holder.execute("COMMIT")
+            #expect(try store.process([request])[0].get().changeSets.last?.fate == "accepted 2")
+        }
+    }
+
+    @Test("a set whose statements take too long is busy alone")
+    func slow() async throws {
+        let script =
+            StoreTests.script + """
+                CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
+                $$ BEGIN PERFORM pg_sleep(20); RETURN NEW; END $$;
+                CREATE TRIGGER slow BEFORE INSERT ON badges FOR EACH ROW EXECUTE FUNCTION slow();
+                """
+        var options = PostgresOptions()
+        options.statement = .milliseconds(400)
+        try await Self.on(script, options: options) { (store: TestStore) throws in
+            let badge = #""00000000-0000-0000-0000-000000000007""#
+            let set = TestStore.set("badges", create: [badge], "\(badge):{\"team\":2}")
+            let fates = try store.exchange([Self.win(1, 5), set, Self.win(2, 6)], at: 1)
+            // Refused sets come last in an answer.
+            #expect(fates.suffix(3).map(\.reason) == [nil, nil, .busy])
+            #expect(try store.rows("SELECT wins FROM teams ORDER BY id") == "5\n6")
+        }
+    }
+
+    @Test("what triggers of the user's change is part of the set, whatever table it is in")
+    func behind() async throws {
+        let script =
+            StoreTests.script + """
+                CREATE TABLE totals (id bigserial PRIMARY KEY, wins bigint NOT NULL);
+                INSERT INTO totals VALUES (1, 0);
+                CREATE FUNCTION sum() RETURNS trigger LANGUAGE plpgsql AS
+                $$ BEGIN UPDATE totals SET wins = wins + NEW.wins; RETURN NULL; END $$;
+                CREATE TRIGGER sum AFTER UPDATE ON teams FOR EACH ROW EXECUTE FUNCTION sum();
+                CREATE FUNCTION shout() RETURNS trigger LANGUAGE plpgsql AS
+                $$ BEGIN IF NEW.wins = 13 THEN RAISE EXCEPTION 'thirteen'; END IF;
+                NEW.name := upper(NEW.name); RETURN NEW; END $$;
+                CREATE TRIGGER shout BEFORE UPDATE ON teams FOR EACH ROW EXECUTE FUNCTION shout();
+                """
+        try await Self.on(script, tables: StoreTests.tables + ["totals"]) {
+            (store: TestStore) throws in
+            let fate = try store.send(Self.win(1, 5))
+            #expect(fate.fate == "accepted 2")
+            let entry = try SyncCoder.decodeChangeSet(store.log.entries(at: [2])[0].body)
+            #expect(entry.types.map(\.name) == ["teams", "totals"])
+            #expect(entry.types[0].entries[0].attributes["name"] == "RED")
+            #expect(entry.types[0].entries[0].attributes["wins"] == 5)
+            #expect(entry.types[1].create == [.integer(1)])
+            #expect(entry.types[1].entries[0].attributes["wins"] == 5)
+            #expect(
+                try store.send(Self.win(2, 13)).fate == "constraint: the database refused: thirteen"
+            )
+            #expect(try store.rows("SELECT count(*) FROM _martlet.foreign_changes") == "0")
+            #expect(try store.send(Self.win(2, 7)).fate == "accepted 3")
+            #expect(try store.rows("SELECT wins FROM totals") == "12")
+        }
+    }
+
+    @Test("a right that is missing fails the batch with words, and the set is then refused alone")
+    func forbidden() async throws {
+        let script =
+            StoreTests.script + """
+                CREATE FUNCTION poke() RETURNS trigger LANGUAGE plpgsql AS
+                $$ BEGIN PERFORM 1 FROM secrets; RETURN NEW; END $$;
+                CREATE TRIGGER poke BEFORE INSERT ON badges FOR EACH ROW EXECUTE FUNCTION poke();
+                """
+        try await Self.on(script) { (store: TestStore) throws in
+            let badge = #""00000000-0000-0000-0000-000000000007""#
+            let set = TestStore.set("badges", create: [badge], "\(badge):{\"team\":2}")
+            let request = #"{"clientId":"d1","maxRevision":1,"changeSets":[\#(set)]}"#
+            guard case .failure = try store.process([request])[0] else {
+                Issue.record("there is no such table")
+                return
+            }
+            #expect(store.node.takeFault()?.description.contains("martlet postgres adopt") == true)
+            let fates = try store.process([
+                request, #"{"clientId":"d2","maxRevision":1,"changeSets":[\#(Self.win(1, 3))]}"#,
+            ]).map { try $0.get().changeSets.last }
+            #expect(fates[0]?.reason == .busy)
+            #expect(fates[1]?.fate == "accepted 2")
+            try store.other.execute("CREATE TABLE secrets ()")
+            #expect(try store.process([request])[0].get().changeSets.last?.fate == "accepted 3")
+        }
+    }
+
+    @Test("a role without rights is told which it lacks")
+    func role() async throws {
+        try await Self.on { (store: TestStore) throws in
+            let name = "weak_\(store.address["dbname"] ?? "")"
+            try store.other.execute(
+                """
+                CREATE ROLE \(name) LOGIN PASSWORD 'weak';
+                GRANT USAGE ON SCHEMA _martlet TO \(name);
+                GRANT ALL ON ALL TABLES IN SCHEMA _martlet TO \(name);
+                """)
+            let weak = store.address.setting("user", name).setting("password", "weak")
+            let other = try TestStore(weak)
+            let request = #"{"clientId":"d1","maxRevision":1,"changeSets":[\#(Self.win(1, 5))]}"#
+            guard case .failure(let problem) = try other.process([request])[0] else {
+                Issue.record("the role may not write")
+                return
+            }
+            #expect(problem.status == 503)
+            let fault = other.node.takeFault()
+            #expect(fault?.description.contains("permission denied for table teams") == true)
+            #expect(fault?.description.contains("Grant the role the right") == true)
+        }
+    }
+}
