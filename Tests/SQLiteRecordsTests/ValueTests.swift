@@ -101,6 +101,27 @@ struct ValueTests {
         }
     }
 
+    @Test("a column that is declared NUMERIC TEXT keeps every digit, and only numbers")
+    func exactDecimals() throws {
+        let connection = try Connection(path: ":memory:")
+        try connection.execute(
+            "CREATE TABLE t (id INTEGER PRIMARY KEY, n NUMERIC TEXT, m NUMERIC, i NUMERIC INT TEXT)"
+        )
+        let type = try #require(try SchemaReader.read(connection)["t"])
+        #expect(type.attributes.map(\.kind) == [.numeric, .numeric, .numeric])
+        #expect(type.attributes.map(\.keepsDigits) == [true, false, false])
+        let long = Value.text("-123456789012345678901234567890.12300")
+        #expect(RecordTable.mismatch(long, type.attributes[0]) == nil)
+        #expect(RecordTable.mismatch(long, type.attributes[1]) != nil)
+        for text in ["1e5", ".5", "5.", "", "-", "NaN", String(repeating: "1", count: 1_001)] {
+            #expect(RecordTable.mismatch(.text(text), type.attributes[0]) != nil)
+        }
+        let table = RecordTable(type: type, connection: connection)
+        let stored = try table.insertReturning(
+            .integer(1), Attributes(names: ["n"], values: [long]), absentMeansNull: true)
+        #expect(stored["n"] == long)
+    }
+
     @Test("what other programs stored against the kind comes out as it is")
     func against() throws {
         #expect(try read("'abc'", .integer) == .text("abc"))

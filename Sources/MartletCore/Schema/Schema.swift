@@ -87,16 +87,19 @@ public struct Attribute: Hashable, Sendable {
     public let hasDefault: Bool
     /// Computed by the database; never written.
     public let isGenerated: Bool
+    /// Whether a numeric is stored with all its digits; else one of many digits would be rounded.
+    public let keepsDigits: Bool
 
     public init(
         name: String, kind: AttributeKind, isRequired: Bool = false, hasDefault: Bool = false,
-        isGenerated: Bool = false
+        isGenerated: Bool = false, keepsDigits: Bool = false
     ) {
         self.name = name
         self.kind = kind
         self.isRequired = isRequired
         self.hasDefault = hasDefault
         self.isGenerated = isGenerated
+        self.keepsDigits = keepsDigits
     }
 }
 

@@ -147,7 +147,7 @@ struct TableReading {
             attribute: Attribute(
                 name: source.name, kind: type.form.kind,
                 isRequired: (source.isRequired || type.isRequired) && !isComputed,
-                hasDefault: hasDefault),
+                hasDefault: hasDefault, keepsDigits: type.form == .numeric),
             deviceDefault: standard.flatMap { DeviceDefault.text($0, type.form) })
     }
 

@@ -24,6 +24,8 @@ final class TableStatements {
     /// “column = ?” for each column of the key.
     let keyCondition: String
     private let kinds: [String: AttributeKind]
+    /// The numeric columns that keep all digits.
+    private let exact: Set<String>
     /// The short ways of types met before; nil for types that have none.
     var directs: [ObjectIdentifier: DirectInsert?] = [:]
     var lastDirect: (type: ObjectIdentifier, insert: DirectInsert?)?
@@ -49,6 +51,8 @@ final class TableStatements {
         kinds = Dictionary(
             description.columns.map { ($0.name, DeclaredType.kind(of: $0.declaredType)) }
         ) { first, _ in first }
+        exact = Set(
+            description.columns.filter { DeclaredType.keepsDigits($0.declaredType) }.map(\.name))
     }
 
     /// The INSERT for values of these names.
@@ -89,7 +93,7 @@ final class TableStatements {
     func check(_ values: RecordValues) throws {
         for (name, value) in zip(values.names, values.values) {
             guard let kind = kinds[name] else { throw unknown(name) }
-            if !Self.suits(value, kind) {
+            if !Self.suits(value, kind), !isExact(value, name) {
                 throw StoreError(
                     .value,
                     "\(description.name).\(name) holds \(Self.words(kind)), and was given"
@@ -111,6 +115,12 @@ final class TableStatements {
                 + " \(description.columns.map(\.name).joined(separator: ", ")).")
         error.table = description.name
         return error
+    }
+
+    /// Whether it is a decimal number of whatever length in a column that keeps it.
+    private func isExact(_ value: SQLValue, _ name: String) -> Bool {
+        guard case .text(let text) = value, exact.contains(name) else { return false }
+        return DecimalText.mismatch(text, keepsDigits: true) == nil
     }
 
     /// SQLite lets any column hold anything; what other programs and the server would not take for

@@ -6,10 +6,13 @@
 package enum DecimalText {
     static let significantDigits = 15
     private static let longest = 64
+    private static let longestKept = 1_000
 
     /// Nil when the text is a decimal number the store keeps exactly, else a sentence.
-    package static func mismatch(_ text: String) -> String? {
+    /// - Parameter keepsDigits: Whether the column keeps it as the text it is.
+    package static func mismatch(_ text: String, keepsDigits: Bool = false) -> String? {
         let bytes = Array(text.utf8)
+        let longest = keepsDigits ? longestKept : longest
         let shape = "expected a decimal number such as “-12.5”, found other text"
         guard bytes.count <= longest else { return "expected a decimal number, found longer text" }
         var index = bytes.first == UInt8(ascii: "-") ? 1 : 0
@@ -30,6 +33,7 @@ package enum DecimalText {
         }
         let hasFraction = digits.count > wholeDigits
         guard wholeDigits > 0, !point || hasFraction else { return shape }
+        if keepsDigits { return nil }
         let zero = UInt8(ascii: "0")
         while hasFraction, digits.count > wholeDigits, digits.last == zero { digits.removeLast() }
         if digits.count == wholeDigits, Int64(text.prefix { $0 != "." }) != nil { return nil }

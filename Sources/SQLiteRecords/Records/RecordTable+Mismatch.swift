@@ -18,7 +18,7 @@ extension RecordTable {
         case (.text(let text), .blob):
             return Base64.decode(text) == nil ? "expected base64 text, found other text" : nil
         case (.text(let text), .numeric):
-            return DecimalText.mismatch(text)
+            return DecimalText.mismatch(text, keepsDigits: attribute.keepsDigits)
         default:
             return "expected \(words(attribute.kind)), found \(words(value))"
         }

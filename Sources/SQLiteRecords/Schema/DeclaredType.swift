@@ -23,6 +23,14 @@ package enum DeclaredType {
         return .any
     }
 
+    /// Whether a numeric column declared so keeps all digits: `NUMERIC TEXT`, to which SQLite gives
+    /// the affinity of text. Others hold doubles.
+    package static func keepsDigits(_ declaration: String) -> Bool {
+        let word = SQLName.folded(declaration)
+        return kind(of: word) == .numeric && !contains(word, "int")
+            && (contains(word, "char") || contains(word, "clob") || contains(word, "text"))
+    }
+
     /// Whether a key column declared so holds text: text affinity, or the word UUID.
     static func isTextKey(_ declaration: String) -> Bool {
         kind(of: declaration) == .text && SQLName.folded(declaration) != "json"

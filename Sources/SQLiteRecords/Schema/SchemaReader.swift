@@ -162,7 +162,8 @@ private struct Table {
             Attribute(
                 name: column.name, kind: DeclaredType.kind(of: column.declaration),
                 isRequired: column.isRequired, hasDefault: column.hasDefault,
-                isGenerated: column.isGenerated)
+                isGenerated: column.isGenerated,
+                keepsDigits: DeclaredType.keepsDigits(column.declaration))
         }
         return EntityType(
             name: name, key: key.name, keyKind: keyKind, attributes: attributes,

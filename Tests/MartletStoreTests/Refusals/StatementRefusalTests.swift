@@ -35,6 +35,29 @@ struct StatementRefusalTests {
         #expect(try await pool.integrity() == "ok", sourceLocation: sourceLocation)
     }
 
+    @Test("a numeric of many digits, unless its column keeps all of them")
+    func manyDigits() async throws {
+        let folder = try StoreFolder()
+        let pool = try await folder.pool(
+            script: "CREATE TABLE sums(id INTEGER PRIMARY KEY, exact NUMERIC TEXT, rough NUMERIC);")
+        let sums = PlainTable("sums")
+        let digits = "123456789012345678901234567890.10"
+        try await pool.write { context in
+            _ = try sums.insert(["exact": .text(digits)] as RecordValues, in: context)
+        }
+        #expect(
+            try await pool.read { try $0.rows("SELECT exact FROM sums").first?["exact"] }
+                == .text(digits))
+        for (name, text) in [("rough", digits), ("exact", "secret")] {
+            let error = await refusal {
+                try await pool.write { context throws in
+                    _ = try sums.insert([name: .text(text)] as RecordValues, in: context)
+                }
+            }
+            #expect(error?.kind == .value)
+        }
+    }
+
     @Test("a table or a column that is not there")
     func unknownNames() async throws {
         let nothing = PlainTable("nothing")
