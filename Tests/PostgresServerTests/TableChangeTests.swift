@@ -78,4 +78,35 @@ struct TableChangeTests {
         await new.close()
         await database.stop()
     }
+
+    @Test("columns that change under a running server stop it from writing, not for long")
+    func running() async throws {
+        let database = try await ServedDatabase()
+        let port = try await database.start("a")
+        let device = try await database.device("old", port)
+        try await ServedDatabase.add("Falcons", device)
+        try await device.sync()
+        try await database.program { connection in
+            try connection.execute("ALTER TABLE teams ADD COLUMN size integer NOT NULL DEFAULT 11")
+        }
+        try await ServedDatabase.add("Owls", device)
+        try await device.sync()
+        #expect(try await database.column("SELECT count(*)::text FROM teams") == ["2"])
+        try await database.program { connection in
+            try connection.execute("ALTER TABLE teams DROP COLUMN score")
+        }
+        try await ServedDatabase.add("Hawks", device)
+        await #expect(throws: (any Error).self) { try await device.sync() }
+        #expect(database.log.contains { $0.contains("restart the server") })
+        await database.stop()
+        _ = try await database.start("b") { $0.port = port }
+        try await device.sync()
+        #expect(
+            try await database.column("SELECT name FROM teams ORDER BY id") == [
+                "Falcons", "Owls", "Hawks",
+            ])
+        #expect(try await device.parked().isEmpty)
+        await device.close()
+        await database.stop()
+    }
 }

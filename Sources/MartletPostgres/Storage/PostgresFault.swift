@@ -10,16 +10,18 @@ extension StorageFault {
             case .full: .full
             default: .failed
             }
-        self.init(kind, "\(error.description). \(Self.advice(error))")
+        // A log's lines are cut; a statement may be long.
+        self.init(
+            kind,
+            error.kind == .statement
+                ? "\(Self.advice(error)) \(error.description)"
+                : "\(error.description). \(Self.advice(error))")
     }
 
     private static func advice(_ error: PostgresError) -> String {
         switch error.sqlState {
         case "42703", "42P01", "42704", "42883":
-            """
-            A table is not what it was when the server started: run “martlet postgres adopt” for \
-            it, and restart the server.
-            """
+            "A table is not what it was when the server started; restart the server."
         case "3F000":
             "The database has no data set: run “martlet postgres init” or “martlet postgres adopt”."
         default: error.remedy
