@@ -19,7 +19,7 @@ struct ParameterBuffer {
                 .misuse, "\(types.count) values were expected, \(values.count) given", sql: sql)
         }
         for (index, value) in values.enumerated() {
-            guard append(value, catalogue[types[index]]) else {
+            guard append(value, catalogue[types[index]], catalogue) else {
                 throw PostgresError(
                     .invalidValue,
                     "the value of $\(index + 1) does not fit the parameter's type, or is text with a NUL",
@@ -52,7 +52,9 @@ struct ParameterBuffer {
         }
     }
 
-    private mutating func append(_ value: PostgresValue, _ type: WireType) -> Bool {
+    private mutating func append(
+        _ value: PostgresValue, _ type: WireType, _ catalogue: TypeCatalogue
+    ) -> Bool {
         switch (value, type) {
         case (.null, _):
             begin(nil, 0)
@@ -84,6 +86,8 @@ struct ParameterBuffer {
             append(value.microseconds)
         case (.timestamp(let value), .timestamp), (.timestamptz(let value), .timestamptz):
             append(value.microseconds)
+        case (.array(let array), .array(let element)):
+            return append(array, element, catalogue) || append(text: value.text)
         case (.other(_, let value), .unknown):
             begin(bytes.count, 1)
             bytes += value
@@ -95,6 +99,84 @@ struct ParameterBuffer {
         }
         if value == .null { lengths.append(0) }
         return true
+    }
+
+    /// An array in the binary format: what is sent in one statement for many rows.
+    /// - Returns: False, and nothing is appended, where an element has no binary form here.
+    private mutating func append(
+        _ array: PostgresArray, _ number: UInt32, _ catalogue: TypeCatalogue
+    ) -> Bool {
+        let start = bytes.count
+        put(Int32(array.dimensions.count))
+        put(Int32(array.elements.contains(.null) ? 1 : 0))
+        put(number)
+        for dimension in array.dimensions {
+            put(Int32(clamping: dimension.count))
+            put(Int32(clamping: dimension.lowerBound))
+        }
+        let type = catalogue[number]
+        for element in array.elements {
+            guard put(element, type) else {
+                bytes.removeSubrange(start...)
+                return false
+            }
+        }
+        guard let length = Int32(exactly: bytes.count - start) else {
+            bytes.removeSubrange(start...)
+            return false
+        }
+        begin(start, 1)
+        lengths.append(length)
+        return true
+    }
+
+    /// An element: its length, then its bytes.
+    private mutating func put(_ element: PostgresValue, _ type: WireType) -> Bool {
+        switch (element, type) {
+        case (.null, _):
+            put(Int32(-1))
+        case (.boolean(let value), .boolean):
+            put(Int32(1))
+            bytes.append(value ? 1 : 0)
+        case (.integer(let value), .int8):
+            put(Int32(8))
+            put(value)
+        case (.integer(let value), .int4):
+            guard let narrow = Int32(exactly: value) else { return false }
+            put(Int32(4))
+            put(narrow)
+        case (.integer(let value), .int2):
+            guard let narrow = Int16(exactly: value) else { return false }
+            put(Int32(2))
+            put(narrow)
+        case (.real(let value), .float4):
+            put(Int32(4))
+            put(value.bitPattern)
+        case (.double(let value), .float8):
+            put(Int32(8))
+            put(value.bitPattern)
+        case (.binary(let value), .bytea):
+            guard let length = Int32(exactly: value.count) else { return false }
+            put(length)
+            bytes += value
+        case (.text(let value), .text), (.json(let value), .json):
+            let place = bytes.count
+            put(Int32(0))
+            bytes += value.utf8
+            let count = bytes.count - place - 4
+            guard let length = Int32(exactly: count), !bytes[(place + 4)...].contains(0) else {
+                return false
+            }
+            for (offset, shift) in [24, 16, 8, 0].enumerated() {
+                bytes[place + offset] = UInt8(truncatingIfNeeded: length >> Int32(shift))
+            }
+        default: return false
+        }
+        return true
+    }
+
+    private mutating func put(_ number: some FixedWidthInteger) {
+        withUnsafeBytes(of: number.bigEndian) { bytes += $0 }
     }
 
     private mutating func append(text: String?) -> Bool {
