@@ -1,14 +1,18 @@
 # Two commands to know: make demo, make test.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint format docs build release clean bootstrap
+.PHONY: help demo demo-postgres test bench lint format docs build release clean bootstrap
 
 help: ## what can be made
-	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
 demo: bootstrap ## a server, 50 devices and a bad network; nothing lost (5 minutes at most)
 	swift build -c release --product martlet
 	"$$(swift build -c release --show-bin-path)/martlet" demo $(ARGS)
+
+demo-postgres: bootstrap ## the same with two servers on PostgreSQL and Redis, and others who write plain SQL
+	swift build -c release --product martlet
+	"$$(swift build -c release --show-bin-path)/martlet" demo --databases scripts/databases --dir martlet-demo-postgres $(ARGS)
 
 test: ## every check, as continuous integration runs it
 	@scripts/test

@@ -21,6 +21,9 @@ extension CommandDescription {
             Option(name: "dir", value: "DIR", help: "where the files go; default martlet-demo"),
             Option(name: "port", value: "N", help: "the server's port; default: a free one"),
             Option(name: "rounds", value: "N", help: "how often each device works; default 8"),
+            Option(
+                name: "databases", value: "PROGRAM",
+                help: "starts PostgreSQL and Redis: two servers on them (make demo-postgres)"),
             Option(name: "small", help: "a hundredth of the records, for a quick look"),
         ],
         examples: [
@@ -35,6 +38,10 @@ extension CommandDescription {
         options.rounds = try arguments.integer("rounds", in: 1...1_000, default: 8)
         options.port = try arguments.integer("port", in: 0...65_535, default: 0)
         options.seed = try arguments.seed("seed") ?? 1
+        options.databases = arguments.value("databases")
+        if options.databases != nil, arguments.value("data") != nil {
+            throw UsageError("--databases and --data do not go together.", command: "demo")
+        }
         options.dataFolder = arguments.value("data")
         options.schema = try arguments.value("schema").map { try SchemaFiles.read($0) }
         if arguments.has("small") {

@@ -25,6 +25,7 @@ enum DemoText {
             "disk             \(report.diskBytes / 1_000_000) MB in \(directory), seed \(report.seed)",
             "",
         ]
+        if let story = report.story { lines.insert("meanwhile        \(story)", at: 6) }
         lines += report.findings
         lines.append(
             report.isGood
@@ -59,6 +60,7 @@ enum DemoText {
             ("saves", .integer(Int64(report.saves))),
             ("conflicts", .integer(Int64(report.conflicts))),
             ("kept", .integer(Int64(report.kept))),
+            ("otherTransactions", .integer(Int64(report.otherTransactions))),
             ("exchanges", .integer(Int64(report.exchanges))),
             ("retries", .integer(Int64(report.retries))), ("lost", .integer(Int64(report.lost))),
             ("doubled", .integer(Int64(report.doubled))), ("gaps", .integer(Int64(report.gaps))),

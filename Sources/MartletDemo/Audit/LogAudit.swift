@@ -1,7 +1,10 @@
 import Martlet
 import MartletProtocol
 
-/// Reads the server's whole log over the wire and counts in how many entries each mark stands.
+/// Reads the server's whole log over the wire and counts in how many entries each mark stands anew.
+///
+/// An entry may repeat an attribute that it does not change, as those of other programs' writes do,
+/// which give whole rows: what stood there before is not counted again.
 struct LogAudit: Sendable {
     /// Entries that carry a mark.
     private(set) var entries: [String: Int] = [:]
@@ -9,6 +12,14 @@ struct LogAudit: Sendable {
     private(set) var revision: Revision = 0
     /// Places where a revision does not follow its predecessor.
     private(set) var gaps = 0
+    /// The mark that an attribute of a record holds.
+    private var held: [Place: String] = [:]
+
+    private struct Place: Hashable {
+        let type: String
+        let id: RecordID
+        let attribute: String
+    }
 
     /// - Throws: `DemoError` when the server does not answer as it should.
     init(_ transport: any Transport) async throws {
@@ -40,6 +51,17 @@ struct LogAudit: Sendable {
             gaps += 1
             revision = set.revision ?? revision
         }
-        for mark in Mark.all(in: set) { entries[mark, default: 0] += 1 }
+        var new: Set<String> = []
+        for type in set.types {
+            for entry in type.entries {
+                for (name, value) in zip(entry.attributes.names, entry.attributes.values) {
+                    let place = Place(type: type.name, id: entry.id, attribute: name)
+                    let mark = Mark.find(value)
+                    if let mark, held[place] != mark { new.insert(mark) }
+                    held[place] = mark
+                }
+            }
+        }
+        for mark in new { entries[mark, default: 0] += 1 }
     }
 }

@@ -13,19 +13,6 @@ enum Mark {
         return String(text[range.lowerBound...])
     }
 
-    /// The marks of a change set, each once.
-    static func all(in set: ChangeSet) -> Set<String> {
-        var marks: Set<String> = []
-        for type in set.types {
-            for entry in type.entries {
-                for value in entry.attributes.values {
-                    if let mark = find(value) { marks.insert(mark) }
-                }
-            }
-        }
-        return marks
-    }
-
     /// The marks of a parked set's own edits.
     static func all(in set: ParkedSet) -> Set<String> {
         Set(set.changes.flatMap { $0.mine?.values.compactMap(find) ?? [] })

@@ -54,6 +54,8 @@ struct DemoDevice: Sendable {
         }
     }
 
+    private static let quickTries = 12
+
     /// Exchanges until it works.
     /// - Returns: How many tries failed.
     func sync(tries: Int) async throws -> Int {
@@ -65,6 +67,8 @@ struct DemoDevice: Sendable {
             } catch let error as SyncError where error.remedy == .wait {
                 failed += 1
                 guard failed < tries else { throw error }
+                // So many in a row are no accident of the network: a server is down for a while.
+                if failed > Self.quickTries { try await Task.sleep(for: .milliseconds(200)) }
             }
         }
     }

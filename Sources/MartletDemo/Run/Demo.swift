@@ -29,24 +29,42 @@ public struct Demo: Sendable {
         let data = try DemoData(options)
         let folder = try DemoFolder(options.directory, schema: data.schema)
         await folder.stopLeftServer()
-        let server = try await ServerProcess.start(
-            options, schemaPath: folder.schemaPath, token: folder.token)
+        let backEnd = try await startBackEnd(folder)
         do {
-            let report = try await run(data, folder, server)
-            await server.stop()
+            let report = try await run(data, folder, backEnd)
+            await backEnd.stop()
             return report
         } catch {
-            let died = !server.isRunning
-            await server.stop()
+            let died = !backEnd.isRunning
+            await backEnd.stop()
             if died {
-                throw DemoError("The server ended in mid-demo; see \(folder.path)/server.log.")
+                throw DemoError("A server ended in mid-demo; see the logs in \(folder.path).")
             }
             throw error
         }
     }
 
+    private func startBackEnd(_ folder: DemoFolder) async throws -> any DemoBackEnd {
+        if let program = options.databases {
+            guard !folder.isUsed else {
+                throw DemoError(
+                    "\(folder.path) holds the files of an earlier demo, whose database is gone. Name"
+                        + " another folder with --dir, or remove this one.")
+            }
+            return try await PostgresBackEnd.start(options, program: program, folder)
+        }
+        let server = try await ServerProcess.start(
+            options.program,
+            [
+                "--schema", folder.schemaPath, "--port", String(options.port), "--token",
+                "demo:\(folder.token)", "--log", "warning", "--snapshot-every",
+                String(options.snapshotEvery),
+            ], folder: folder.path, name: "server")
+        return EmbeddedBackEnd(server: server, folder: folder)
+    }
+
     private func run(
-        _ data: DemoData, _ folder: DemoFolder, _ server: ServerProcess
+        _ data: DemoData, _ folder: DemoFolder, _ backEnd: any DemoBackEnd
     ) async throws -> DemoReport {
         let faults = NetworkFaults(
             seed: options.seed, lostAnswers: options.lostAnswers,
@@ -54,14 +72,14 @@ public struct Demo: Sendable {
         let meter = LiveMeter()
         let team = try await DemoTeam.open(
             count: options.devices, directory: folder.path, script: data.schema,
-            server: server.address, token: folder.token, tag: folder.tag, faults: faults,
+            backEnd: backEnd, token: folder.token, tag: folder.tag, faults: faults,
             meter: meter)
         var report = DemoReport()
         report.seed = options.seed
         report.types = team.schema.types.count
         report.replicas = team.devices.count + 1
         let clock = ContinuousClock()
-        for stage in [load(data), fill, work] {
+        for stage in [load(data), fill, work(with: backEnd)] {
             report.seconds.append(try await clock.measure { try await stage(team) })
         }
         let live = LiveStage(options: options, meter: meter) { tell(.live, $0, $1, $2) }
@@ -71,13 +89,14 @@ public struct Demo: Sendable {
         report.seconds.append(clock.now - watching)
         report.seconds.append(
             try await clock.measure {
+                try await backEnd.settle()
                 try await drain(team)
                 // What was saved last went out only now.
                 _ = try await joiner.sync(tries: options.tries)
             })
         await joiner.client.close()
         report.seconds.append(
-            try await clock.measure { try await audit(team, folder, server, &report) })
+            try await clock.measure { try await audit(team, folder, backEnd, &report) })
         let counts = faults.counts
         report.live = meter.figures(devices: team.devices.map(\.number), end: .now)
         report.live.cuts = counts.streamsCut
@@ -127,13 +146,30 @@ public struct Demo: Sendable {
     }
 
     /// In each round every device saves a few times, and most of them exchange.
-    private var work: Stage {
+    private func work(with backEnd: any DemoBackEnd) -> Stage {
         { team in
-            let total = options.rounds * team.devices.count
+            let isOver = Mutex(false)
+            async let disturbance: Void = backEnd.disturb { isOver.withLock(\.self) }
+            do {
+                try await self.rounds(until: { backEnd.isCalm })(team)
+            } catch {
+                isOver.withLock { $0 = true }
+                throw error
+            }
+            isOver.withLock { $0 = true }
+            try await disturbance
+        }
+    }
+
+    /// As many rounds as were asked for, and more where the back end's failures take longer.
+    private func rounds(until isCalm: @escaping @Sendable () -> Bool) -> Stage {
+        { team in
             let saves = Mutex(0)
             let options = options
-            for round in 0..<options.rounds {
-                try await team.each({ device in
+            var round = 0
+            while round < options.rounds || !isCalm() {
+                let total = max(options.rounds, round + 1) * team.devices.count
+                try await team.each({ [round] device in
                     let made = try await Self.work(device, round: round, options)
                     saves.withLock { $0 += made }
                 }) { done in
@@ -141,6 +177,7 @@ public struct Demo: Sendable {
                         .work, round * team.devices.count + done, total,
                         "\(saves.withLock(\.self)) saves")
                 }
+                round += 1
             }
         }
     }
@@ -186,19 +223,21 @@ public struct Demo: Sendable {
     // MARK: - The account
 
     private func audit(
-        _ team: DemoTeam, _ folder: DemoFolder, _ server: ServerProcess,
+        _ team: DemoTeam, _ folder: DemoFolder, _ backEnd: any DemoBackEnd,
         _ report: inout DemoReport
     ) async throws {
         tell(.audit, 0, team.devices.count, "reading the log")
         let log = try await LogAudit(
-            try URLSessionTransport(server: server.address, token: folder.token))
+            try URLSessionTransport(server: backEnd.address(of: 0), token: folder.token))
         report.changeSets = Int(log.revision)
         report.gaps = log.gaps
         for device in team.devices {
             try await account(device, log, &report)
         }
+        account(backEnd.others, log, &report)
+        report.story = backEnd.story
         let comparison = ReplicaComparison(
-            schema: team.schema, serverPath: try folder.serverFile())
+            schema: team.schema, serverPath: try await backEnd.tables(team.schema))
         report.records = try comparison.recordCount()
         let paths = team.paths + [team.joinerPath]
         for (index, path) in paths.enumerated() {
@@ -206,6 +245,19 @@ public struct Demo: Sendable {
             if differences.isEmpty { report.equalReplicas += 1 }
             report.findings += differences.prefix(3).map { "device \(index + 1): \($0)" }
             tell(.audit, index + 1, paths.count, "replicas compared")
+        }
+    }
+
+    /// Finds each transaction of other programs in the log.
+    private func account(_ others: OtherMarks, _ log: LogAudit, _ report: inout DemoReport) {
+        report.otherTransactions = others.confirmed.count
+        for mark in others.confirmed where log.entries[mark] == nil {
+            report.lost += 1
+            report.findings.append("\(mark) was committed with SQL and is not in the log")
+        }
+        for mark in others.confirmed + others.unknown where log.entries[mark, default: 0] > 1 {
+            report.doubled += 1
+            report.findings.append("\(mark) is in \(log.entries[mark, default: 0]) log entries")
         }
     }
 

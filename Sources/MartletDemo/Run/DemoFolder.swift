@@ -8,6 +8,9 @@ struct DemoFolder {
     /// Different for every folder.
     var tag: String { String(token.prefix(6)) }
 
+    /// Whether devices of an earlier demo have left files here.
+    var isUsed: Bool { FileManager.default.fileExists(atPath: path + "/device-1.sqlite") }
+
     /// Makes the folder, or takes up one that an earlier demo left.
     /// - Throws: `DemoError` when it holds a demo of another schema, or something else.
     init(_ path: String, schema: String) throws {
@@ -35,7 +38,7 @@ struct DemoFolder {
     }
 
     private static func isOwn(_ name: String) -> Bool {
-        ["schema.sql", "token", "server.pid", "server.log", "server"].contains(name)
+        name.hasPrefix("server") || ["schema.sql", "postgres.sql", "token"].contains(name)
             || name.hasPrefix(".")
     }
 
@@ -53,22 +56,27 @@ struct DemoFolder {
 
     /// Asks a server to end that an interrupted demo left running on this folder.
     func stopLeftServer() async {
-        let text = (try? String(contentsOfFile: path + "/server.pid", encoding: .utf8)) ?? ""
-        guard let identifier = Int32(text.filter(\.isNumber)), isServer(identifier) else { return }
-        kill(identifier, SIGTERM)
-        for _ in 0..<200 where isServer(identifier) {
-            try? await Task.sleep(for: .milliseconds(100))
+        for name in ["server", "server-1", "server-2"] {
+            let file = "\(path)/\(name).pid"
+            let text = (try? String(contentsOfFile: file, encoding: .utf8)) ?? ""
+            guard let identifier = Int32(text.filter(\.isNumber)), isServer(identifier, name) else {
+                continue
+            }
+            kill(identifier, SIGTERM)
+            for _ in 0..<200 where isServer(identifier, name) {
+                try? await Task.sleep(for: .milliseconds(100))
+            }
         }
     }
 
     /// Whether a process is a server on this folder; always false where /proc does not tell.
-    private func isServer(_ identifier: Int32) -> Bool {
+    private func isServer(_ identifier: Int32, _ name: String) -> Bool {
         guard
             let line = try? String(
                 contentsOfFile: "/proc/\(identifier)/cmdline", encoding: .utf8)
         else { return false }
         let words = line.split(separator: "\0")
-        return words.contains("serve") && words.contains { $0 == path + "/server" }
+        return words.contains("serve") && words.contains { $0 == path + "/" + name }
     }
 
     /// The size of all files.

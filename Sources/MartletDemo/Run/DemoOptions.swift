@@ -15,6 +15,9 @@ public struct DemoOptions: Sendable {
     public var port = 0
     /// The program to start as the server, with its first arguments.
     public var program: String
+    /// A program that starts PostgreSQL and Redis and obeys lines (`scripts/databases`): the devices
+    /// then talk to two servers on PostgreSQL. Nil for one server on SQLite.
+    public var databases: String?
     /// How often each device goes to work.
     public var rounds = 8
     /// The generated organisation's size.

@@ -21,6 +21,11 @@ public struct DemoReport: Hashable, Sendable {
     public var lost = 0
     /// Saves that are in the log more than once, or both there and parked.
     public var doubled = 0
+    /// Transactions of other programs, which wrote plain SQL meanwhile; they count in `lost` and
+    /// `doubled` as well.
+    public var otherTransactions = 0
+    /// What happened to the back end meanwhile, in a sentence.
+    public var story: String?
     /// Places where the log's revisions do not follow one another.
     public var gaps = 0
     /// Devices whose tables equal the server's, and devices in all.

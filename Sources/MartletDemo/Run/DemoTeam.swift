@@ -14,16 +14,24 @@ struct DemoTeam: Sendable {
 
     private let directory: String
     private let script: String
-    private let network: @Sendable (_ device: Int) -> LossyTransport
+    private let network: @Sendable (_ device: Int) throws -> LossyTransport
 
     /// Opens the devices' files, and makes those that are missing, each with its own identity.
     static func open(
-        count: Int, directory: String, script: String, server: URL, token: String,
+        count: Int, directory: String, script: String, backEnd: any DemoBackEnd, token: String,
         tag: String, faults: NetworkFaults, meter: LiveMeter
     ) async throws -> DemoTeam {
-        let base = try URLSessionTransport(server: server, token: token)
-        let network: @Sendable (Int) -> LossyTransport = { number in
-            LossyTransport(base: base, faults: faults, meter: meter, device: number)
+        var bases: [URL: URLSessionTransport] = [:]
+        for number in 1...count + 1 {
+            let address = backEnd.address(of: number)
+            guard bases[address] == nil else { continue }
+            bases[address] = try URLSessionTransport(server: address, token: token)
+        }
+        let network: @Sendable (Int) throws -> LossyTransport = { [bases] number in
+            guard let base = bases[backEnd.address(of: number)] else {
+                throw DemoError("The demo has no server for device \(number).")
+            }
+            return LossyTransport(base: base, faults: faults, meter: meter, device: number)
         }
         var devices: [DemoDevice] = []
         var paths: [String] = []
@@ -32,7 +40,7 @@ struct DemoTeam: Sendable {
         for number in 1...count {
             let path = "\(directory)/device-\(number).sqlite"
             let client = try await MartletClient.open(
-                path: path, schema: script, transport: network(number), options: options)
+                path: path, schema: script, transport: try network(number), options: options)
             let schema = try await client.read { $0.schema }
             let device = DemoDevice(
                 number: number, client: client, plan: EditPlan(schema), tag: tag)
@@ -63,7 +71,8 @@ struct DemoTeam: Sendable {
         for _ in 1..<tries {
             do {
                 let client = try await MartletClient.open(
-                    path: joinerPath, schema: script, transport: network(number), options: options)
+                    path: joinerPath, schema: script, transport: try network(number),
+                    options: options)
                 return DemoDevice(number: number, client: client, plan: EditPlan(schema), tag: "")
             } catch let error as SyncError where error.kind == .offline {
                 continue

@@ -1,33 +1,33 @@
 import Foundation
+import Synchronization
 
 /// The real server, in a process of its own.
-final class ServerProcess {
+final class ServerProcess: Sendable {
     /// Where it listens.
     let address: URL
-    private let process: Process
+    // Foundation's Process may be used from any thread, one at a time.
+    private let process: Mutex<Process>
 
     /// Starts a server and waits until it listens.
+    /// - Parameters:
+    ///   - arguments: Of `serve`, but for `--data`.
+    ///   - name: Of its folder, and of the files with its log and process number beside it.
     /// - Throws: `DemoError` when it does not come up.
     static func start(
-        _ options: DemoOptions, schemaPath: String, token: String
+        _ program: String, _ arguments: [String], folder: String, name: String
     ) async throws -> ServerProcess {
-        let folder = options.directory
-        let logPath = folder + "/server.log"
+        let logPath = "\(folder)/\(name).log"
         _ = FileManager.default.createFile(atPath: logPath, contents: nil)
         let log = try FileHandle(forWritingTo: URL(fileURLWithPath: logPath))
         let process = Process()
-        process.executableURL = URL(fileURLWithPath: options.program)
-        process.arguments = [
-            "serve", "--data", folder + "/server", "--schema", schemaPath, "--port",
-            String(options.port), "--token", "demo:\(token)", "--log", "warning",
-            "--snapshot-every", String(options.snapshotEvery),
-        ]
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = ["serve", "--data", "\(folder)/\(name)"] + arguments
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = log
         process.standardError = log
         try process.run()
         try Data("\(process.processIdentifier)\n".utf8)
-            .write(to: URL(fileURLWithPath: folder + "/server.pid"))
+            .write(to: URL(fileURLWithPath: "\(folder)/\(name).pid"))
         for _ in 0..<400 where process.isRunning {
             if let address = address(in: logPath) { return ServerProcess(process, address) }
             try await Task.sleep(for: .milliseconds(50))
@@ -35,6 +35,26 @@ final class ServerProcess {
         process.terminate()
         let said = (try? String(contentsOfFile: logPath, encoding: .utf8)) ?? ""
         throw DemoError("The server did not start. It said: \(said.suffix(600))")
+    }
+
+    /// Runs a command of the program to its end.
+    /// - Throws: `DemoError` with what it said when it fails.
+    static func run(_ program: String, _ arguments: [String]) async throws {
+        let process = Process()
+        let output = Pipe()
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = arguments
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = output
+        try process.run()
+        let said = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else {
+            throw DemoError(
+                "“martlet \(arguments.prefix(2).joined(separator: " "))” failed: "
+                    + String(decoding: said.suffix(600), as: UTF8.self))
+        }
     }
 
     /// The address the server printed once it listened.
@@ -47,18 +67,21 @@ final class ServerProcess {
     }
 
     private init(_ process: Process, _ address: URL) {
-        self.process = process
+        self.process = Mutex(process)
         self.address = address
     }
 
-    var isRunning: Bool { process.isRunning }
-    var identifier: Int32 { process.processIdentifier }
+    var isRunning: Bool { process.withLock { $0.isRunning } }
 
     /// Asks the server to stop and waits until it has.
     func stop() async {
-        guard process.isRunning else { return }
-        process.terminate()
-        for _ in 0..<300 where process.isRunning {
+        let isAsked = process.withLock { process in
+            guard process.isRunning else { return false }
+            process.terminate()
+            return true
+        }
+        guard isAsked else { return }
+        for _ in 0..<300 where isRunning {
             try? await Task.sleep(for: .milliseconds(100))
         }
     }

@@ -1,0 +1,91 @@
+import Foundation
+import Synchronization
+
+/// PostgreSQL and Redis, started for the demo by a program that obeys lines, such as
+/// `scripts/databases serve`.
+final class Databases: Sendable {
+    let postgresURL: String
+    let redisURL: String
+    private let input: FileHandle
+    // Foundation's Process may be used from any thread, one at a time.
+    private let process: Mutex<Process>
+    private let output: LineSource
+
+    private init(
+        postgresURL: String, redisURL: String, input: FileHandle, process: Process,
+        output: LineSource
+    ) {
+        self.postgresURL = postgresURL
+        self.redisURL = redisURL
+        self.input = input
+        self.process = Mutex(process)
+        self.output = output
+    }
+
+    /// Starts them and waits until both answer.
+    /// - Throws: `DemoError` when they do not come up.
+    static func start(_ program: String) async throws -> Databases {
+        let process = Process()
+        let input = Pipe()
+        let output = Pipe()
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = ["serve"]
+        process.standardInput = input
+        process.standardOutput = output
+        try process.run()
+        let lines = LineSource(output.fileHandleForReading)
+        var said: [String: String] = [:]
+        while let line = await lines.next(), line != "ready" {
+            let words = line.split(separator: " ", maxSplits: 1).map(String.init)
+            if words.count == 2 { said[words[0]] = words[1] }
+        }
+        guard let postgres = said["POSTGRES_URL"], let redis = said["REDIS_URL"] else {
+            throw DemoError(
+                "\(program) started neither PostgreSQL nor Redis; run it alone to see why.")
+        }
+        return Databases(
+            postgresURL: postgres, redisURL: redis, input: input.fileHandleForWriting,
+            process: process, output: lines)
+    }
+
+    /// Has something done, such as `redis kill`, and waits until it has been.
+    func order(_ line: String) async throws {
+        try input.write(contentsOf: Data((line + "\n").utf8))
+        let answer = await output.next() ?? "gone"
+        guard answer == "ok" else { throw DemoError("“\(line)” of the databases: \(answer)") }
+    }
+
+    /// Ends both.
+    func stop() async {
+        try? input.close()
+        for _ in 0..<300 where process.withLock({ $0.isRunning }) {
+            try? await Task.sleep(for: .milliseconds(50))
+        }
+    }
+}
+
+/// Lines of a pipe, in order, for one reader.
+private final class LineSource: Sendable {
+    private let lines: AsyncStream<String>
+
+    init(_ handle: FileHandle) {
+        let (lines, line) = AsyncStream<String>.makeStream()
+        self.lines = lines
+        Thread.detachNewThread {
+            var rest = Data()
+            while case let part = handle.availableData, !part.isEmpty {
+                rest += part
+                while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+                    line.yield(String(decoding: rest[..<end], as: UTF8.self))
+                    rest = Data(rest[rest.index(after: end)...])
+                }
+            }
+            line.finish()
+        }
+    }
+
+    func next() async -> String? {
+        var iterator = lines.makeAsyncIterator()
+        return await iterator.next()
+    }
+}

@@ -1,0 +1,50 @@
+import Foundation
+import Martlet
+import MartletCore
+
+/// What the demo's devices talk to.
+protocol DemoBackEnd: Sendable {
+    /// Where a device finds a server.
+    func address(of device: Int) -> URL
+    /// Whether all servers run.
+    var isRunning: Bool { get }
+    /// Whether all that is to happen to it has happened.
+    var isCalm: Bool { get }
+    /// What happens to the back end while the devices work: other programs that write, failures.
+    /// Ends when `isOver` says so.
+    func disturb(until isOver: @escaping @Sendable () -> Bool) async throws
+    /// Waits until everything other programs wrote is in the log.
+    func settle() async throws
+    /// A SQLite file that holds what the server's tables hold.
+    /// - Parameter schema: The types, as the devices have them.
+    func tables(_ schema: Schema) async throws -> String
+    /// The marks that other programs wrote.
+    var others: OtherMarks { get }
+    /// What happened to the back end meanwhile, in a sentence; nil where nothing did.
+    var story: String? { get }
+    func stop() async
+}
+
+/// The marks of transactions of other programs.
+struct OtherMarks: Hashable, Sendable {
+    /// Of transactions whose commit was confirmed: each must be in the log once.
+    var confirmed: [String] = []
+    /// Of transactions whose end nobody knows, because the connection was lost: at most once.
+    var unknown: [String] = []
+}
+
+/// One server over a folder of SQLite files.
+struct EmbeddedBackEnd: DemoBackEnd {
+    let server: ServerProcess
+    let folder: DemoFolder
+
+    func address(of device: Int) -> URL { server.address }
+    var isRunning: Bool { server.isRunning }
+    var isCalm: Bool { true }
+    func disturb(until isOver: @escaping @Sendable () -> Bool) {}
+    func settle() {}
+    func tables(_ schema: Schema) throws -> String { try folder.serverFile() }
+    var others: OtherMarks { OtherMarks() }
+    var story: String? { nil }
+    func stop() async { await server.stop() }
+}
