@@ -299,8 +299,8 @@ let package = Package(
         .testTarget(
             name: "ServerProcessTests",
             dependencies: [
-                "Martlet", "MartletCore", "MartletProtocol", "MartletStore", "TestPrograms",
-                "Waiting",
+                "Martlet", "MartletCore", "MartletProtocol", "MartletStore", "PostgresKit",
+                "TestDatabases", "TestPrograms", "Waiting",
             ],
             swiftSettings: safe),
         .testTarget(

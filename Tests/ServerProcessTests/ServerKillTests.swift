@@ -37,7 +37,7 @@ struct ServerKillTests {
             }
             return try await group.reduce(into: []) { $0 += $1 }
         }
-        try await check(server, clients, saved: saved)
+        try await Self.check(try await server.address, clients, saved: saved)
         #expect(await server.stop() == 0)
     }
 
@@ -55,7 +55,7 @@ struct ServerKillTests {
 
     /// Writes marks and keeps in step until told to stop.
     /// - Returns: What was saved.
-    private static func write(
+    static func write(
         _ client: MartletClient, _ writer: Int64, _ accepted: Milestones,
         until isOver: @Sendable () -> Bool
     ) async throws -> [ServerAccount.Mark] {
@@ -87,14 +87,14 @@ struct ServerKillTests {
         return saved
     }
 
-    private func check(
-        _ server: ServerProcess, _ clients: [MartletClient], saved: [ServerAccount.Mark]
+    /// Brings everybody in step and looks for every save, once, in the log and in every replica.
+    static func check(
+        _ server: URL, _ clients: [MartletClient], saved: [ServerAccount.Mark]
     ) async throws {
         for client in clients { try await client.settle() }
         // Now that nobody writes, everybody fetches what the others sent last.
         for client in clients { try await client.settle() }
-        let account = try await ServerAccount(
-            of: try await server.address, token: ServerProcess.token)
+        let account = try await ServerAccount(of: server, token: ServerProcess.token)
 
         let expected = Dictionary(uniqueKeysWithValues: saved.map { ($0, 1) })
         #expect(account.marks == expected, "each save is on the server exactly once")
