@@ -9,7 +9,7 @@ enum Benchmarks {
     static let groups: [(name: String, run: @Sendable () async throws -> Void)] = [
         ("coder", CoderCases.run), ("server", ServerCases.run), ("sync", SyncCases.run),
         ("snapshot", SnapshotCases.run), ("apply", ApplyCases.run), ("behind", BehindCases.run),
-        ("repair", RepairCases.run),
+        ("repair", RepairCases.run), ("postgres", PostgresCases.run),
         ("capture", CaptureCases.run), ("store", StoreCases.run), ("fanout", FanoutCases.run),
     ]
 

@@ -10,9 +10,17 @@ final class ChildProcess {
     private let process = Process()
     private let input = Pipe()
 
-    init(_ arguments: [String]) throws {
+    /// This program in another role.
+    convenience init(_ arguments: [String]) throws {
+        try self.init(
+            program: URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().path,
+            arguments)
+    }
+
+    /// A program whose first line ends with the port it listens on.
+    init(program: String, _ arguments: [String]) throws {
         let output = Pipe()
-        process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+        process.executableURL = URL(fileURLWithPath: program)
         process.arguments = arguments
         process.standardInput = input
         process.standardOutput = output
@@ -24,7 +32,7 @@ final class ChildProcess {
             line += part
         }
         let text = String(decoding: line, as: UTF8.self).trimmingCharacters(in: .newlines)
-        guard let port = UInt16(text) else {
+        guard let port = text.split(separator: ":").last.flatMap({ UInt16($0) }) else {
             throw BenchmarkFailure("\(arguments) did not say on which port it listens.")
         }
         self.port = port
@@ -53,6 +61,8 @@ final class ChildProcess {
 
     func stop() {
         try? input.fileHandleForWriting.close()
+        // The released server does not listen to its standard input.
+        if process.arguments?.first == "serve" { process.terminate() }
         process.waitUntilExit()
     }
 }
