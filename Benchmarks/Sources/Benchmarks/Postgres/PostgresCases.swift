@@ -109,7 +109,9 @@ enum PostgresCases {
             $0.reduce(0) { $0 + $1.ownSeconds } / count * 1_000
         }
         try measure("median latency", "ms") { ($0.map { $0.latency(0.5) }.max() ?? 0) * 1_000 }
-        try measure("99th percentile latency", "ms") { ($0.map { $0.latency(0.99) }.max() ?? 0) * 1_000 }
+        try measure("99th percentile latency", "ms") {
+            ($0.map { $0.latency(0.99) }.max() ?? 0) * 1_000
+        }
     }
 
     // MARK: - Floors

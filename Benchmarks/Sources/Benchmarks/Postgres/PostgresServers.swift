@@ -119,31 +119,30 @@ final class PostgresServers {
     }
 }
 
-/// Runs blocking work on threads of its own.
-enum Parallel {
-    static func run<Value>(_ works: [() throws -> Value]) throws -> [Value] {
-        final class Results: @unchecked Sendable {
-            // Each thread writes one place of its own, under the lock; read when all are through.
-            let lock = NSLock()
-            var values: [Int: Result<Value, any Error>] = [:]
-            let works: [() throws -> Value]
+/// Runs plans on threads of their own, each on a server of its own.
+final class Parallel: @unchecked Sendable {
+    // Each thread writes one place of its own, under the lock; read when all are through.
+    private let lock = NSLock()
+    private var outcomes: [Int: Result<LoadPlan.Outcome, any Error>] = [:]
+    private let works: [() throws -> LoadPlan.Outcome]
 
-            init(_ works: [() throws -> Value]) {
-                self.works = works
-            }
+    private init(_ works: [() throws -> LoadPlan.Outcome]) {
+        self.works = works
+    }
 
-            func run(_ index: Int) {
-                let result = Result { try works[index]() }
-                lock.withLock { values[index] = result }
-            }
-        }
-        let results = Results(works)
-        DispatchQueue.concurrentPerform(iterations: works.count) { results.run($0) }
+    static func run(_ works: [() throws -> LoadPlan.Outcome]) throws -> [LoadPlan.Outcome] {
+        let all = Parallel(works)
+        DispatchQueue.concurrentPerform(iterations: works.count) { all.run($0) }
         return try works.indices.map { index in
-            guard let result = results.values[index] else {
+            guard let outcome = all.outcomes[index] else {
                 throw BenchmarkFailure("A thread did not run.")
             }
-            return try result.get()
+            return try outcome.get()
         }
+    }
+
+    private func run(_ index: Int) {
+        let result = Result { try works[index]() }
+        lock.withLock { outcomes[index] = result }
     }
 }
