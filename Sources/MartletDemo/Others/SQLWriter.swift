@@ -61,13 +61,21 @@ final class SQLWriter: Sendable {
         _ mark: String, _ number: Int, on connection: PostgresConnection
     ) throws -> Int {
         _ = try connection.query("SELECT set_config('martlet.author', $1, true)", [.text(name)])
-        let player = state.withLock { state in Int64.random(in: 1...200, using: &state.random) }
+        let draw = state.withLock { state in Int64.random(in: 1...200, using: &state.random) }
+        let found = try connection.query(
+            """
+            SELECT id FROM players ORDER BY id
+            OFFSET $1 % (SELECT greatest(count(*), 1) FROM players) LIMIT 1
+            """, [.integer(draw)])
+        guard found.count == 1 else {
+            throw DemoError("The demo has no player to write a note on.")
+        }
+        let player = try found.integer(0, 0)
         let note = """
             INSERT INTO notes (player_id, written_at, body)
-            SELECT id, now(), $2 FROM players WHERE id >= $1 ORDER BY id LIMIT 1
+            SELECT id, now(), $2 FROM players WHERE id = $1
             """
         var rows = try connection.query(note, [.integer(player), .text(mark)]).affectedCount
-        guard rows == 1 else { throw DemoError("The demo has no player to write a note on.") }
         if name == "web" {
             rows += try connection.query(
                 "UPDATE players SET height_cm = coalesce(height_cm, 150) + 1 WHERE id = $1",
@@ -78,7 +86,7 @@ final class SQLWriter: Sendable {
                 """
                 UPDATE attendances SET load = coalesce(load, 0) + 1
                 WHERE id IN (SELECT id FROM attendances ORDER BY id OFFSET $1 LIMIT 200)
-                """, [.integer(player)]
+                """, [.integer(draw)]
             ).affectedCount
             if number.isMultiple(of: 3) {
                 rows += try connection.query(
