@@ -266,4 +266,19 @@ struct AdoptionTests {
             #expect(again?.description.contains("martlet postgres adopt") == true)
         }
     }
+
+    @Test("puts each record behind all that it refers to, and leaves circles together")
+    func order() {
+        func address(_ number: Int64) -> RecordAddress { RecordAddress(0, .integer(number)) }
+        var order = LinkOrder()
+        // 1 needs 2 and 3; 3 needs 2; 4 and 5 need each other, 6 needs them; 7 needs what is not here.
+        for (child, parents) in [
+            (1, [2, 3]), (2, []), (3, [2]), (4, [5]), (5, [4]), (6, [4]), (7, [99]),
+        ] as [(Int64, [Int64])] {
+            order.add(address(child), parents: parents.map(address))
+        }
+        let (free, bound) = order.sorted()
+        #expect(free == [2, 7, 3, 1].map(address))
+        #expect(bound == [4, 5, 6].map(address))
+    }
 }

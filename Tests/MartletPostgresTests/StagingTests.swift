@@ -7,6 +7,7 @@ import SQLiteKit
 import SQLiteRecords
 import Synchronization
 import Testing
+import Waiting
 
 @testable import MartletPostgres
 
@@ -128,6 +129,52 @@ struct StagingTests {
         }
         #expect(try await writes > 3)
         #expect(result == [])
+    }
+
+    @Test("miss nothing that was written while the table was adopted")
+    func adoptedMeanwhile() async throws {
+        let database = try await TestDatabase.make()
+        let path = Self.path()
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        try await database.connected { connection in
+            try connection.execute(
+                """
+                CREATE TABLE pairs (id bigserial PRIMARY KEY, a integer, b integer);
+                INSERT INTO pairs (a, b) SELECT 0, 0 FROM generate_series(1, 1500);
+                """)
+        }
+        let count = Mutex(0)
+        let isDone = Mutex(false)
+        let address = database.address
+        async let writes: Void = TestDatabase.blocking {
+            let writer = try PostgresConnection(address)
+            while !isDone.withLock(\.self) {
+                let number = count.withLock { count in
+                    count += 1
+                    return count
+                }
+                try writer.execute(
+                    """
+                    UPDATE pairs SET a = \(number) WHERE id IN (1, 1500);
+                    INSERT INTO pairs (a) VALUES (\(number)); DELETE FROM pairs WHERE id = \(number + 1)
+                    """)
+            }
+        }
+        try await waitUntil("the writer writes") { count.withLock { $0 > 3 } }
+        try await database.connected { connection in
+            _ = try PostgresAdoption(on: connection, now: 1).adopt(
+                .init(name: "club", tables: ["pairs"]))
+        }
+        let adopted = count.withLock(\.self)
+        try await waitUntil("it has written more") { count.withLock { $0 > adopted + 3 } }
+        isDone.withLock { $0 = true }
+        try await writes
+        let wrong = try await database.connected { connection in
+            let staging = PostgresStaging(address, unsendable: UnsendableRows(), now: { 1 })
+            let head = try staging.write(to: path)
+            return try connection.differences(from: path, at: head.revision)
+        }
+        #expect(wrong == [])
     }
 
     @Test("are refused of tables that are others than the server's, and given up when told")
