@@ -96,17 +96,16 @@ struct TableRows {
         of list: String, from source: String, _ body: (PostgresRows) throws -> Void
     ) throws {
         let key = "t.\(table.key.sqlName)"
+        // As a number the limit is known to the planner, which else sorts the whole table for a page.
+        let end = "ORDER BY \(key) LIMIT \(pageRows)"
         var last: PostgresValue?
         while true {
             let rows: PostgresRows
             if let last {
                 rows = try connection.query(
-                    "SELECT \(list) FROM \(source) WHERE \(key) > $1 ORDER BY \(key) LIMIT $2",
-                    [last, .integer(pageRows)])
+                    "SELECT \(list) FROM \(source) WHERE \(key) > $1 \(end)", [last])
             } else {
-                rows = try connection.query(
-                    "SELECT \(list) FROM \(source) ORDER BY \(key) LIMIT $1",
-                    [.integer(pageRows)])
+                rows = try connection.query("SELECT \(list) FROM \(source) \(end)")
             }
             try body(rows)
             guard rows.count == pageRows else { return }
