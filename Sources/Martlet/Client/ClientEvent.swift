@@ -12,6 +12,9 @@ public enum ClientEvent: Sendable {
     case quarantined(Int)
     /// All records of a class of the first download are here; see `MartletClient.seedingStatus()`.
     case seeded(class: String)
+    /// The server's history was another one than the device's: it was restored from a backup. The
+    /// device has taken the server's state over, and kept all own work.
+    case rejoined(Rejoined)
     /// So many temporary ids became permanent.
     case idsAssigned(Int)
     /// An exchange has ended well at a revision, or the live connection has brought it.

@@ -356,6 +356,7 @@ extension DeviceDriver {
         if !report.changedTypes.isEmpty {
             publish(.changed(types: report.changedTypes, remoteRecords: report.remoteRecords))
         }
+        if let rejoined = report.rejoined { publish(.rejoined(rejoined)) }
         if report.quarantined > 0 { publish(.quarantined(report.quarantined)) }
         if report.assignedIDs > 0 { publish(.idsAssigned(report.assignedIDs)) }
         for receipt in report.receipts { publish(.receipt(receipt)) }

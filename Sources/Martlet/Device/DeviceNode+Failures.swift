@@ -17,19 +17,7 @@ extension DeviceNode {
             } catch {
                 return pause(storageError(error))
             }
-        case (409, "revisionAhead"), (409, "lineage"):
-            // What is staged is of a server that is gone; without it the device may still be in
-            // step with this one.
-            guard let hasStaged = try? store.hasStaged, hasStaged else {
-                return halt(SyncError(.wrongDataSet, problem.detail))
-            }
-            do {
-                try store.discardStaged()
-                state = .idle
-                return start(now: now)
-            } catch {
-                return pause(storageError(error))
-            }
+        case (409, "revisionAhead"), (409, "lineage"): return otherHistory(problem, now: now)
         case (409, _), (403, _): return halt(SyncError(.wrongDataSet, problem.detail))
         case (_, "versionUnsupported"): return halt(SyncError(.versionUnsupported, problem.detail))
         case (413, _):
@@ -47,6 +35,7 @@ extension DeviceNode {
 
     func pause(_ error: SyncError, atLeast floor: Int64 = 0) -> [Action] {
         failures += 1
+        probe = nil
         endLease()
         let wait = max(
             floor, options.backoff.wait(failures: failures, random: store.randomBits()))
@@ -59,6 +48,7 @@ extension DeviceNode {
 
     func halt(_ error: SyncError) -> [Action] {
         state = .halted
+        probe = nil
         endLease()
         return [.notify(.failed(error, retryIn: nil))] + closeStream()
     }

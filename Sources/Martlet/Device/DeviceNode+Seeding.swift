@@ -10,7 +10,8 @@ extension DeviceNode {
     var mustFetchSnapshot: Bool {
         get throws {
             guard options.usesSnapshots, !hasAskedForSnapshot else { return false }
-            return try store.cursor.revision == 0 && store.historyToConfirm == nil
+            return try store.cursor.revision == 0 && store.rejoining == nil
+                && store.historyToConfirm == nil
                 && !store.isSeeding
         }
     }

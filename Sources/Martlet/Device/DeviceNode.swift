@@ -162,6 +162,10 @@ public final class DeviceNode {
     var unanswered: Set<String> = []
     /// Whether no snapshot is asked for any more in this node's life.
     var hasAskedForSnapshot = false
+    /// The search for what the device's history and the server's have in common.
+    var probe: Probe?
+    /// Whether what they have in common was found out just now.
+    var hasProbed = false
     /// Downloads of a snapshot that were cut, one after another.
     var snapshotFailures = 0
 
@@ -253,7 +257,13 @@ extension DeviceNode {
 
     func start(now: Int64) -> [Action] {
         do {
+            if probe != nil { return try ask(now: now) }
             if try mustFetchSnapshot { return fetchSnapshot() }
+            // Found out earlier: the server may have been restored once more since.
+            if try store.rejoining != nil, try !store.hasStaged, !hasProbed {
+                try store.stopRejoining()
+            }
+            hasProbed = false
             let gathered = try store.gather(
                 owner: owner, isGone: options.isOwnerGone, lease: options.exchangeTimeout * 2,
                 byteLimit: uploadBytes,
@@ -304,6 +314,7 @@ extension DeviceNode {
                         "The server answers for another data set than this file"
                             + " belongs to. Check the server's address and the token."))
             }
+            if probe != nil { return try isCommon(now: now) }
             if try store.endsTooEarly(answer) {
                 return halt(
                     SyncError(
@@ -321,11 +332,12 @@ extension DeviceNode {
             }
             waitSeconds = nil
             let hasDifference = answer.changeSets.contains(where: \.isDifference)
-            let isWhole = try hasDifference || store.hasStaged
+            let isRejoining = try store.rejoining != nil
+            let isWhole = try hasDifference || isRejoining || store.hasStaged
             // A difference that was cut leads to no true state. Nor is one taken in, or a snapshot,
             // while the fate of sent sets is open: it may show what they made.
             let isOpen = try store.hasUnsettled(besides: unanswered)
-            if isWhole, isOpen || hasDifference && answer.more {
+            if isWhole, isOpen || (hasDifference || isRejoining) && answer.more {
                 return try stage(answer, now: now)
             }
             state = .applying(

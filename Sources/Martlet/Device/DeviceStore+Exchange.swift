@@ -43,8 +43,9 @@ extension DeviceStore {
             request.schema = applying.schema.fingerprint
             request.wantsRows = try history == nil && (wantsRows || needsRows)
             // A set knows of revisions the device will have again only once all is fetched.
-            let mayGo = try includesChanges && cursor.revision >= fetchingAnew ?? 0
-            let pieces = mayGo ? try outbox.freeze(byteLimit: byteLimit) : []
+            let common = try rejoining
+            let mayGo = try includesChanges && cursor.revision >= common ?? fetchingAnew ?? 0
+            let pieces = mayGo ? try outbox.freeze(byteLimit: byteLimit, upTo: common) : []
             var body = try SyncCoder.requestHead(request)
             body.reserveCapacity(body.count + pieces.reduce(16) { $0 + $1.bytes.count + 1 })
             for (index, piece) in pieces.enumerated() {
@@ -79,11 +80,20 @@ extension DeviceStore {
                 guard try leaseOfOther(than: owner, now: now) == nil,
                     try fits(sets, current: current, ground)
                 else { return nil }
-                let report = try reconcile(
-                    sets, from: current, on: ground, reaching: reaching, now: now)
-                if reaching > current || reaching == current && lineage != nil {
+                let common = try rejoining
+                let report =
+                    if let common {
+                        try rejoin(sets, upTo: common, on: ground, reaching: reaching, now: now)
+                    } else {
+                        try reconcile(
+                            sets, from: current, on: ground, reaching: reaching, now: now)
+                    }
+                if common != nil || reaching > current
+                    || reaching == current && lineage != nil
+                {
                     try applying.setState("lineage", lineage.map { .text($0) } ?? .null)
                 }
+                if lineage != nil { try Outbox(store: applying).markLineage() }
                 try applying.setState("lastExchange", .integer(now))
                 if let dataSet { try applying.setState("dataSet", .text(dataSet)) }
                 observer?.applyingWillCommit(report)
@@ -96,7 +106,9 @@ extension DeviceStore {
     private func fits(
         _ sets: ArraySlice<ChangeSet>, current: Revision, _ ground: Rebase.Ground
     ) throws -> Bool {
-        if !ground.isEmpty { return try cursor.revision == gatheredRevision }
+        if try !ground.isEmpty || rejoining != nil {
+            return try cursor.revision == gatheredRevision
+        }
         // A difference would bring rows back that have changed since.
         if sets.contains(where: \.isDifference) { return current == gatheredRevision }
         // A revision goes back only where the file has begun anew since.
@@ -143,7 +155,7 @@ extension DeviceStore {
         return find.integer(0)
     }
 
-    private func takeLease(owner: String, until: Int64) throws {
+    func takeLease(owner: String, until: Int64) throws {
         let put = try applying.connection.statement(
             "INSERT OR REPLACE INTO martlet_lease(one, owner, until) VALUES (1, ?, ?)")
         put.bind(1, text: owner)

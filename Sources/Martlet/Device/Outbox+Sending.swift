@@ -8,13 +8,19 @@ extension Outbox {
     /// Those whose fate is staged do not go again.
     ///
     /// Runs in the caller's transaction, which must be durable before the bytes leave.
-    /// - Parameter byteLimit: Stop before this many bytes; one set always goes.
-    func freeze(byteLimit: Int) throws -> [(identifier: String, bytes: [UInt8])] {
+    /// - Parameters:
+    ///   - byteLimit: Stop before this many bytes; one set always goes.
+    ///   - common: Only sets that were sent, and made on nothing newer than this revision; nil for
+    ///     all.
+    func freeze(
+        byteLimit: Int, upTo common: Revision? = nil
+    ) throws -> [(identifier: String, bytes: [UInt8])] {
+        let condition = common.map { "AND sent = 1 AND \(Self.isCommon(upTo: $0))" } ?? ""
         let rows = try store.connection.statement(
             """
             SELECT sequence, identifier, seen, timestamp, sent, frozen, bytes FROM martlet_outbox
             WHERE identifier NOT IN (
-                SELECT identifier FROM martlet_inbox WHERE identifier IS NOT NULL)
+                SELECT identifier FROM martlet_inbox WHERE identifier IS NOT NULL) \(condition)
             ORDER BY sequence LIMIT \(Limits.changeSetsPerRequest)
             """)
         defer { rows.reset() }
@@ -43,7 +49,10 @@ extension Outbox {
             update.bind(2, integer: Int64(bytes.count))
             update.bind(3, integer: sequence)
             try update.run()
+            // Its bytes may name what came after it was made.
+            try noteGround(of: sequence)
         }
+        if !fresh.isEmpty { try noteLineage() }
         return pieces
     }
 

@@ -85,6 +85,8 @@ struct Outbox {
         row.bind(5, integer: Int64(records))
         row.bind(6, integer: Int64(bytes))
         try row.run()
+        if !isWhole { try noteGround(of: sequence) }
+        try noteLineage()
     }
 
     /// Stores one change; returns about how many bytes it takes on the wire.
@@ -128,10 +130,12 @@ struct Outbox {
     }
 
     /// Adds one change to a set, in the caller's transaction.
-    func insertChange(_ change: StoredChange, sequence: Int64) throws {
+    func insertChange(
+        _ change: StoredChange, sequence: Int64, in table: String = "martlet_changes"
+    ) throws {
         let row = try store.connection.statement(
             """
-            INSERT INTO martlet_changes(
+            INSERT INTO \(table)(
                 sequence, type, id, operation, base_revision, base, after)
             VALUES (?, ?, ?, ?, ?, ?, ?)
             """)

@@ -22,6 +22,8 @@ struct Rebase {
     /// Whether part of what the device once had is still to come: what a waiting set needs may be
     /// in it.
     let isFetchingAnew: Bool
+    /// Whether to note what own accepted sets did, also where no set waits.
+    let notesOwn: Bool
     /// Which parts of a snapshot are still to come.
     let parts: PendingParts
     var applier: RemoteApplier
@@ -31,9 +33,9 @@ struct Rebase {
     /// Records that other people's sets touched, with the newest revision that did.
     private var touchedByOthers: [RecordKey: Revision] = [:]
     /// The newest revision own accepted sets gave a record.
-    private var ownRevisions: [RecordKey: Revision] = [:]
+    private(set) var ownRevisions: [RecordKey: Revision] = [:]
     /// Temporary ids that became permanent now.
-    private var assigned: [RecordKey: Int64] = [:]
+    private(set) var assigned: [RecordKey: Int64] = [:]
     /// Records of sets that were parked, or cannot be applied for now.
     private var blocked: Set<RecordKey> = []
     /// How many sets could not be redone.
@@ -44,8 +46,9 @@ struct Rebase {
 
     init(
         store: LocalStore, registry: ModelRegistry = ModelRegistry(), now: Int64,
-        isFetchingAnew: Bool = false
+        isFetchingAnew: Bool = false, notesOwn: Bool = false
     ) {
+        self.notesOwn = notesOwn
         self.store = store
         self.now = now
         self.isFetchingAnew = isFetchingAnew
@@ -299,6 +302,7 @@ extension Rebase {
         if revision > current { try note(set, isOwn: own != nil, revision: revision) }
         if let own {
             try keepAssignedIDs(set)
+            try ConfirmedSets(store: store).keep(own, revision: revision, now: now)
             try outbox.remove(own.sequence)
             let receipt = Receipt(
                 identifier: own.identifier, outcome: .accepted, revision: revision)
@@ -318,7 +322,9 @@ extension Rebase {
                     report.removed[changes.name, default: []].formUnion(changes.delete)
                 }
             }
-            guard hasWaiting, let number = try store.number(ofType: changes.name) else { continue }
+            guard hasWaiting || notesOwn, let number = try store.number(ofType: changes.name) else {
+                continue
+            }
             // A record's revision may be older than its set's: what a migration of the server
             // added to it overrides nothing anybody wrote.
             var own: [RecordID: Revision] = [:]

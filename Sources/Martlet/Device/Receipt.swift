@@ -42,6 +42,8 @@ package struct RebaseReport: Sendable {
     package internal(set) var assignedIDs = 0
     /// Remote records the tables refused.
     package internal(set) var quarantined = 0
+    /// What became of own work when the server's history turned out to be another one.
+    package internal(set) var rejoined: Rejoined?
     /// Types whose tables may look different now.
     package internal(set) var changedTypes: Set<String> = []
     /// Records that may be gone, by type: deleted by others, or own new ones that were refused.
@@ -56,6 +58,7 @@ package struct RebaseReport: Sendable {
         remoteRecords += other.remoteRecords
         assignedIDs += other.assignedIDs
         quarantined += other.quarantined
+        rejoined = other.rejoined ?? rejoined
         changedTypes.formUnion(other.changedTypes)
         removed.merge(other.removed) { $0.union($1) }
         if let wait = other.retryAfter { retryAfter = max(retryAfter ?? 0, wait) }

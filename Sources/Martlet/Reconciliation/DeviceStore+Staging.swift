@@ -14,6 +14,7 @@ extension DeviceStore {
             if let staged = try applying.integerState(Self.stagedRevision) {
                 return (staged, try applying.textState(Self.stagedLineage))
             }
+            if try rejoining != nil { return (0, nil) }
             return (try revision, try applying.textState("lineage"))
         }
     }
@@ -28,10 +29,12 @@ extension DeviceStore {
     /// without saying so.
     /// - Parameter answered: The sets whose fate is at hand.
     package func hasUnsettled(besides answered: Set<String>) throws -> Bool {
+        // Sets of a history that the server does not share cannot have made anything there.
+        let condition = try rejoining.map { "AND \(Outbox.isCommon(upTo: $0))" } ?? ""
         let rows = try applying.connection.statement(
             """
             SELECT identifier FROM martlet_outbox WHERE sent = 1 AND identifier NOT IN (
-                SELECT identifier FROM martlet_inbox WHERE identifier IS NOT NULL)
+                SELECT identifier FROM martlet_inbox WHERE identifier IS NOT NULL) \(condition)
             """)
         defer { rows.reset() }
         while try rows.step() {
@@ -50,7 +53,8 @@ extension DeviceStore {
     /// record, and the record may not be here yet.
     var needsRows: Bool {
         get throws {
-            try isInDifference || isSeeding || stagedManifest.map { $0.parts.count > 1 } ?? false
+            try isInDifference || isSeeding || rejoining != nil
+                || stagedManifest.map { $0.parts.count > 1 } ?? false
         }
     }
 
@@ -192,7 +196,7 @@ extension DeviceStore {
                 batch.from.map { $0 <= current }
                 ?? (batch.deltas.last?.version == batch.nextVersion)
             guard isComplete, !batch.isDifference, try fetchingAnew == nil,
-                try !hasStaged && !isSeeding
+                try !hasStaged && !isSeeding && rejoining == nil
             else {
                 return .needsExchange
             }
@@ -203,6 +207,10 @@ extension DeviceStore {
                 sets[...], from: current, on: ground, reaching: batch.nextVersion, now: now)
             try applying.setState("lineage", batch.lineage.map { .text($0) } ?? .null)
             if let dataSet = batch.dataSet { try applying.setState("dataSet", .text(dataSet)) }
+            // Often enough to tell later how far back a history is shared.
+            if batch.lineage != nil, batch.nextVersion >> 6 != current >> 6 {
+                try Outbox(store: applying).markLineage()
+            }
             observer?.applyingWillCommit(report)
             return .applied(report, revision: batch.nextVersion)
         }

@@ -44,7 +44,10 @@ struct SnapshotRows {
 
     /// Empties the tables of all that was confirmed. Own unconfirmed sets are marked as not applied;
     /// the caller redoes them.
-    func makeRoom() throws {
+    func makeRoom() throws { try Self.makeRoom(in: store) }
+
+    /// The same for rows that come otherwise.
+    static func makeRoom(in store: LocalStore) throws {
         try store.connection.execute(
             """
             DELETE FROM martlet_base; DELETE FROM martlet_records; DELETE FROM martlet_aside;

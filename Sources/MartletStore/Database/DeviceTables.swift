@@ -50,6 +50,18 @@ enum DeviceTables {
             sequence INTEGER NOT NULL, type INTEGER NOT NULL, id NOT NULL,
             operation INTEGER NOT NULL, base_revision INTEGER NOT NULL, base BLOB, after BLOB,
             PRIMARY KEY (sequence, type, id)) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS martlet_confirmed(
+            sequence INTEGER PRIMARY KEY, identifier TEXT NOT NULL, revision INTEGER NOT NULL,
+            seen INTEGER NOT NULL, timestamp TEXT NOT NULL, records INTEGER NOT NULL,
+            bytes INTEGER NOT NULL, at INTEGER NOT NULL, frozen BLOB NOT NULL);
+        CREATE TABLE IF NOT EXISTS martlet_confirmed_changes(
+            sequence INTEGER NOT NULL, type INTEGER NOT NULL, id NOT NULL,
+            operation INTEGER NOT NULL, base_revision INTEGER NOT NULL, base BLOB, after BLOB,
+            PRIMARY KEY (sequence, type, id)) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS martlet_lineages(
+            revision INTEGER PRIMARY KEY, lineage TEXT NOT NULL);
+        CREATE TABLE IF NOT EXISTS martlet_ground(
+            sequence INTEGER PRIMARY KEY, revision INTEGER NOT NULL);
         CREATE TABLE IF NOT EXISTS martlet_aside(
             type TEXT NOT NULL, id NOT NULL, revision INTEGER NOT NULL, attributes BLOB NOT NULL,
             PRIMARY KEY (type, id)) WITHOUT ROWID;

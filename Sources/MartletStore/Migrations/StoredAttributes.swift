@@ -11,6 +11,8 @@ struct StoredAttributes {
         case queued = "martlet_changes"
         /// Edits the server has refused.
         case parked = "martlet_parked_changes"
+        /// Edits the server has taken, kept in case it loses them.
+        case confirmed = "martlet_confirmed_changes"
         /// Records as they were confirmed.
         case base = "martlet_base"
         /// What the tables had no place for.
@@ -22,7 +24,7 @@ struct StoredAttributes {
     /// Gives an attribute of a type another name, wherever it is kept. What was sent stays as it
     /// was sent.
     func rename(_ name: String, to new: String, type: String, _ number: Int64) throws {
-        for place in [Place.queued, .parked] {
+        for place in [Place.queued, .parked, .confirmed] {
             try rewriteChanges(in: place, of: number) { change in
                 let base = change.base?.rename(name, to: new, keepingNew: false) ?? false
                 let after = change.after?.rename(name, to: new, keepingNew: false) ?? false

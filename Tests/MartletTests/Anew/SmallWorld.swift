@@ -46,8 +46,11 @@ final class SmallServer {
     let disk: FaultDisk
     private(set) var node: DataSetNode?
 
-    init(_ disk: FaultDisk) throws {
+    private let identity: String
+
+    init(_ disk: FaultDisk, identity: String = "team") throws {
         self.disk = disk
+        self.identity = identity
         try open()
     }
 
@@ -56,7 +59,7 @@ final class SmallServer {
     func open() throws {
         let store = try EmbeddedStore(
             path: "server.sqlite", vfs: disk.vfsName, script: SmallWorld.script,
-            identity: "team", now: 0)
+            identity: identity, now: 0)
         node = try DataSetNode(store: store, answerBytes: 600)
     }
 

@@ -1,0 +1,202 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import MartletStore
+internal import SQLiteKit
+
+/// Own sets that the server has taken, kept for a while: should it lose them, because it was restored
+/// from a backup that is older, the device still has them.
+struct ConfirmedSets {
+    let store: LocalStore
+
+    /// The newest of so many are kept,
+    static let mostSets = 10_000
+    /// of so many bytes on the wire together,
+    static let mostBytes: Int64 = 64 << 20
+    /// for so many milliseconds.
+    static let longest: Int64 = 30 * 86_400_000
+
+    /// Keeps a set that is still in the queue, with its images.
+    /// - Parameters:
+    ///   - revision: The revision at which the server took it.
+    ///   - now: Milliseconds since 1970.
+    func keep(_ own: QueuedSet, revision: Revision, now: Int64) throws {
+        let set = try store.connection.statement(
+            """
+            INSERT OR REPLACE INTO martlet_confirmed(
+                sequence, identifier, revision, seen, timestamp, records, bytes, at, frozen)
+            SELECT sequence, identifier, ?, seen, timestamp, records, bytes, ?, frozen
+            FROM martlet_outbox WHERE sequence = ? AND frozen IS NOT NULL
+            RETURNING bytes
+            """)
+        set.bind(1, integer: revision)
+        set.bind(2, integer: now)
+        set.bind(3, integer: own.sequence)
+        defer { set.reset() }
+        guard try set.step() else { return }
+        let bytes = set.integer(0)
+        set.reset()
+        let changes = try store.connection.statement(
+            """
+            INSERT OR REPLACE INTO martlet_confirmed_changes(
+                sequence, type, id, operation, base_revision, base, after)
+            SELECT sequence, type, id, operation, base_revision, base, after FROM martlet_changes
+            WHERE sequence = ?
+            """)
+        changes.bind(1, integer: own.sequence)
+        try changes.run()
+        // Not each time: it looks at all of them.
+        if own.sequence & 255 == 0 || bytes > Self.mostBytes >> 6 { try prune(now: now) }
+    }
+
+    /// Forgets what is beyond the limits.
+    func prune(now: Int64) throws {
+        let rows = try store.connection.statement(
+            "SELECT sequence, bytes, at FROM martlet_confirmed ORDER BY sequence DESC")
+        defer { rows.reset() }
+        var sets = 0
+        var bytes: Int64 = 0
+        var first: Int64?
+        while try rows.step() {
+            sets += 1
+            bytes += rows.integer(1)
+            let isBeyond = sets > Self.mostSets || bytes > Self.mostBytes
+            if isBeyond || rows.integer(2) < now - Self.longest {
+                first = rows.integer(0)
+                break
+            }
+        }
+        rows.reset()
+        if let first { try remove("<= \(first)") }
+        try store.connection.run(
+            """
+            DELETE FROM martlet_ground WHERE sequence NOT IN (
+                SELECT sequence FROM martlet_confirmed UNION ALL SELECT sequence FROM martlet_outbox)
+            """)
+    }
+
+    /// Takes sets out, oldest first, that the server took after a revision.
+    func takeOut(after common: Revision) throws -> [HeldSet] {
+        let rows = try store.connection.statement(
+            """
+            SELECT sequence, identifier, timestamp, records, bytes FROM martlet_confirmed
+            WHERE revision > ? ORDER BY sequence
+            """)
+        rows.bind(1, integer: common)
+        defer { rows.reset() }
+        var sets: [HeldSet] = []
+        while try rows.step() {
+            let sequence = rows.integer(0)
+            let changes = try Outbox(store: store).changes(
+                of: sequence, in: "martlet_confirmed_changes")
+            sets.append(
+                HeldSet(
+                    sequence: sequence, identifier: rows.text(1), timestamp: rows.text(2),
+                    records: rows.integer(3), bytes: rows.integer(4), changes: changes,
+                    wasConfirmed: true))
+        }
+        rows.reset()
+        for set in sets { try remove("= \(set.sequence)") }
+        return sets
+    }
+
+    /// Puts those back into the queue, as sent, that the server took after a revision and that were
+    /// made on nothing newer than it. Sent once more as they were, they are safe either way: the
+    /// server repeats its verdict, or judges them by what both sides know.
+    /// - Returns: How many.
+    func queueAgain(after common: Revision) throws -> Int {
+        let condition =
+            "revision > \(common) AND \(Outbox.isCommon(upTo: common, in: "martlet_confirmed"))"
+        let connection = store.connection
+        let count = try connection.integer(
+            "SELECT count(*) FROM martlet_confirmed WHERE \(condition)")
+        let sequences = "(SELECT sequence FROM martlet_confirmed WHERE \(condition))"
+        try connection.run(
+            """
+            INSERT INTO martlet_changes(sequence, type, id, operation, base_revision, base, after)
+            SELECT sequence, type, id, operation, base_revision, base, after
+            FROM martlet_confirmed_changes WHERE sequence IN \(sequences)
+            """)
+        try connection.run(
+            "DELETE FROM martlet_confirmed_changes WHERE sequence IN \(sequences)")
+        try connection.run(
+            """
+            INSERT INTO martlet_outbox(
+                sequence, identifier, seen, timestamp, sent, applied, records, bytes, frozen)
+            SELECT sequence, identifier, seen, timestamp, 1, 0, records, bytes, frozen
+            FROM martlet_confirmed WHERE \(condition)
+            """)
+        try connection.run("DELETE FROM martlet_confirmed WHERE \(condition)")
+        return Int(count ?? 0)
+    }
+
+    private func remove(_ which: String) throws {
+        for table in ["martlet_confirmed", "martlet_confirmed_changes"] {
+            try store.connection.run("DELETE FROM \(table) WHERE sequence \(which)")
+        }
+    }
+}
+
+extension Outbox {
+    /// Notes that a set's content may rest on all the device knows now, where it vouches for less.
+    func noteGround(of sequence: Int64) throws {
+        let note = try store.connection.statement(
+            """
+            INSERT OR REPLACE INTO martlet_ground(sequence, revision)
+            SELECT queued.sequence, place.value
+            FROM martlet_outbox AS queued, martlet_state AS place
+            WHERE queued.sequence = ? AND place.name = 'revision' AND place.value > queued.seen
+            """)
+        note.bind(1, integer: sequence)
+        try note.run()
+    }
+
+    /// Remembers the hash of the server's history where the device is now, to ask for it should the
+    /// history be another one some day.
+    func noteLineage() throws {
+        try store.connection.run(
+            """
+            INSERT OR IGNORE INTO martlet_lineages(revision, lineage)
+            SELECT place.value, hash.value FROM martlet_state AS place, martlet_state AS hash
+            WHERE place.name = 'revision' AND place.value > 0
+                AND hash.name = 'lineage' AND hash.value IS NOT NULL
+            """)
+    }
+
+    /// Remembers the hash and, where there are many, thins those out that no set was made at: the
+    /// older they are, the fewer.
+    func markLineage() throws {
+        try noteLineage()
+        let count = try store.connection.integer("SELECT count(*) FROM martlet_lineages")
+        guard let count, count > Self.mostLineages, count % 64 == 0 else { return }
+        try store.connection.run(
+            """
+            DELETE FROM martlet_lineages WHERE revision IN (
+                SELECT revision FROM (
+                    SELECT revision, row_number() OVER (ORDER BY revision DESC) AS place
+                    FROM martlet_lineages)
+                WHERE place > 128 AND place % 2 = 0)
+            AND revision NOT IN (
+                SELECT seen FROM martlet_confirmed UNION ALL SELECT seen FROM martlet_outbox
+                UNION ALL SELECT revision FROM martlet_ground)
+            """)
+    }
+
+    private static let mostLineages: Int64 = 256
+
+    /// A condition on sets: their content rests on nothing newer than a revision. That of sets never
+    /// sent still changes: their records' bases follow own sets that are accepted.
+    static func isCommon(
+        upTo common: Revision, in table: String = "martlet_outbox"
+    ) -> String {
+        let ground = """
+            ifnull((SELECT revision FROM martlet_ground AS ground
+                WHERE ground.sequence = \(table).sequence), seen) <= \(common)
+            """
+        guard table == "martlet_outbox" else { return "(\(ground))" }
+        return """
+            (\(ground) AND (sent = 1 OR NOT EXISTS (
+                SELECT 1 FROM martlet_changes AS made WHERE made.sequence = \(table).sequence
+                    AND made.base_revision > \(common))))
+            """
+    }
+}

@@ -1,0 +1,115 @@
+internal import MartletCore
+package import MartletProtocol
+internal import MartletStore
+internal import SQLiteKit
+internal import SQLiteRecords
+
+/// Coming back to a server whose history is another one: it was restored from a backup, and may
+/// have gone on from there.
+///
+/// The device finds the newest revision that both share, fetches the server's state beside its own
+/// tables, and takes it over in one transaction, under its own work. Nothing of another data set is
+/// ever taken for this: a server tells that before it compares histories.
+extension DeviceStore {
+    /// While the device comes back: the newest revision of which it is known that both histories
+    /// share it.
+    package var rejoining: Revision? {
+        get throws { try applying.integerState(Self.rejoinFrom) }
+    }
+
+    /// The revision in the middle of those between two whose hash the device remembers.
+    func checkpoint(
+        between low: Revision, and high: Revision
+    ) throws -> (revision: Revision, lineage: String)? {
+        let range = "FROM martlet_lineages WHERE revision > ?1 AND revision < ?2"
+        let find = try applying.connection.statement(
+            """
+            SELECT revision, lineage \(range) ORDER BY revision
+            LIMIT 1 OFFSET (SELECT count(*) / 2 \(range))
+            """)
+        find.bind(1, integer: low)
+        find.bind(2, integer: high)
+        defer { find.reset() }
+        return try find.step() ? (find.integer(0), find.text(1)) : nil
+    }
+
+    /// A request that asks no more than whether the server's history has a revision.
+    func gatherProbe(
+        at place: (revision: Revision, lineage: String), owner: String,
+        isGone: (_ owner: String) -> Bool, lease: Int64, now: Int64
+    ) throws -> Gathered {
+        try inApplyingTransaction {
+            if let until = try leaseOfOther(than: owner, isGone: isGone, now: now) {
+                return .leased(until: until)
+            }
+            try takeLease(owner: owner, until: now + lease)
+            var request = SyncRequest(maxRevision: place.revision)
+            request.clientID = try clientID
+            request.protocolVersion = WireVersion.current
+            request.dataSet = try dataSet
+            request.lineage = place.lineage
+            request.schema = applying.schema.fingerprint
+            return .request(
+                try SyncCoder.requestHead(request) + SyncCoder.tail, changeSets: [])
+        }
+    }
+
+    /// Begins to fetch the server's state.
+    /// - Parameter common: The newest revision of which it is known that both histories share it.
+    /// - Returns: False where another process has taken over meanwhile.
+    func beginRejoining(upTo common: Revision, owner: String, now: Int64) throws -> Bool {
+        try inApplyingTransaction {
+            guard try leaseOfOther(than: owner, now: now) == nil else { return false }
+            try clearStaged()
+            try PendingParts(store: applying).clear()
+            try applying.setState(Self.rejoinFrom, .integer(common))
+            let count = try ConfirmedSets(store: applying).queueAgain(after: common)
+            let before = try applying.integerState(Self.queuedAgain) ?? 0
+            try applying.setState(Self.queuedAgain, .integer(before + Int64(count)))
+            return true
+        }
+    }
+
+    /// Goes on as before: what was found out may be true no more.
+    func stopRejoining() throws {
+        try inApplyingTransaction {
+            try clearStaged()
+            try applying.setState(Self.rejoinFrom, .null)
+        }
+    }
+
+    /// Takes the server's state over, in the caller's transaction: in place of all rows come those
+    /// that were fetched, on top of them own sets whose ground both histories share, then those of
+    /// the lost history, each judged by its images.
+    func rejoin(
+        _ sets: ArraySlice<ChangeSet>, upTo common: Revision, on ground: Rebase.Ground,
+        reaching: Revision, now: Int64
+    ) throws -> RebaseReport {
+        try closeForeignCapture(applying, now: now)
+        try applying.setCapture(false)
+        var work = LostWork(store: applying, common: common, now: now)
+        try work.takeOut()
+        try SnapshotRows.makeRoom(in: applying)
+        var rebase = Rebase(store: applying, registry: registry, now: now, notesOwn: true)
+        try rebase.apply(sets, after: 0, on: ground)
+        if !ground.isEmpty { try clearStaged() }
+        var report = rebase.report
+        try applying.setState("revision", .integer(reaching))
+        try applying.setState(Self.anewRevision, .null)
+        try applying.setState(Self.anewLineage, .null)
+        try work.putBack(on: rebase, &report)
+        let again = try applying.integerState(Self.queuedAgain) ?? 0
+        report.rejoined = Rejoined(
+            common: common, revision: reaching, sentAgain: Int(again) + work.sentAgain,
+            parked: report.receipts.count { $0.outcome == .refused })
+        report.changedTypes.formUnion(applying.schema.types.map(\.name))
+        try applying.setState(Self.rejoinFrom, .null)
+        try applying.setState(Self.queuedAgain, .null)
+        try applying.connection.run("DELETE FROM martlet_lineages WHERE revision > \(common)")
+        try applying.setCapture(true)
+        return report
+    }
+
+    private static let rejoinFrom = "rejoinFrom"
+    private static let queuedAgain = "rejoinQueued"
+}

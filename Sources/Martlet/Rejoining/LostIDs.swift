@@ -1,0 +1,230 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import MartletStore
+internal import SQLiteKit
+internal import SQLiteRecords
+
+/// The ids in own sets of a lost history, and what they mean in the server's.
+struct LostIDs {
+    let store: LocalStore
+    /// The newest revision both histories share.
+    let common: Revision
+    /// What own records were called in the lost history, by the identifier of the set that made
+    /// them and goes out once more as it was.
+    private var taken: [String: [(key: RecordKey, given: Int64)]] = [:]
+    /// Records with ids the server gave, as the device had them.
+    private var witnesses: [RecordKey: Witness] = [:]
+
+    private struct Witness {
+        var known: Revision?
+        var image: Attributes?
+    }
+
+    private var outbox: Outbox { Outbox(store: store) }
+    private static let tables = ["martlet_changes", "martlet_parked_changes"]
+
+    init(store: LocalStore, common: Revision) {
+        self.store = store
+        self.common = common
+    }
+
+    // MARK: - Before
+
+    /// Gives own records that were made in the lost history their temporary ids back, in held sets
+    /// and in stored ones, and notes what all others are that sets name.
+    mutating func takeBack(_ held: inout [HeldSet]) throws {
+        var lost: [RecordKey: Int64] = [:]
+        for set in held { _ = try forget(set.changes, &lost) }
+        for set in try outbox.queued() {
+            let changes = try outbox.changes(of: set.sequence)
+            if set.isSent { taken[set.identifier] = try forget(changes, &lost) }
+            // These sets rest on what both histories share, and so do the records they name.
+            for change in changes { try note(change, base: common, isShared: true) }
+        }
+        try rewrite(&held, IDRewriter(store: store, assigned: lost))
+        for change in held.flatMap(\.changes) {
+            // The record's revision when it was edited says as much of it.
+            try note(change, base: change.baseRevision > 0 ? change.baseRevision : nil)
+        }
+        for sequence in try sequences(in: "martlet_parked_changes") {
+            for change in try outbox.changes(of: sequence, in: "martlet_parked_changes") {
+                try note(change, base: nil)
+            }
+        }
+        try noteConfirmed()
+    }
+
+    private func forget(
+        _ changes: [StoredChange], _ lost: inout [RecordKey: Int64]
+    ) throws -> [(key: RecordKey, given: Int64)] {
+        var forgotten: [(key: RecordKey, given: Int64)] = []
+        for change in changes where change.operation == .create {
+            guard case .integer(let temporary) = change.id, temporary < 0,
+                let given = try store.permanentID(of: change.key)
+            else { continue }
+            lost[RecordKey(type: change.number, id: .integer(given))] = temporary
+            forgotten.append((change.key, given))
+            let forget = try store.connection.statement(
+                "DELETE FROM martlet_ids WHERE type = ? AND temporary = ?")
+            forget.bind(1, integer: change.number)
+            forget.bind(2, integer: temporary)
+            try forget.run()
+        }
+        return forgotten
+    }
+
+    /// - Parameter isShared: Whether what is known of the record is known of its references, too.
+    private mutating func note(
+        _ change: StoredChange, base: Revision?, isShared: Bool = false
+    ) throws {
+        if change.operation != .create { try note(change.key, base: base) }
+        for key in try references(of: change) { try note(key, base: isShared ? base : nil) }
+    }
+
+    /// Edits that the server still has tell how long records have been known, too.
+    private mutating func noteConfirmed() throws {
+        let find = try store.connection.statement(
+            """
+            SELECT min(base_revision) FROM martlet_confirmed_changes
+            WHERE type = ? AND id = ? AND base_revision > 0
+            """)
+        defer { find.reset() }
+        for (key, witness) in witnesses {
+            find.rewind()
+            find.bind(1, integer: key.type)
+            find.bind(2, key.id)
+            guard try find.step(), !find.isNull(0) else { continue }
+            witnesses[key]?.known = min(witness.known ?? find.integer(0), find.integer(0))
+        }
+    }
+
+    private mutating func note(_ key: RecordKey, base: Revision?) throws {
+        guard case .integer(let id) = key.id, id > 0 else { return }
+        var witness =
+            try witnesses[key]
+            ?? Witness(
+                known: outbox.confirmedRevision(key.type, key.id), image: confirmed(key)?.image)
+        if let base { witness.known = min(witness.known ?? base, base) }
+        witnesses[key] = witness
+    }
+
+    // MARK: - After
+
+    /// Takes note of the verdicts on sets sent as they were. Their answer names the new ids, but for
+    /// one that the server has shortened since: then the old ones are right.
+    func settle(_ receipts: [Receipt]) throws {
+        for receipt in receipts where receipt.outcome == .accepted {
+            for (key, given) in taken[receipt.identifier] ?? []
+            where try store.permanentID(of: key) == nil {
+                guard case .integer(let temporary) = key.id else { continue }
+                let row = try store.connection.statement(
+                    "INSERT INTO martlet_ids(type, temporary, id) VALUES (?, ?, ?)")
+                row.bind(1, integer: key.type)
+                row.bind(2, integer: temporary)
+                row.bind(3, integer: given)
+                try row.run()
+            }
+        }
+    }
+
+    /// Puts ids that no record has or gets in place of those whose record is another one in the
+    /// server's history.
+    func giveUpStrays(_ held: inout [HeldSet]) throws {
+        var next = try store.integerState("nextTemporaryID") ?? -1
+        var strays: [RecordKey: Int64] = [:]
+        for (key, witness) in witnesses {
+            let isMeant = LostHistory.isMeant(
+                try confirmed(key), known: witness.known, image: witness.image, common: common)
+            guard !isMeant else { continue }
+            strays[key] = next
+            next -= 1
+        }
+        guard !strays.isEmpty else { return }
+        try store.setState("nextTemporaryID", .integer(next))
+        try rewrite(&held, IDRewriter(store: store, assigned: strays))
+    }
+
+    /// A change with the permanent ids that own records have by now.
+    func resolved(_ change: StoredChange) throws -> StoredChange {
+        var assigned: [RecordKey: Int64] = [:]
+        let used = try (change.operation == .create ? [] : [change.key]) + references(of: change)
+        for key in used {
+            if let permanent = try store.permanentID(of: key) { assigned[key] = permanent }
+        }
+        var resolved = change
+        _ = try IDRewriter(store: store, assigned: assigned).rewrite(&resolved)
+        return resolved
+    }
+
+    // MARK: - Records
+
+    /// The records that a change refers to.
+    private func references(of change: StoredChange) throws -> [RecordKey] {
+        guard let type = change.type.map({ store.schema.types[$0] }), let after = change.after,
+            !type.references.isEmpty
+        else { return [] }
+        let attributes = try SyncCoder.decodeAttributes(after)
+        return type.references.compactMap { reference in
+            guard let value = attributes[reference.attribute], let id = RecordID(value),
+                let target = store.schema.index(of: reference.target)
+            else { return nil }
+            return RecordKey(type: store.numbers[target], id: id)
+        }
+    }
+
+    /// A record as it was confirmed; nil where there is none.
+    func confirmed(_ key: RecordKey) throws -> LostHistory.Truth? {
+        if let base = try outbox.base(key.type, key.id) {
+            return try base.image.map {
+                LostHistory.Truth(
+                    revision: base.revision, image: try SyncCoder.decodeAttributes($0))
+            }
+        }
+        guard let type = store.index(ofNumber: key.type),
+            let present = try store.tables[type].read(key.id)
+        else { return nil }
+        // Through the wire's form, as base images are kept.
+        let image = try SyncCoder.encode(store.stored(present, type: type).withoutNulls())
+        return LostHistory.Truth(
+            revision: try outbox.confirmedRevision(key.type, key.id) ?? 0,
+            image: try SyncCoder.decodeAttributes(image))
+    }
+
+    // MARK: - Rewriting
+
+    private func rewrite(_ held: inout [HeldSet], _ rewriter: IDRewriter) throws {
+        guard !rewriter.assigned.isEmpty else { return }
+        for set in held.indices {
+            for index in held[set].changes.indices {
+                _ = try rewriter.rewrite(&held[set].changes[index])
+            }
+        }
+        for table in Self.tables {
+            for sequence in try sequences(in: table) {
+                try rewrite(sequence, in: table, rewriter)
+            }
+        }
+    }
+
+    private func rewrite(
+        _ sequence: Int64, in table: String, _ rewriter: IDRewriter
+    ) throws {
+        var changes = try outbox.changes(of: sequence, in: table)
+        var isChanged = false
+        for index in changes.indices {
+            isChanged = try rewriter.rewrite(&changes[index]) || isChanged
+        }
+        guard isChanged else { return }
+        try store.connection.run("DELETE FROM \(table) WHERE sequence = \(sequence)")
+        for change in changes {
+            try outbox.insertChange(change, sequence: sequence, in: table)
+            guard table == "martlet_changes" else { continue }
+            try outbox.noteReferences(of: change, sequence: sequence)
+        }
+    }
+
+    private func sequences(in table: String) throws -> [Int64] {
+        let rows = try store.connection.statement("SELECT DISTINCT sequence FROM \(table)")
+        return try rows.rows { (row) throws(SQLiteError) in row.integer(0) }
+    }
+}

@@ -1,0 +1,199 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import MartletStore
+internal import SQLiteKit
+internal import SQLiteRecords
+
+/// Own sets of a history the server does not share, from before the server's state is taken over
+/// until after. All within one transaction, with capture off.
+///
+/// Ids are the danger: numbers that were given in the lost history are given again, to other
+/// records. So records of one's own get their temporary ids back, which the verdicts lead to the
+/// new ones; and an id of somebody else's record that is not the same record there any more
+/// becomes one that no record will ever have.
+struct LostWork {
+    let store: LocalStore
+    /// The newest revision both histories share.
+    let common: Revision
+    /// Milliseconds since 1970.
+    let now: Int64
+    /// Sets the server had taken that go out once more.
+    private(set) var sentAgain = 0
+    private var held: [HeldSet] = []
+    private var ids: LostIDs
+    /// Records that an own set was put back on, and those whose sets were parked, with the ids they
+    /// had before.
+    private var mine: Set<RecordKey> = []
+    private var blocked: Set<RecordKey> = []
+
+    private var outbox: Outbox { Outbox(store: store) }
+
+    init(store: LocalStore, common: Revision, now: Int64) {
+        self.store = store
+        self.common = common
+        self.now = now
+        ids = LostIDs(store: store, common: common)
+    }
+
+    /// Takes the sets out whose ground the server does not share, and notes what they are about.
+    mutating func takeOut() throws {
+        held = try ConfirmedSets(store: store).takeOut(after: common) + queued()
+        held.sort { $0.sequence < $1.sequence }
+        for set in held { try outbox.remove(set.sequence) }
+        try ids.takeBack(&held)
+    }
+
+    private func queued() throws -> [HeldSet] {
+        let rows = try store.connection.statement(
+            """
+            SELECT sequence, identifier, timestamp, records, bytes FROM martlet_outbox
+            WHERE NOT \(Outbox.isCommon(upTo: common)) ORDER BY sequence
+            """)
+        defer { rows.reset() }
+        var sets: [HeldSet] = []
+        while try rows.step() {
+            sets.append(
+                HeldSet(
+                    sequence: rows.integer(0), identifier: rows.text(1), timestamp: rows.text(2),
+                    records: rows.integer(3), bytes: rows.integer(4),
+                    changes: try outbox.changes(of: rows.integer(0)), wasConfirmed: false))
+        }
+        return sets
+    }
+
+    /// Does the held sets again on what is there now, as new sets, or parks them.
+    mutating func putBack(on rebase: Rebase, _ report: inout RebaseReport) throws {
+        try ids.settle(report.receipts)
+        try ids.giveUpStrays(&held)
+        let parking = Parking(store: store)
+        for receipt in report.receipts where receipt.outcome == .refused {
+            let sequence = try parking.sequence(of: receipt.identifier)
+            block(try outbox.changes(of: sequence, in: "martlet_parked_changes"))
+        }
+        for set in try outbox.queued() where !set.isApplied {
+            block(try outbox.changes(of: set.sequence))
+        }
+        for set in held {
+            let resolved = try set.changes.map { try ids.resolved($0) }
+            try insert(set, resolved)
+            if let refusal = try redo(set, resolved, rebase) {
+                block(set.changes)
+                let own = QueuedSet(
+                    sequence: set.sequence, identifier: set.identifier, isSent: false,
+                    isApplied: false)
+                try parking.park(
+                    own, reason: refusal.reason, message: refusal.message, now: now)
+                report.receipts.append(
+                    Receipt(
+                        identifier: set.identifier, outcome: .refused, reason: refusal.reason,
+                        message: refusal.message))
+            } else {
+                mine.formUnion(set.changes.map(\.key))
+                if set.wasConfirmed { sentAgain += 1 }
+                // Its fate is open again.
+                try store.connection.run(
+                    "DELETE FROM martlet_receipts WHERE sequence = \(set.sequence)")
+            }
+        }
+    }
+
+    private mutating func block(_ changes: [StoredChange]) {
+        blocked.formUnion(changes.map(\.key))
+    }
+
+    private func insert(_ set: HeldSet, _ changes: [StoredChange]) throws {
+        let row = try store.connection.statement(
+            """
+            INSERT INTO martlet_outbox(sequence, identifier, seen, timestamp, records, bytes)
+            VALUES (?, ?, ?, ?, ?, ?)
+            """)
+        row.bind(1, integer: set.sequence)
+        row.bind(2, text: set.identifier)
+        // Beyond the records it names, its author knows of nothing newer.
+        row.bind(3, integer: common)
+        row.bind(4, text: set.timestamp)
+        row.bind(5, integer: set.records)
+        row.bind(6, integer: set.bytes)
+        try row.run()
+        try outbox.noteGround(of: set.sequence)
+        for change in changes {
+            try outbox.insertChange(change, sequence: set.sequence)
+            try outbox.noteReferences(of: change, sequence: set.sequence)
+        }
+    }
+
+    /// - Returns: Why it cannot be done again; nil where it was.
+    private func redo(
+        _ set: HeldSet, _ changes: [StoredChange], _ rebase: Rebase
+    ) throws -> RedoRefusal? {
+        do {
+            for (old, change) in zip(set.changes, changes) { try judge(change, old.key, rebase) }
+        } catch let refusal as RedoRefusal {
+            return refusal
+        }
+        try store.connection.run("SAVEPOINT martlet_redo")
+        do {
+            try RedoneSet(store: store, outbox: outbox).apply(changes)
+            try store.connection.run("RELEASE martlet_redo")
+        } catch let refusal as RedoRefusal {
+            try store.connection.run("ROLLBACK TO martlet_redo")
+            try store.connection.run("RELEASE martlet_redo")
+            return refusal
+        }
+        try outbox.clear(set.sequence)
+        for change in changes {
+            let base = try outbox.base(change.number, change.id)
+            try outbox.insertChange(
+                StoredChange(
+                    number: change.number, type: change.type, id: change.id,
+                    operation: change.operation, baseRevision: base?.revision ?? 0,
+                    base: base?.image, after: change.after), sequence: set.sequence)
+            try outbox.noteReferences(of: change, sequence: set.sequence)
+        }
+        return nil
+    }
+
+    /// - Parameter old: The record as it was called before.
+    /// - Throws: `RedoRefusal`.
+    private func judge(_ change: StoredChange, _ old: RecordKey, _ rebase: Rebase) throws {
+        let name = try store.typeName(ofNumber: change.number)
+        if blocked.contains(old) {
+            throw RedoRefusal(
+                .dependency,
+                "It was made on top of a change to the same record of \(name) that was refused.")
+        }
+        guard !mine.contains(old) else { return }
+        let truth = try ids.confirmed(change.key)
+        if change.operation == .create {
+            guard truth == nil else {
+                throw RedoRefusal(.stale, "Someone else made the same record of \(name).")
+            }
+            return
+        }
+        // What the server does not have yet is own work; whether it is there shows soon.
+        if case .integer(let id) = change.id, id < 0 { return }
+        guard let truth else {
+            throw RedoRefusal(
+                .stale,
+                "The server was restored from a backup that does not have the record of \(name).")
+        }
+        let base = try change.base.map { try SyncCoder.decodeAttributes($0) }
+        let isOwnWork =
+            rebase.ownRevisions[change.key] == truth.revision
+            && (old != change.key || !rebase.isNew(change.key))
+        guard isOwnWork || LostHistory.hasSeen(truth, base: base, common: common) else {
+            throw RedoRefusal(
+                .stale,
+                "The server was restored from a backup, and the record of \(name) is another one"
+                    + " there than when it was edited.")
+        }
+    }
+}
+
+extension Rebase {
+    /// Whether a record was made by an own set that was accepted now.
+    func isNew(_ key: RecordKey) -> Bool {
+        guard case .integer(let id) = key.id else { return false }
+        return assigned.contains { $0.key.type == key.type && $0.value == id }
+    }
+}

@@ -1,0 +1,262 @@
+import MartletProtocol
+import MartletServerCore
+import MartletStore
+import SQLiteFaults
+import SQLiteKit
+import Testing
+
+@testable import Martlet
+
+@Suite("Coming back to a server that was restored from a backup")
+struct RejoiningTests {
+    /// A server with teams 1 to 3, on two devices; then its backup, on which it goes on later.
+    private func world(
+        _ name: String
+    ) throws -> (world: SmallWorld, mine: SmallDevice, other: SmallDevice) {
+        let world = try SmallWorld("rejoin-\(name)")
+        let mine = try world.device()
+        let other = try world.device()
+        for number in 1...3 {
+            try other.write { try $0.insert("teams", ["name": .text("Team \(number)")]) }
+        }
+        try other.sync(with: world.server)
+        try mine.sync(with: world.server)
+        return (world, mine, other)
+    }
+
+    /// All rows of a table, as the device shows them.
+    private func rows(_ device: SmallDevice, _ sql: String) throws -> [String] {
+        try device.store.local.rows(sql).map { row in
+            row.values.map { value in
+                switch value {
+                case .null: "null"
+                case .integer(let number): String(number)
+                case .text(let text): text
+                default: "?"
+                }
+            }.joined(separator: " ")
+        }
+    }
+
+    private func teams(_ device: SmallDevice) throws -> [String] {
+        try rows(device, "SELECT id, name FROM teams ORDER BY name")
+    }
+
+    @Test("a device ahead of it keeps its work: what was lost is sent again, once")
+    func ahead() throws {
+        let (world, mine, other) = try world("ahead")
+        let backup = try world.restoredServer()
+        try mine.write { try $0.insert("teams", ["name": "Confirmed and lost"]) }
+        try mine.write { try $0.update("teams", .integer(1), ["name": "Renamed and lost"]) }
+        try mine.sync(with: world.server)
+        try mine.write { try $0.insert("teams", ["name": "Never sent"]) }
+        try mine.sync(with: backup)
+        #expect(mine.errors.isEmpty)
+        #expect(try mine.store.parked().isEmpty)
+        #expect(try mine.store.outboxCount == 0)
+        let expected = [
+            "4 Confirmed and lost", "5 Never sent", "1 Renamed and lost", "2 Team 2", "3 Team 3",
+        ]
+        #expect(try Set(teams(mine)) == Set(expected))
+        // The other device was behind the backup, or at it.
+        try other.sync(with: backup)
+        #expect(try teams(other) == teams(mine))
+        #expect(try mine.store.confirmedState() == other.store.confirmedState())
+        // Nothing more is sent, and nothing twice.
+        #expect(try mine.sync(with: backup) == 1)
+        #expect(try mine.store.revision == other.store.revision)
+    }
+
+    @Test("a set whose answer was lost is applied once, whichever history has it")
+    func lostAnswer() throws {
+        for isInBackup in [true, false] {
+            let (world, mine, _) = try world("answer-\(isInBackup)")
+            var backup = try world.restoredServer()
+            try mine.write { try $0.insert("teams", ["name": "Once"]) }
+            try mine.sync(with: world.server, lost: 1)
+            if isInBackup { backup = try world.restoredServer() }
+            let third = try world.device()
+            try third.write { try $0.insert("teams", ["name": "Lost by the restoring"]) }
+            try third.sync(with: world.server)
+            // Mine has not heard of its own set, but of nothing after the backup either.
+            try mine.sync(with: backup)
+            #expect(try teams(mine).filter { $0.hasSuffix("Once") }.count == 1)
+            #expect(try mine.store.outboxCount == 0)
+            try third.sync(with: backup)
+            #expect(try teams(third).filter { $0.hasSuffix("Once") }.count == 1)
+            #expect(try teams(third).contains { $0.hasSuffix("Lost by the restoring") })
+        }
+    }
+
+    @Test("a history that was overwritten since: edits of what others changed wait for a person")
+    func overwritten() throws {
+        let (world, mine, other) = try world("overwritten")
+        let backup = try world.restoredServer()
+        try mine.write { try $0.update("teams", .integer(1), ["name": "Mine 1"]) }
+        try mine.write { try $0.update("teams", .integer(2), ["name": "Mine 2"]) }
+        try mine.sync(with: world.server)
+        // On the restored server, others go on, past the device's revision.
+        try other.write { try $0.update("teams", .integer(1), ["name": "Theirs 1"]) }
+        for _ in 0..<6 { try other.write { try $0.insert("teams", ["name": "New"]) } }
+        try other.sync(with: backup)
+        try mine.write { try $0.update("teams", .integer(1), ["city": "Rome"]) }
+        try mine.write { try $0.update("teams", .integer(3), ["name": "Mine 3"]) }
+        try mine.sync(with: backup)
+        #expect(mine.errors.isEmpty)
+        let parked = try mine.store.parked()
+        #expect(parked.map(\.reason) == [.stale, .dependency])
+        #expect(parked.first?.changes.first?.mine?["name"] == "Mine 1")
+        #expect(parked.first?.changes.first?.theirs?["name"] == "Theirs 1")
+        let shown = try teams(mine)
+        #expect(shown.contains("1 Theirs 1"))
+        #expect(shown.contains("2 Mine 2"))
+        #expect(shown.contains("3 Mine 3"))
+        try other.sync(with: backup)
+        #expect(try mine.store.confirmedState() == other.store.confirmedState())
+        // A person decides: mine once more.
+        try mine.store.retry(parked[0].identifier, now: 3)
+        try mine.sync(with: backup)
+        #expect(try teams(mine).contains("1 Mine 1"))
+    }
+
+    @Test("ids that were given to others since lead nowhere wrong")
+    func givenAgain() throws {
+        let (world, mine, other) = try world("ids")
+        let backup = try world.restoredServer()
+        let team = try mine.write { try $0.insert("teams", ["name": "Falcons"]) }
+        try mine.write {
+            try $0.insert("players", ["team_id": team.value, "name": "Ann", "shirt": 1])
+        }
+        try mine.sync(with: world.server)
+        #expect(try rows(mine, "SELECT team_id FROM players") == ["4"])
+        // On the restored server number 4 is somebody else's.
+        try other.write { try $0.insert("teams", ["name": "Bears"]) }
+        try other.sync(with: backup)
+        // Confirmed ids are used in a set that was never sent, too.
+        try mine.write {
+            try $0.insert("players", ["team_id": 4, "name": "Bob", "shirt": 2])
+        }
+        try mine.write { try $0.update("teams", .integer(4), ["city": "Rome"]) }
+        try mine.sync(with: backup)
+        #expect(mine.errors.isEmpty)
+        let parked = try mine.store.parked()
+        #expect(parked.isEmpty, "\(parked)")
+        try other.sync(with: backup)
+        for device in [mine, other] {
+            #expect(
+                try rows(
+                    device,
+                    """
+                    SELECT players.name, teams.name FROM players JOIN teams
+                    ON teams.id = players.team_id ORDER BY 1
+                    """) == ["Ann Falcons", "Bob Falcons"])
+            #expect(try teams(device).contains("4 Bears"))
+        }
+    }
+
+    @Test("what refers to records of others that were lost waits, and goes once they are back")
+    func lostRecordsOfOthers() throws {
+        let (world, mine, other) = try world("others")
+        let backup = try world.restoredServer()
+        try other.write { try $0.insert("teams", ["name": "Theirs"]) }
+        try other.write { try $0.update("teams", .integer(2), ["name": "Theirs 2"]) }
+        try other.sync(with: world.server)
+        try mine.sync(with: world.server)
+        try mine.write { try $0.insert("players", ["team_id": 4, "name": "Ann", "shirt": 1]) }
+        try mine.write { try $0.update("teams", .integer(2), ["city": "Rome"]) }
+        try mine.sync(with: world.server)
+        // Somebody took the number in the meantime.
+        let third = try world.device()
+        try third.sync(with: backup)
+        try third.write { try $0.insert("teams", ["name": "Somebody's"]) }
+        try third.sync(with: backup)
+        try mine.sync(with: backup)
+        // The player is not moved to a team nobody meant. The city goes: its author had seen the
+        // team as it is now.
+        #expect(try mine.store.parked().map(\.reason) == [.dependency])
+        #expect(try rows(mine, "SELECT name, city FROM teams WHERE id = 2") == ["Team 2 Rome"])
+        // The other one comes back later: its edit of team 2 is refused, its team is made.
+        try other.sync(with: backup)
+        let parked = try other.store.parked()
+        #expect(parked.map(\.reason) == [.stale], "\(parked)")
+        let shown = try teams(other)
+        #expect(shown.contains { $0.hasSuffix(" Theirs") })
+    }
+
+    @Test("edits on top of others' lost edits go where those came back first")
+    func othersFirst() throws {
+        let (world, mine, other) = try world("first")
+        let backup = try world.restoredServer()
+        try other.write { try $0.update("teams", .integer(2), ["name": "Theirs 2"]) }
+        try other.sync(with: world.server)
+        try mine.sync(with: world.server)
+        try mine.write { try $0.update("teams", .integer(2), ["city": "Rome"]) }
+        try mine.sync(with: world.server)
+        try other.sync(with: backup)
+        try mine.sync(with: backup)
+        #expect(try mine.store.parked().isEmpty)
+        #expect(try rows(mine, "SELECT name, city FROM teams WHERE id = 2") == ["Theirs 2 Rome"])
+    }
+
+    @Test("another data set gets nothing, and changes nothing")
+    func otherDataSet() throws {
+        let (world, mine, _) = try world("foreign")
+        try mine.write { try $0.insert("teams", ["name": "Private"]) }
+        let foreign = try SmallServer(
+            .init(name: "rejoin-foreign-other"), identity: "another")
+        try mine.sync(with: foreign)
+        #expect(mine.errors.map(\.kind) == [.wrongDataSet])
+        #expect(foreign.node?.feed.head.revision == 0)
+        try mine.sync(with: world.server)
+        #expect(try teams(mine).contains("4 Private"))
+    }
+
+    @Test("answers lost on the way, and restarts, at every request of the way back")
+    func interrupted() throws {
+        var isDone = false
+        var lost = 0
+        while !isDone {
+            lost += 1
+            let (world, mine, other) = try world("interrupted-\(lost)")
+            let backup = try world.restoredServer()
+            for number in 0..<5 {
+                try mine.write { try $0.insert("teams", ["name": .text("Mine \(number)")]) }
+                try mine.sync(with: world.server)
+            }
+            try other.write { try $0.insert("teams", ["name": "Theirs"]) }
+            try other.sync(with: backup)
+            let requests = try mine.sync(with: backup, lost: lost)
+            isDone = requests < lost
+            mine.close()
+            try mine.open()
+            // Meanwhile the lease of the life before ends.
+            try mine.store.endLeases()
+            try mine.sync(with: backup)
+            #expect(try mine.store.parked().isEmpty)
+            try other.sync(with: backup)
+            #expect(try teams(mine).map { $0.drop { $0 != " " } }.count == 9)
+            #expect(try mine.store.confirmedState() == other.store.confirmedState())
+        }
+        #expect(lost > 4)
+    }
+
+    @Test(
+        "the server is switched back to its own history: all is as it was, and nothing is doubled")
+    func switchedBack() throws {
+        let (world, mine, _) = try world("back")
+        let backup = try world.restoredServer()
+        try mine.write { try $0.insert("teams", ["name": "Confirmed"]) }
+        try mine.sync(with: world.server)
+        // Found out, and cut.
+        try mine.sync(with: backup, lost: 3)
+        try mine.sync(with: world.server)
+        #expect(try teams(mine).filter { $0.hasSuffix("Confirmed") } == ["4 Confirmed"])
+        #expect(try mine.store.outboxCount == 0)
+        #expect(try mine.store.rejoining == nil)
+        // And after the whole way back, there and back again.
+        try mine.sync(with: backup)
+        try mine.sync(with: world.server)
+        #expect(try teams(mine).filter { $0.hasSuffix("Confirmed") } == ["4 Confirmed"])
+        #expect(try mine.store.parked().isEmpty)
+    }
+}
