@@ -107,6 +107,11 @@ struct Ground: Sendable {
         (places ?? [:]).mapValues(\.cacheKey)
     }
 
+    /// The tokens that stand in databases.
+    var tokens: [DatabaseTokens] {
+        (places ?? [:]).sorted { $0.key < $1.key }.map { DatabaseTokens($0.value) }
+    }
+
     /// The data sets to open at the start.
     func names(
         in directory: String, ofTokens named: Set<String>, log: ServerLog

@@ -142,7 +142,8 @@ public final class MartletServer: Sendable {
             TokenDesk(
                 index: try TokenIndex(
                     store: TokenStore(directory: configuration.dataDirectory),
-                    fixed: configuration.tokens, salts: ground.tokenSalts),
+                    databases: ground.tokens, fixed: configuration.tokens,
+                    salts: ground.tokenSalts),
                 signed: try configuration.signedTokens.map { settings throws(ServerFailure) in
                     try SignedTokens(settings, log: configuration.log)
                 }, now: configuration.now)

@@ -4,6 +4,7 @@ extension CommandDescription {
         .serve, .tokenCreate, .tokenList, .tokenRevoke, .postgresInit, .postgresAdopt,
         .postgresRelease, .postgresSchema, .initialise, .sync, .status, .check,
         .importRecords,
-        .exportRecords, .schema, .snapshot, .demo, .simulate, .mock, .completion,
+        .exportRecords, .schema, .snapshot, .backup, .restore, .compact, .doctor, .demo, .simulate,
+        .mock, .completion,
     ]
 }

@@ -1,5 +1,6 @@
 import Foundation
 import MartletServer
+import PostgresKit
 
 extension CommandDescription {
     private static let dataOption = Option(
@@ -9,14 +10,14 @@ extension CommandDescription {
         name: "token create",
         summary: "make a token for a data set",
         discussion: """
-            Prints the token, this once; the server keeps only its hash. A running server takes it
-            from the next request on.
+            Prints the token, this once; the server keeps only its hash. Running servers take it
+            from the next request on: the one of the data folder, or all of the database.
             """,
         arguments: [
             Argument(name: "DATASET", help: "the data set's name: a-z, 0-9, “.”, “_”, “-”")
         ],
         options: [
-            dataOption,
+            dataOption, postgresOption,
             Option(name: "user", value: "NAME", help: "whose it is"),
             Option(
                 name: "role", value: "ROLE", help: "for the rules; may be repeated", repeats: true),
@@ -47,7 +48,7 @@ extension CommandDescription {
     static let tokenList = CommandDescription(
         name: "token list",
         summary: "list the tokens, without the tokens themselves",
-        options: [dataOption],
+        options: [dataOption, postgresOption],
         examples: [Example("token list --data data", "identifier, data set, user, roles, device")]
     ) { arguments, console in
         let records = try store(arguments).list()
@@ -66,7 +67,7 @@ extension CommandDescription {
         name: "token revoke",
         summary: "make a token worthless, from the next request on",
         arguments: [Argument(name: "ID", help: "the identifier that `martlet token list` shows")],
-        options: [dataOption],
+        options: [dataOption, postgresOption],
         examples: [Example("token revoke 5f3a90c1d2e4 --data data", "the device was lost")]
     ) { arguments, console in
         let identifier = arguments.positional[0]
@@ -78,13 +79,15 @@ extension CommandDescription {
         return .done
     }
 
-    private static func store(_ arguments: ParsedArguments) throws -> TokenStore {
-        guard let data = arguments.value("data") else {
+    private static func store(_ arguments: ParsedArguments) throws -> any TokenKeeper {
+        if let data = arguments.value("data") { return try TokenStore(directory: data) }
+        let environment = ProcessInfo.processInfo.environment["MARTLET_POSTGRES"]
+        guard let url = arguments.value("postgres") ?? environment, !url.isEmpty else {
             throw UsageError(
-                "\(arguments.command) needs --data DIR, the server's data folder.",
+                "\(arguments.command) needs --data DIR, the server's data folder, or --postgres URL.",
                 command: arguments.command)
         }
-        return try TokenStore(directory: data)
+        return try DatabaseTokens(PostgresAddress(url))
     }
 
     private static func now() -> Int64 {

@@ -57,6 +57,12 @@ enum MartletTables {
             WHERE identifier IS NOT NULL;
         CREATE UNIQUE INDEX refusals_sequence ON _martlet.refusals (device, sequence)
             WHERE sequence IS NOT NULL;
+        CREATE TABLE _martlet.tokens (
+            hash bytea PRIMARY KEY, identifier text NOT NULL UNIQUE, person text,
+            roles text NOT NULL, device text, created bigint NOT NULL, revoked bigint);
+        CREATE TABLE _martlet.token_version (
+            number integer PRIMARY KEY CHECK (number = 1), version bigint NOT NULL);
+        INSERT INTO _martlet.token_version VALUES (1, 0);
         CREATE TABLE _martlet.foreign_transactions (
             transaction xid8 PRIMARY KEY, author text, parted boolean NOT NULL DEFAULT false)
             WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);

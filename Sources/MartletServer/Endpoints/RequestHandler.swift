@@ -80,7 +80,8 @@ struct RequestHandler: Sendable {
     /// What a token stands for.
     /// - Throws: `TokenDenial` where it is not good; what the storage throws.
     func record(of token: [UInt8]) async throws -> TokenRecord {
-        try await tokens.run { try $0.record(of: token) }
+        let asked = ContinuousClock.now
+        return try await tokens.run { try $0.record(of: token, asked: asked) }
     }
 
     private static func unauthorized(_ denial: TokenDenial) -> Outcome {

@@ -17,12 +17,15 @@ struct TokenDesk {
     var dataSets: Set<String> { index.dataSets }
 
     /// What a token stands for.
+    /// - Parameter asked: When it was shown.
     /// - Throws: `TokenDenial` where it is not good; what the storage throws.
-    mutating func record(of token: [UInt8]) throws -> TokenRecord {
+    mutating func record(
+        of token: [UInt8], asked: ContinuousClock.Instant
+    ) throws -> TokenRecord {
         if signed != nil, SignedTokens.isSigned(token) {
             let now = now()
             if let record = try signed?.record(of: token, now: now) { return record }
-        } else if let record = try index.record(of: token) {
+        } else if let record = try index.record(of: token, asked: asked) {
             return record
         }
         throw TokenDenial(.unknown)

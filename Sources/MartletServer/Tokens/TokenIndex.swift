@@ -6,15 +6,23 @@ internal import OpenSSLKit
 /// Tokens are found by their hash. What a guess can learn from the time of the look-up is bytes of
 /// a SHA-256, which lead to no token; the hash itself is compared in constant time.
 struct TokenIndex {
-    private let store: TokenStore
+    private let sources: [any TokenSource]
     private let fixed: [TokenStore.Entry]
-    private var version: Int64
+    private var versions: [Int64] = []
+    private var changes: Int64 = 0
+    /// When the sources on other machines were last asked.
+    private var looked: ContinuousClock.Instant?
     private var entries: [UInt64: [TokenStore.Entry]] = [:]
 
-    /// - Parameter salts: By data set: what the names of fixed tokens are made with, where several
+    /// - Parameters:
+    ///   - databases: Tokens beside those of the folder.
+    ///   - salts: By data set: what the names of fixed tokens are made with, where several
     ///   servers have to call a token by one name. Others are called by names of this folder's.
-    init(store: TokenStore, fixed: [FixedToken], salts: [String: [UInt8]] = [:]) throws {
-        self.store = store
+    init(
+        store: TokenStore, databases: [DatabaseTokens] = [], fixed: [FixedToken],
+        salts: [String: [UInt8]] = [:]
+    ) throws {
+        sources = [store] + databases
         let own = try store.salt()
         self.fixed = fixed.map { token in
             let bytes = [UInt8](token.token.utf8)
@@ -26,8 +34,7 @@ struct TokenIndex {
                     identifier: name, dataSet: token.dataSet, user: nil, roles: [], device: nil,
                     created: 0, revoked: nil))
         }
-        version = try store.version()
-        try load()
+        _ = try generation()
     }
 
     /// The data sets that good tokens open.
@@ -36,9 +43,15 @@ struct TokenIndex {
     }
 
     /// What a token stands for; nil when it is unknown or revoked, by whichever process.
-    mutating func record(of token: [UInt8]) throws -> TokenRecord? {
-        _ = try generation()
+    /// - Parameter asked: When the token was shown: databases need not be asked again that were asked
+    ///   since, for others who waited too.
+    mutating func record(
+        of token: [UInt8], asked: ContinuousClock.Instant = .now
+    ) throws -> TokenRecord? {
         let hash = SHA256.digest(token)
+        // Nobody can revoke these.
+        for entry in fixed where constantTimeEqual(entry.hash, hash) { return entry.record }
+        _ = try generation(asked: asked)
         var found: TokenRecord?
         for entry in entries[Self.bucket(hash)] ?? [] where constantTimeEqual(entry.hash, hash) {
             found = entry.record
@@ -47,18 +60,28 @@ struct TokenIndex {
     }
 
     /// A number that changes whenever a token may have; the tokens are brought up to date with it.
-    mutating func generation() throws -> Int64 {
-        let current = try store.version()
-        if current != version {
-            version = current
-            try load()
+    mutating func generation(asked: ContinuousClock.Instant = .now) throws -> Int64 {
+        let isAnswered = looked.map { $0 > asked } ?? false
+        var current: [Int64] = []
+        let start = ContinuousClock.now
+        for (place, source) in sources.enumerated() {
+            let isKnown = isAnswered && source.isRemote && place < versions.count
+            current.append(isKnown ? versions[place] : try source.version())
         }
-        return current
+        if !isAnswered { looked = start }
+        if current != versions {
+            try load()
+            versions = current
+            changes += 1
+        }
+        return changes
     }
 
     private mutating func load() throws {
+        var all = fixed
+        for source in sources { all += try source.entries() }
         entries.removeAll(keepingCapacity: true)
-        for entry in try store.entries() + fixed where entry.record.revoked == nil {
+        for entry in all where entry.record.revoked == nil {
             entries[Self.bucket(entry.hash), default: []].append(entry)
         }
     }

@@ -63,7 +63,7 @@ public final class TokenStore {
         now: Int64
     ) throws -> (token: String, record: TokenRecord) {
         try DataSetName.check(dataSet)
-        try Self.checkTexts([user, device].compactMap { $0 } + roles)
+        try TokenText.check([user, device].compactMap { $0 } + roles)
         let token = "mt_" + Hexadecimal.text(secureRandomBytes(32))
         let record = TokenRecord(
             identifier: Hexadecimal.text(secureRandomBytes(6)), dataSet: dataSet, user: user,
@@ -148,18 +148,6 @@ public final class TokenStore {
     private func text(_ statement: Statement, _ column: Int32) -> String? {
         statement.isNull(column) ? nil : statement.text(column)
     }
-
-    private static func checkTexts(_ texts: [String]) throws(ServerFailure) {
-        for text in texts {
-            guard TokenText.isValid(text) else {
-                throw ServerFailure(
-                    """
-                    Users, roles and device names are 1 to 128 bytes long and hold no control \
-                    characters.
-                    """)
-            }
-        }
-    }
 }
 
 /// The names of users, roles and devices.
@@ -168,6 +156,17 @@ enum TokenText {
     static func isValid(_ text: String) -> Bool {
         (1...128).contains(text.utf8.count)
             && text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7f }
+    }
+
+    /// - Throws: `ServerFailure` where one is not.
+    static func check(_ texts: [String]) throws(ServerFailure) {
+        guard texts.allSatisfy(isValid) else {
+            throw ServerFailure(
+                """
+                Users, roles and device names are 1 to 128 bytes long and hold no control \
+                characters.
+                """)
+        }
     }
 }
 

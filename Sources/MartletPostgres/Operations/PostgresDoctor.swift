@@ -1,0 +1,359 @@
+import MartletCore
+package import PostgresKit
+
+/// Looks what is wrong with a database that a data set stands in. Changes nothing; servers may run.
+/// Blocks.
+package struct PostgresDoctor {
+    /// Something that is wrong: what, why it matters, and the fix.
+    package struct Finding: Hashable, Sendable {
+        /// Whether data or service are at risk now.
+        package let isError: Bool
+        /// A word for programs, which does not change.
+        package let check: String
+        package let what: String
+        package let why: String
+        package let fix: String
+    }
+
+    private let connection: PostgresConnection
+    /// Milliseconds since 1970.
+    private let now: Int64
+
+    package init(on connection: PostgresConnection, now: Int64) {
+        self.connection = connection
+        self.now = now
+    }
+
+    /// What is wrong; empty where nothing is.
+    /// - Throws: `PostgresError` where the database cannot be asked.
+    package func findings() throws -> [Finding] {
+        var found = try version() + settings() + clock()
+        guard let dataSet = try MartletTables.dataSet(on: connection) else {
+            return found + [
+                error(
+                    "dataset", "The database has no data set.", "There is nothing to serve.",
+                    "martlet postgres init, or martlet postgres adopt")
+            ]
+        }
+        if dataSet.format > MartletTables.format {
+            return found + [
+                error(
+                    "format", "Martlet's tables were written by a newer version.",
+                    "This version does not know format \(dataSet.format).", "Use that version.")
+            ]
+        }
+        if dataSet.format < MartletTables.format {
+            found.append(
+                warning(
+                    "format", "Martlet's tables are an older release's.",
+                    "This release needs format \(MartletTables.format).",
+                    "Nothing: the next server that starts brings them there."))
+        }
+        found += try activity() + slots() + log() + pending()
+        do {
+            let schema = try PostgresSchema.read(connection)
+            found += schema.notes.map {
+                warning(
+                    "tables", $0, "Devices get what the tables are, not what they were.",
+                    "See docs/postgresql.md, “Changing tables”.")
+            }
+            for table in schema.tables {
+                found +=
+                    try triggers(of: table) + storage(of: table) + sequence(of: table)
+                    + indexes(of: table)
+            }
+        } catch let refusal as AdoptionError {
+            found.append(
+                error(
+                    "tables", refusal.description, "A server will not start on these tables.",
+                    "As said."))
+        }
+        return found
+    }
+
+    private func error(_ check: String, _ what: String, _ why: String, _ fix: String) -> Finding {
+        Finding(isError: true, check: check, what: what, why: why, fix: fix)
+    }
+
+    private func warning(
+        _ check: String, _ what: String, _ why: String, _ fix: String
+    ) -> Finding {
+        Finding(isError: false, check: check, what: what, why: why, fix: fix)
+    }
+
+    // MARK: - The server
+
+    private func version() throws -> [Finding] {
+        let number = Int(connection.serverVersion)
+        guard number < 150_000 else { return [] }
+        let what = "PostgreSQL is of version \(number / 10_000)."
+        return [
+            number < 130_000
+                ? error(
+                    "version", what, "Martlet needs functions of version 13.",
+                    "Upgrade to 15 or later.")
+                : warning("version", what, "Martlet is tested with 15.", "Upgrade when you can.")
+        ]
+    }
+
+    private func settings() throws -> [Finding] {
+        var found: [Finding] = []
+        let off = try texts(
+            """
+            SELECT name FROM pg_catalog.pg_settings WHERE setting = 'off' \
+            AND name IN ('fsync', 'full_page_writes', 'autovacuum') ORDER BY name
+            """)
+        for name in off {
+            let fix = "ALTER SYSTEM SET \(name) = on; SELECT pg_reload_conf();"
+            found.append(
+                name == "autovacuum"
+                    ? warning(
+                        "settings", "autovacuum is off.",
+                        "The tables of changes are written and emptied all day, and would bloat.",
+                        fix)
+                    : error(
+                        "settings", "\(name) is off.",
+                        "A crash of the machine can destroy what was acknowledged.", fix))
+        }
+        // A session's own value would hide what servers get.
+        let commit = try texts(
+            """
+            SELECT setting FROM pg_catalog.pg_settings WHERE name = 'synchronous_commit' \
+            AND setting = 'off'
+            """)
+        if !commit.isEmpty {
+            found.append(
+                error(
+                    "settings", "synchronous_commit is off.",
+                    "A crash can lose sets that devices were told are stored.",
+                    """
+                    ALTER SYSTEM SET synchronous_commit = on; SELECT pg_reload_conf(); and look for \
+                    ALTER ROLE or ALTER DATABASE … SET synchronous_commit.
+                    """))
+        }
+        let room = try connection.query(
+            """
+            SELECT current_setting('max_connections')::bigint, \
+            (SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE backend_type = 'client backend')
+            """)
+        let (most, used) = (try room.integer(0, 0), try room.integer(0, 1))
+        if used * 5 > most * 4 {
+            found.append(
+                warning(
+                    "connections", "\(used) of \(most) connections are in use.",
+                    "A server takes about five for each data set, and fails without.",
+                    "Raise max_connections, or close what is idle."))
+        }
+        for row in try texts(
+            """
+            SELECT unnest(setconfig) FROM pg_catalog.pg_db_role_setting \
+            WHERE setdatabase IN (0, (SELECT oid FROM pg_catalog.pg_database \
+            WHERE datname = current_database()))
+            """)
+        where row.hasPrefix("statement_timeout=")
+            || row.hasPrefix("default_transaction_read_only=on")
+            || row.hasPrefix("session_replication_role=replica")
+        {
+            found.append(
+                warning(
+                    "settings", "Sessions of this database begin with \(row).",
+                    """
+                    Servers set their own time-outs; other programs may be cut off, or write what no \
+                    trigger notes.
+                    """, "ALTER ROLE … RESET or ALTER DATABASE … RESET, unless it is meant."))
+        }
+        return found
+    }
+
+    private func clock() throws -> [Finding] {
+        let row = try connection.query(
+            "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
+        let skew = try row.integer(0, 0) - now
+        guard abs(skew) > 5_000 else { return [] }
+        return [
+            warning(
+                "clock", "The database's clock is \(skew / 1_000) s off this machine's.",
+                "Times in the log, and the ends of tokens, go by the servers' clocks.",
+                "Let both follow a time server.")
+        ]
+    }
+
+    private func activity() throws -> [Finding] {
+        var found: [Finding] = []
+        let rows = try connection.query(
+            """
+            SELECT pid::bigint, coalesce(application_name, ''), \
+            extract(epoch FROM clock_timestamp() - xact_start)::bigint \
+            FROM pg_catalog.pg_stat_activity WHERE datname = current_database() \
+            AND pid <> pg_backend_pid() AND xact_start < clock_timestamp() - interval '1 minute' \
+            AND (backend_xid IS NOT NULL OR backend_xmin IS NOT NULL) ORDER BY xact_start LIMIT 10
+            """)
+        for row in 0..<rows.count {
+            let pid = try rows.integer(row, 0)
+            found.append(
+                warning(
+                    "transactions",
+                    """
+                    Process \(pid) (“\(try rows.text(row, 1))”) has had a transaction open for \
+                    \(try rows.integer(row, 2)) s.
+                    """,
+                    """
+                    What it wrote reaches nobody before it ends; rows it locks are refused to \
+                    devices as busy; nothing can be vacuumed.
+                    """, "End it there, or: SELECT pg_terminate_backend(\(pid));"))
+        }
+        for name in try texts(
+            "SELECT gid FROM pg_catalog.pg_prepared_xacts WHERE database = current_database()")
+        {
+            found.append(
+                warning(
+                    "transactions", "The prepared transaction “\(name)” waits.",
+                    "It keeps its locks until somebody ends it.",
+                    "COMMIT PREPARED or ROLLBACK PREPARED '\(name)';"))
+        }
+        return found
+    }
+
+    private func slots() throws -> [Finding] {
+        let rows = try connection.query(
+            """
+            SELECT slot_name::text, active, coalesce(wal_status, ''), \
+            coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), 0)::bigint \
+            FROM pg_catalog.pg_replication_slots WHERE NOT pg_is_in_recovery()
+            """)
+        var found: [Finding] = []
+        for row in 0..<rows.count {
+            let name = try rows.text(row, 0)
+            let kept = try rows.integer(row, 3)
+            let isLost = try rows.text(row, 2) == "lost"
+            guard try isLost || (!rows.boolean(row, 1) && kept > 1 << 30) else { continue }
+            found.append(
+                Finding(
+                    isError: isLost, check: "slots",
+                    what: isLost
+                        ? "The replication slot “\(name)” is lost."
+                        : "Nobody reads the replication slot “\(name)”; it keeps \(kept >> 20) MiB.",
+                    why: "A slot that is not read keeps the log of writes until the disk is full.",
+                    fix: "Start its reader, or: SELECT pg_drop_replication_slot('\(name)');"))
+        }
+        return found
+    }
+
+    // MARK: - Martlet's tables
+
+    private func log() throws -> [Finding] {
+        var found: [Finding] = []
+        let whole = try connection.query(
+            """
+            SELECT coalesce((SELECT max(revision) FROM _martlet.log), 0) = d.revision \
+            AND coalesce((SELECT hash FROM _martlet.log ORDER BY revision DESC LIMIT 1), d.hash) \
+            = d.hash FROM _martlet.dataset AS d
+            """)
+        if try !whole.boolean(0, 0) {
+            found.append(
+                error(
+                    "log", "The log does not end where the data set is.",
+                    "Devices would miss entries, or be told of another history.",
+                    "Restore a backup; devices keep what they have and send it again."))
+        }
+        for name in try texts(
+            """
+            SELECT relname FROM pg_catalog.pg_class WHERE relnamespace = '_martlet'::regnamespace \
+            AND relkind = 'r' AND relpersistence <> 'p' ORDER BY 1
+            """)
+        {
+            found.append(unlogged("_martlet.\(name)"))
+        }
+        return found
+    }
+
+    private func unlogged(_ name: String) -> Finding {
+        error(
+            "unlogged", "The table \(name) is not logged.",
+            "It is empty after a crash of the database.", "ALTER TABLE \(name) SET LOGGED;")
+    }
+
+    private func pending() throws -> [Finding] {
+        let row = try connection.query(
+            "SELECT count(*) FROM (SELECT FROM _martlet.foreign_changes LIMIT 100001) AS f")
+        let count = try row.integer(0, 0)
+        guard count > 100_000 else { return [] }
+        return [
+            warning(
+                "pending", "More than 100,000 changes of other programs wait.",
+                "No server takes them into the log, or it cannot keep up.",
+                "Start a server: martlet serve --postgres URL")
+        ]
+    }
+
+    // MARK: - The user's tables
+
+    private func triggers(of table: PostgresTable) throws -> [Finding] {
+        try ForeignTriggers.verify(on: connection, table: table).map {
+            error(
+                "triggers", $0, "What other programs write to it reaches no device.",
+                "martlet postgres adopt --tables \(table.type.name), as said.")
+        }
+    }
+
+    private func storage(of table: PostgresTable) throws -> [Finding] {
+        let row = try connection.query(
+            "SELECT relpersistence = 'p' FROM pg_catalog.pg_class WHERE oid = $1::bigint::oid",
+            [.integer(Int64(table.relation))])
+        return try row.count == 1 && !row.boolean(0, 0) ? [unlogged(table.sqlName)] : []
+    }
+
+    /// A sequence behind the keys that are there gives one twice.
+    private func sequence(of table: PostgresTable) throws -> [Finding] {
+        guard table.nextKey != nil else { return [] }
+        let name = try connection.query(
+            "SELECT coalesce(pg_catalog.pg_get_serial_sequence($1, $2), '')",
+            [.text(table.sqlName), .text(table.key.name)]
+        ).text(0, 0)
+        guard !name.isEmpty else { return [] }
+        let row = try connection.query(
+            """
+            SELECT s.last_value, s.is_called, \
+            coalesce((SELECT max(\(table.key.sqlName)) FROM \(table.sqlName)), 0)::bigint \
+            FROM \(name) AS s
+            """)
+        let last = try row.integer(0, 0)
+        let largest = try row.integer(0, 2)
+        guard try largest > last || (largest == last && !row.boolean(0, 1)) else { return [] }
+        return [
+            error(
+                "sequences",
+                "The sequence \(name) stands at \(last); \(table.sqlName) has \(largest).",
+                "The next record would get a key that is taken, and be refused.",
+                "SELECT setval('\(name)', \(largest));")
+        ]
+    }
+
+    private func indexes(of table: PostgresTable) throws -> [Finding] {
+        try texts(
+            """
+            SELECT a.attname FROM pg_catalog.pg_constraint AS c \
+            JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.conrelid AND a.attnum = c.conkey[1] \
+            WHERE c.contype = 'f' AND c.conrelid = \(Int64(table.relation))::oid \
+            AND NOT EXISTS (SELECT FROM pg_catalog.pg_index AS i WHERE i.indrelid = c.conrelid \
+            AND i.indisvalid AND i.indpred IS NULL AND i.indkey[0] = c.conkey[1]) ORDER BY 1
+            """
+        ).map { column in
+            warning(
+                "index", "\(table.sqlName).\(column) refers to another table and has no index.",
+                "Every delete there reads all of \(table.sqlName).",
+                """
+                CREATE INDEX CONCURRENTLY ON \(table.sqlName) (\
+                \(PostgresConnection.quoted(column)));
+                """)
+        }
+    }
+
+    /// The first column of a query's rows.
+    private func texts(_ sql: String) throws -> [String] {
+        let rows = try connection.query(sql)
+        var found: [String] = []
+        for row in 0..<rows.count { found.append(try rows.text(row, 0)) }
+        return found
+    }
+}

@@ -1,0 +1,82 @@
+internal import MartletCore
+package import MartletProtocol
+internal import MartletServerCore
+package import PostgresKit
+
+/// A data set in a database at one moment, which other programs can share while this is open: what
+/// a backup is made of.
+package final class PostgresMoment {
+    /// What `pg_dump --snapshot` takes.
+    package let snapshot: String
+    package let dataSet: String
+    package let identity: String
+    package let revision: Revision
+    /// The chained hash of the log at that revision.
+    package let lineage: String
+    /// The schema's fingerprint.
+    package let schema: String
+    private let connection: PostgresConnection
+
+    /// Begins. Blocks.
+    /// - Throws: `PostgresRefusal`, `AdoptionError`, `PostgresError`.
+    package init(_ address: PostgresAddress) throws {
+        connection = try PostgresConnection(
+            address,
+            PostgresOptions(
+                statement: nil, idleInTransaction: nil, answer: nil, name: "martlet backup"))
+        guard try MartletTables.dataSet(on: connection) != nil else {
+            throw PostgresRefusal("The database (\(address)) has no data set.")
+        }
+        try connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        snapshot = try connection.query("SELECT pg_catalog.pg_export_snapshot()").text(0, 0)
+        let row = try connection.query(
+            "SELECT name, identity, revision, hash FROM _martlet.dataset")
+        dataSet = try row.text(0, 0)
+        identity = try row.text(0, 1)
+        revision = try row.integer(0, 2)
+        lineage = LineageHash(stored: try row.binary(0, 3)).text
+        schema = try PostgresSchema.read(connection).schema.fingerprint
+    }
+
+    /// Lets go of it.
+    package func end() {
+        connection.close()
+    }
+}
+
+/// What is left to do once a dump was restored.
+package enum PostgresRestoring {
+    /// Whether a database has no tables of anybody's.
+    package static func isEmpty(_ address: PostgresAddress) throws(PostgresError) -> Bool {
+        let connection = try PostgresConnection(
+            address, PostgresOptions(name: "martlet restore"))
+        defer { connection.close() }
+        return try !connection.query(
+            """
+            SELECT EXISTS (SELECT FROM pg_catalog.pg_class AS c \
+            JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace \
+            WHERE c.relkind IN ('r', 'p', 'f', 'v', 'm', 'S') AND n.nspname !~ '^pg_' \
+            AND n.nspname <> 'information_schema')
+            """
+        ).boolean(0, 0)
+    }
+
+    /// Checks that a restored data set ends where its manifest says, and counts its rows for the
+    /// planner.
+    /// - Throws: `PostgresRefusal` where it does not end there; `PostgresError`.
+    package static func finish(
+        _ address: PostgresAddress, identity: String, revision: Revision, lineage: String
+    ) throws {
+        let connection = try PostgresConnection(
+            address, PostgresOptions(statement: nil, answer: nil, name: "martlet restore"))
+        defer { connection.close() }
+        let row = try connection.query("SELECT identity, revision, hash FROM _martlet.dataset")
+        guard try row.text(0, 0) == identity, try row.integer(0, 1) == revision,
+            LineageHash(stored: try row.binary(0, 2)).text == lineage
+        else {
+            throw PostgresRefusal(
+                "The restored data set does not end where the backup's manifest says.")
+        }
+        try connection.execute("ANALYZE")
+    }
+}

@@ -1,0 +1,93 @@
+internal import Foundation
+public import MartletProtocol
+
+/// What stands beside a backup: what it holds, and how it is told apart from a damaged one.
+public struct BackupManifest: Hashable, Sendable, Codable {
+    /// What kind of file the backup is.
+    public enum Storage: String, Hashable, Sendable, Codable {
+        /// A data set's SQLite file.
+        case sqlite
+        /// A dump of `pg_dump`, in its custom format.
+        case postgres
+    }
+
+    /// Raised with every change that older releases could not read.
+    public static let format = 1
+
+    public var format = Self.format
+    public let storage: Storage
+    /// The data set's name.
+    public let dataSet: String
+    public let identity: String
+    public let revision: Revision
+    /// The chained hash of the log at that revision.
+    public let lineage: String
+    /// The schema's fingerprint, as `GET /schema` names it.
+    public let schema: String
+    /// RFC 3339, UTC.
+    public let time: String
+    /// Of the backup's file.
+    public var bytes: Int64
+    /// SHA-256 of the backup's file, in hexadecimal.
+    public var sha256: String
+
+    package init(
+        storage: Storage, dataSet: String, identity: String, revision: Revision, lineage: String,
+        schema: String, time: String, bytes: Int64, sha256: String
+    ) {
+        self.storage = storage
+        self.dataSet = dataSet
+        self.identity = identity
+        self.revision = revision
+        self.lineage = lineage
+        self.schema = schema
+        self.time = time
+        self.bytes = bytes
+        self.sha256 = sha256
+    }
+
+    /// Where the manifest of a backup stands.
+    public static func path(of backup: String) -> String { backup + ".json" }
+
+    /// Reads the manifest of a backup.
+    /// - Throws: `ServerFailure` that says what to do.
+    public static func read(of backup: String) throws -> BackupManifest {
+        guard let bytes = FileManager.default.contents(atPath: path(of: backup)) else {
+            throw ServerFailure(
+                "There is no manifest “\(path(of: backup))”; a backup is two files, give both.")
+        }
+        do {
+            let manifest = try JSONDecoder().decode(BackupManifest.self, from: bytes)
+            guard manifest.format == format else {
+                throw ServerFailure(
+                    "The backup is of format \(manifest.format), which this version does not know.")
+            }
+            return manifest
+        } catch let failure as ServerFailure {
+            throw failure
+        } catch {
+            throw ServerFailure("The manifest “\(path(of: backup))” cannot be read.")
+        }
+    }
+
+    /// Writes the manifest beside a backup.
+    public func write(beside backup: String) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        try encoder.encode(self).write(
+            to: URL(fileURLWithPath: Self.path(of: backup)), options: .atomic)
+    }
+
+    /// Whether the backup's file is the one the manifest was written for.
+    /// - Throws: `ServerFailure` where it is not.
+    public func check(_ backup: String) throws {
+        let found = try FileSum(of: backup)
+        guard found.bytes == bytes, found.sha256 == sha256 else {
+            throw ServerFailure(
+                """
+                The file “\(backup)” is not what was backed up: it has \(found.bytes) bytes of \
+                \(bytes), or others. Take another copy of it.
+                """)
+        }
+    }
+}

@@ -1,0 +1,148 @@
+internal import Foundation
+internal import MartletCore
+internal import MartletProtocol
+internal import MartletServerCore
+internal import OpenSSLKit
+internal import SQLiteKit
+internal import SQLiteRecords
+
+/// Backing a data set in a file up, and putting a backup in its place. Blocks.
+public struct EmbeddedBackup {
+    /// The server's data folder.
+    private let directory: String
+    private let dataSet: String
+
+    /// - Throws: `ServerFailure` for a name that cannot be a data set's.
+    public init(directory: String, dataSet: String) throws {
+        try DataSetName.check(dataSet)
+        self.directory = directory
+        self.dataSet = dataSet
+    }
+
+    private var path: String { "\(directory)/\(dataSet).sqlite" }
+
+    /// Copies the data set as it is at one moment, while a server may go on, and checks the copy.
+    /// - Parameters:
+    ///   - out: The file to write; nothing is there yet.
+    ///   - time: RFC 3339.
+    /// - Throws: `ServerFailure`, `SQLiteError`; no backup is left then.
+    public func make(at out: String, time: String) throws -> BackupManifest {
+        guard FileManager.default.fileExists(atPath: path) else {
+            throw ServerFailure(
+                "There is no data set “\(dataSet)” in “\(directory)”; check --data and --dataset.")
+        }
+        guard !FileManager.default.fileExists(atPath: out) else {
+            throw ServerFailure("There is a file “\(out)” already; give another name.")
+        }
+        let draft = out + ".partial"
+        try? FileManager.default.removeItem(atPath: draft)
+        defer { try? FileManager.default.removeItem(atPath: draft) }
+        do {
+            let source = try Connection(path: path, mode: .readWrite)
+            let copy = try Connection(path: draft)
+            try copy.copy(from: source)
+            // One file, whatever becomes of it.
+            try copy.execute("PRAGMA journal_mode = DELETE")
+        }
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: draft)
+        let head = try DataSetFile(draft).check()
+        let sum = try FileSum(of: draft)
+        let manifest = BackupManifest(
+            storage: .sqlite, dataSet: dataSet, identity: head.identity, revision: head.revision,
+            lineage: head.lineage, schema: head.schema, time: time, bytes: sum.bytes,
+            sha256: sum.sha256)
+        try FileManager.default.moveItem(atPath: draft, toPath: out)
+        try manifest.write(beside: out)
+        return manifest
+    }
+
+    /// Puts a backup in the data set's place. No server may run on the folder.
+    /// - Parameters:
+    ///   - replaces: Whether a data set that is there makes room: its file gets another name.
+    ///   - label: What is added to that name, such as the time.
+    /// - Returns: What was restored, and the new name of what was there.
+    /// - Throws: `ServerFailure`, `SQLiteError`; nothing has changed then.
+    public func restore(
+        from backup: String, replaces: Bool, label: String
+    ) throws -> (manifest: BackupManifest, kept: String?) {
+        let manifest = try BackupManifest.read(of: backup)
+        guard manifest.storage == .sqlite else {
+            throw ServerFailure("This is a backup of a PostgreSQL database; give --postgres URL.")
+        }
+        try manifest.check(backup)
+        try TokenStore.makeDirectory(directory)
+        let lock = try DirectoryLock(directory: directory)
+        defer { withExtendedLifetime(lock) {} }
+        let files = FileManager.default
+        guard replaces || !files.fileExists(atPath: path) else {
+            throw ServerFailure(
+                """
+                The data set “\(dataSet)” is there already. With --replace the backup takes its \
+                place, and the file is kept under another name.
+                """)
+        }
+        let draft = path + ".restoring"
+        try? files.removeItem(atPath: draft)
+        try files.copyItem(atPath: backup, toPath: draft)
+        try files.setAttributes([.posixPermissions: 0o600], ofItemAtPath: draft)
+        let head = try DataSetFile(draft).check()
+        guard head.revision == manifest.revision, head.lineage == manifest.lineage else {
+            throw ServerFailure("The backup's log does not end where its manifest says.")
+        }
+        var kept: String?
+        if files.fileExists(atPath: path) {
+            // Closing it writes its log back, so that one file is all of it.
+            try Connection(path: path, mode: .readWrite).execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            let name = "\(path).before-\(label)"
+            try files.moveItem(atPath: path, toPath: name)
+            kept = name
+        }
+        for suffix in ["-wal", "-shm"] { try? files.removeItem(atPath: path + suffix) }
+        // Those of a history that is gone; new ones are made.
+        try? files.removeItem(atPath: "\(directory)/snapshots/\(dataSet)")
+        try files.moveItem(atPath: draft, toPath: path)
+        return (manifest, kept)
+    }
+}
+
+/// A data set's file, looked at from outside.
+struct DataSetFile {
+    /// Where its log ends, and what it is.
+    struct Head {
+        let identity: String
+        let revision: Revision
+        let lineage: String
+        let schema: String
+    }
+
+    let connection: Connection
+
+    init(_ path: String) throws {
+        connection = try Connection(path: path, mode: .readWrite)
+    }
+
+    /// Checks that the file is sound and is a data set's.
+    /// - Throws: `ServerFailure` where it is not.
+    func check() throws -> Head {
+        let problems = try connection.prepare("PRAGMA integrity_check(5)").rows {
+            (row) throws(SQLiteError) in row.text(0)
+        }
+        guard problems == ["ok"] else {
+            throw ServerFailure("The file is damaged: \(problems.joined(separator: "; ")).")
+        }
+        return try head()
+    }
+
+    func head() throws -> Head {
+        let isDataSet = try connection.integer(
+            "SELECT 1 FROM sqlite_schema WHERE name = 'martlet_dataset'")
+        guard isDataSet == 1 else { throw ServerFailure("The file is no data set's.") }
+        let row = try connection.prepare("SELECT identity, revision, hash FROM martlet_dataset")
+        defer { row.reset() }
+        guard try row.step() else { throw ServerFailure("The file is no data set's.") }
+        return Head(
+            identity: row.text(0), revision: row.integer(1),
+            lineage: Hexadecimal.text(row.blob(2)),
+            schema: try SchemaReader.read(connection).fingerprint)
+    }
+}

@@ -1,0 +1,242 @@
+internal import Foundation
+internal import MartletCore
+internal import MartletServerCore
+internal import SQLiteKit
+internal import SQLiteRecords
+
+/// Looks what is wrong with the files of a data folder. Changes nothing; a server may run. Blocks.
+public struct EmbeddedDoctor {
+    private let directory: String
+    /// Milliseconds since 1970.
+    private let now: Int64
+
+    public init(directory: String, now: Int64) {
+        self.directory = directory
+        self.now = now
+    }
+
+    /// A log beside a file that is larger tells of a reader that does not end.
+    private static let largeLog: Int64 = 256 << 20
+    private static let leastRoom: Int64 = 1 << 30
+
+    /// What is wrong; empty where nothing is.
+    /// - Throws: `ServerFailure` where there is no such folder.
+    public func findings() throws -> [Finding] {
+        guard FileManager.default.fileExists(atPath: directory) else {
+            throw ServerFailure("There is no folder “\(directory)”; check --data.")
+        }
+        var found = permissions()
+        let names = try DataSetDirectory.names(in: directory)
+        var bytes: Int64 = 0
+        for name in names {
+            let path = "\(directory)/\(name).sqlite"
+            bytes = max(bytes, size(path))
+            do {
+                found += try FileCheck(name: name, path: path, now: now).findings()
+            } catch {
+                found.append(
+                    Finding(
+                        .error, "readable", what: "The data set “\(name)” cannot be read: \(error)",
+                        why: "The server cannot serve it.",
+                        fix: "Check the file's rights, or restore a backup: martlet restore."))
+            }
+            if size(path + "-wal") > Self.largeLog {
+                found.append(
+                    Finding(
+                        .warning, "wal",
+                        what:
+                            "The log beside “\(name).sqlite” has \(size(path + "-wal") >> 20) MiB.",
+                        why:
+                            "A program that reads the file for long keeps it from being used again.",
+                        fix: "End that program; the log shrinks at the server's next start."))
+            }
+        }
+        return found + room(bytes)
+    }
+
+    private func permissions() -> [Finding] {
+        let names = (try? DataSetDirectory.names(in: directory)) ?? []
+        let paths =
+            [directory, directory + "/tokens.sqlite"] + names.map { "\(directory)/\($0).sqlite" }
+        var found: [Finding] = []
+        for path in paths {
+            guard let facts = try? FileManager.default.attributesOfItem(atPath: path),
+                let mode = (facts[.posixPermissions] as? NSNumber)?.intValue
+            else { continue }
+            // Others may read a data set's file where they may not enter its folder.
+            let isOpen = path == directory || path.hasSuffix("tokens.sqlite")
+            if isOpen, mode & 0o077 != 0 {
+                found.append(
+                    Finding(
+                        .warning, "permissions", what: "Others on this machine may open “\(path)”.",
+                        why: "It holds everybody's data, or the hashes of tokens.",
+                        fix: "chmod go-rwx '\(path)'"))
+            }
+            if !FileManager.default.isWritableFile(atPath: path) {
+                found.append(
+                    Finding(
+                        .error, "permissions", what: "“\(path)” cannot be written to by this user.",
+                        why: "The server needs to; run doctor as the server's user.",
+                        fix: "chown it to the server's user."))
+            }
+        }
+        return found
+    }
+
+    private func room(_ bytes: Int64) -> [Finding] {
+        guard let facts = try? FileManager.default.attributesOfFileSystem(forPath: directory),
+            let free = (facts[.systemFreeSize] as? NSNumber)?.int64Value,
+            free < max(Self.leastRoom, bytes)
+        else { return [] }
+        return [
+            Finding(
+                free < Self.leastRoom >> 3 ? .error : .warning, "space",
+                what: "The disk has \(free >> 20) MiB left.",
+                why:
+                    "A full disk stops every write; snapshots and backups need the data's size again.",
+                fix: "Free some space, or move the folder to a larger disk.")
+        ]
+    }
+
+    private func size(_ path: String) -> Int64 {
+        let facts = try? FileManager.default.attributesOfItem(atPath: path)
+        return (facts?[.size] as? NSNumber)?.int64Value ?? 0
+    }
+}
+
+/// What is wrong with one data set's file.
+private struct FileCheck {
+    let name: String
+    let now: Int64
+    private let file: DataSetFile
+    private var connection: Connection { file.connection }
+
+    init(name: String, path: String, now: Int64) throws {
+        self.name = name
+        self.now = now
+        file = try DataSetFile(path)
+    }
+
+    func findings() throws -> [Finding] {
+        do {
+            _ = try file.check()
+        } catch let failure as ServerFailure {
+            return [
+                Finding(
+                    .error, "integrity", what: "“\(name)”: \(failure.description)",
+                    why: "What is damaged cannot be served, and may spread.",
+                    fix: "Stop the server, keep a copy of the file, and restore a backup.")
+            ]
+        }
+        let format =
+            try connection.integer(
+                "SELECT value FROM martlet_meta WHERE key = 'format'") ?? 0
+        guard format <= EmbeddedTables.format else {
+            return [
+                Finding(
+                    .error, "format", what: "“\(name)” was written by a newer Martlet.",
+                    why: "This version does not know its tables of format \(format).",
+                    fix: "Use that version.")
+            ]
+        }
+        return try log() + references() + keys()
+    }
+
+    private func log() throws -> [Finding] {
+        var found: [Finding] = []
+        let isWhole = try connection.integer(
+            """
+            SELECT ifnull((SELECT max(revision) FROM martlet_log), 0) = revision
+                AND ifnull((SELECT hash FROM martlet_log ORDER BY revision DESC LIMIT 1), hash) = hash
+            FROM martlet_dataset
+            """)
+        if isWhole != 1 {
+            found.append(
+                Finding(
+                    .error, "log", what: "The log of “\(name)” does not end where the data set is.",
+                    why: "Devices would miss entries, or be told of another history.",
+                    fix: "Restore a backup; devices keep what they have and send it again."))
+        }
+        let last = try connection.integer("SELECT max(time) FROM martlet_log") ?? 0
+        if last > now + 60_000 {
+            found.append(
+                Finding(
+                    .warning, "clock",
+                    what:
+                        "The last entry of “\(name)” is \((last - now) / 1_000) s ahead of the clock.",
+                    why: "Tokens that end, and times in lists, go by the clock.",
+                    fix: "Set the clock, and keep it right: timedatectl set-ntp true"))
+        }
+        if try connection.prepare("PRAGMA journal_mode").rows({ (row) throws(SQLiteError) in
+            row.text(0)
+        }) != ["wal"] {
+            found.append(
+                Finding(
+                    .warning, "journal", what: "“\(name)” is not in WAL mode.",
+                    why: "Until a server has opened it, readers and writers wait for each other.",
+                    fix: "Nothing: the server switches it on."))
+        }
+        return found
+    }
+
+    private func references() throws -> [Finding] {
+        var found: [Finding] = []
+        let schema = try SchemaReader.read(connection)
+        let broken = try connection.prepare("PRAGMA foreign_key_check").rows {
+            (row) throws(SQLiteError) in row.text(0)
+        }
+        for table in Set(broken).sorted() {
+            found.append(
+                Finding(
+                    .error, "references",
+                    what: "“\(name)”: rows of \(table) refer to what is not there.",
+                    why: "Devices cannot take such rows in, and quarantine them.",
+                    fix: "PRAGMA foreign_key_check lists them; correct or delete them."))
+        }
+        for type in schema.types {
+            for reference in type.references {
+                let indexed = try connection.integer(
+                    """
+                    SELECT 1 FROM pragma_index_list('\(type.name)') AS list,
+                        pragma_index_info(list.name) AS part
+                    WHERE part.seqno = 0 AND part.name = '\(reference.attribute)'
+                    """)
+                guard indexed == nil else { continue }
+                found.append(
+                    Finding(
+                        .warning, "index",
+                        what: "“\(name)”: \(type.name).\(reference.attribute) has no index.",
+                        why: "Every delete of \(reference.target) reads all of \(type.name).",
+                        fix: """
+                            Add to the schema: CREATE INDEX \(type.name)_\(reference.attribute) \
+                            ON \(type.name)(\(reference.attribute));
+                            """))
+            }
+        }
+        return found
+    }
+
+    /// A counter behind the keys that are there would give one twice.
+    private func keys() throws -> [Finding] {
+        var found: [Finding] = []
+        for type in try SchemaReader.read(connection).types where type.keyKind == .integer {
+            let largest = try connection.integer(
+                "SELECT max(\(SQLName.quoted(type.key))) FROM \(SQLName.quoted(type.name))")
+            let row = try connection.prepare("SELECT next_id FROM martlet_types WHERE name = ?")
+            row.bind(1, text: type.name)
+            defer { row.reset() }
+            guard let largest, try row.step(), row.integer(0) <= largest else { continue }
+            found.append(
+                Finding(
+                    .error, "keys",
+                    what:
+                        "“\(name)”: \(type.name) has the key \(largest); the next is \(row.integer(0)).",
+                    why: "The server would give a key that is taken.",
+                    fix: """
+                        Stop the server, then: UPDATE martlet_types SET next_id = \(largest + 1) \
+                        WHERE name = '\(type.name)';
+                        """))
+        }
+        return found
+    }
+}
