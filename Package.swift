@@ -166,7 +166,10 @@ let package = Package(
             ], swiftSettings: safe),
         .testTarget(
             name: "MartletCommandTests",
-            dependencies: ["MartletCommand", "PostgresKit", "TestDatabases"], swiftSettings: safe),
+            dependencies: [
+                "MartletCommand", "Martlet", "MartletServer", "PostgresKit", "SQLiteKit",
+                "TestDatabases",
+            ], swiftSettings: safe),
         .testTarget(
             name: "MartletTests",
             dependencies: [

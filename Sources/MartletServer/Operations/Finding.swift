@@ -1,5 +1,6 @@
 /// Something that is wrong with a storage, or will be, and what to do.
 public struct Finding: Hashable, Sendable {
+    /// How bad it is.
     public enum Severity: String, Hashable, Sendable {
         /// Data or service are at risk now.
         case error
