@@ -24,7 +24,7 @@ extension RequestHandler {
     /// `GET /healthz`: the server runs, and its storage answers.
     func health(_ request: HTTPRequest) async -> Outcome {
         do {
-            _ = try await tokens.run { try $0.generation() }
+            try await tokens.run { try $0.checkFolder() }
             return .json([UInt8]("{\"status\":\"ok\"}".utf8), gzip: nil)
         } catch {
             return failed(error)

@@ -31,6 +31,11 @@ struct TokenDesk {
         throw TokenDenial(.unknown)
     }
 
+    /// Looks whether the data folder can be read. Databases have a look of their own.
+    func checkFolder() throws {
+        try index.checkFolder()
+    }
+
     /// A number that changes whenever a token that was good may be so no more, but for its time.
     mutating func generation() throws -> Int64 {
         signed?.refresh()

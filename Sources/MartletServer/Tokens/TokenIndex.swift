@@ -59,6 +59,11 @@ struct TokenIndex {
         return found
     }
 
+    /// - Throws: What the data folder's store throws.
+    func checkFolder() throws {
+        _ = try sources.first { !$0.isRemote }?.version()
+    }
+
     /// A number that changes whenever a token may have; the tokens are brought up to date with it.
     mutating func generation(asked: ContinuousClock.Instant = .now) throws -> Int64 {
         let isAnswered = looked.map { $0 > asked } ?? false
