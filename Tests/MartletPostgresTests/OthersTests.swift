@@ -167,7 +167,7 @@ struct OthersTests {
                 Issue.record("there is no such table")
                 return
             }
-            #expect(store.node.takeFault()?.description.contains("martlet postgres adopt") == true)
+            #expect(store.node.takeFault()?.description.contains("restart the server") == true)
             let fates = try store.process([
                 request, #"{"clientId":"d2","maxRevision":1,"changeSets":[\#(Self.win(1, 3))]}"#,
             ]).map { try $0.get().changeSets.last }

@@ -84,6 +84,9 @@ extension PostgresConnection {
         }
     }
 
+    /// Statements that the server may go on keeping for nothing.
+    private static let mostDropped = 50
+
     /// Prepares what is not prepared yet, in one round trip.
     private func prepare(_ sqls: [String]) throws(PostgresError) {
         var new: [(name: String, sql: String)] = []
@@ -91,11 +94,12 @@ extension PostgresConnection {
         {
             new.append((statements.newName(), sql))
         }
-        guard !new.isEmpty else { return }
-        wire.begin(mayCommit: false)
         // In a transaction they wait: somebody may have dropped them already, and a failure would
         // be the transaction's.
         let dropped = isInTransaction ? [] : statements.dropped
+        // Whoever prepares only in transactions gets rid of them before one begins.
+        guard !new.isEmpty || dropped.count > Self.mostDropped else { return }
+        wire.begin(mayCommit: false)
         var strange: [UInt32] = []
         let found = try inPipeline { () throws(PostgresError) in
             for name in dropped {
