@@ -62,6 +62,44 @@ struct OthersTests {
         }
     }
 
+    /// The set of a request of one, as the node asks the storage about it.
+    private static func question(_ set: String, _ store: TestStore) throws -> SetQuestion {
+        let request = try store.admitted(
+            #"{"clientId":"d9","maxRevision":1,"changeSets":[\#(set)]}"#)
+        let device = try store.store.register(
+            clientID: "d9", principal: TestStore.user, now: 1)
+        return SetQuestion(
+            device: device.number, principal: TestStore.user, identifier: "q", sequence: 1,
+            dependency: nil, content: [1],
+            reading: .success(
+                try SetPlan(
+                    request.request.changeSets[0], schema: store.store.schema,
+                    checks: store.store.checks)))
+    }
+
+    @Test("what another program commits after a batch has begun is never written over")
+    func late() async throws {
+        try await Self.on { (store: TestStore) throws in
+            _ = try store.store.begin(now: 1, maxBytes: 1 << 20)
+            let question = try Self.question(Self.win(1, 5), store)
+            try store.other.execute("UPDATE teams SET wins = 9 WHERE id = 1")
+            let facts = try store.store.facts(for: [question])[0]
+            let plan = try #require(question.plan)
+            let work = SetWork(
+                question: question, plan: plan, facts: facts, timestamp: nil, now: 1)
+            guard case .refused(let refusal)? = try store.store.apply([work]).first else {
+                Issue.record("the change was overwritten")
+                return
+            }
+            #expect(refusal.reason == .busy)
+            try store.store.commit()
+            #expect(try store.rows("SELECT wins FROM teams ORDER BY id") == "9\n0")
+            #expect(try store.store.begin(now: 2, maxBytes: 1 << 20).count == 1)
+            #expect(store.store.head.revision == 2)
+            try store.store.commit()
+        }
+    }
+
     @Test("what a set refers to and another program holds makes the set busy alone")
     func heldParent() async throws {
         try await Self.on { (store: TestStore) throws in
