@@ -20,7 +20,9 @@ package final class CommitOutlet {
 
     /// This process has committed up to a revision.
     package func reached(_ revision: Revision) {
-        guard revision > told else { return }
+        guard revision != told else { return }
+        // The log is another one than it was, and shorter.
+        if revision < told { told = revision - 1 }
         let notice = RevisionNotice(dataSet: shelf.dataSet, revision: revision)
         if link.answers(to: [notice.command]) != nil { link.counters.count { $0.notices += 1 } }
         var end = CachedLog.spanEnd(told + 1)

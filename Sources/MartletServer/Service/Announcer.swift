@@ -13,6 +13,11 @@ struct Announcer: Sendable {
     /// decided come first.
     let notices: DispatchQueue
 
+    /// The log is another one than it was, such as after its database was restored.
+    func restarted(at revision: Revision) {
+        notices.async { [signal] in signal.restart(at: revision) }
+    }
+
     /// - Parameter isOurs: Whether this process has committed it.
     func reached(_ revision: Revision, isOurs: Bool) {
         notices.async { [signal] in signal.advance(to: revision) }

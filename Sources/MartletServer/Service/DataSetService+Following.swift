@@ -1,5 +1,6 @@
 internal import MartletProtocol
 internal import MartletServerCore
+internal import Synchronization
 
 extension DataSetService {
     /// What looks at a data set beside its writer, and brings memory up to what it sees.
@@ -56,12 +57,19 @@ extension DataSetService {
         let intake = OutsideIntake(writer: writer) {
             takeOutside(name, writer, feed, announcer, setup)
         }
+        let newest = Mutex<Revision>(0)
         let follower = Follower(
             queue: lookout.queue,
             work: .init(
                 look: { try lookout.here { try $0.look() } },
                 found: { look in
-                    announcer.reached(feed.head.revision, isOurs: false)
+                    let head = feed.head.revision
+                    let before = newest.withLock { newest in
+                        defer { newest = head }
+                        return newest
+                    }
+                    if head < before { announcer.restarted(at: head) }
+                    announcer.reached(head, isOurs: false)
                     if look.hasOutsideChanges { intake.take() }
                 },
                 report: { reason in

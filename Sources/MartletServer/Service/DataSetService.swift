@@ -242,7 +242,9 @@ final class DataSetService: Sendable {
         guard let following else { return nil }
         let age = following.follower.age ?? .seconds(0)
         let (seconds, attoseconds) = age.components
-        let account = try? await following.lookout.run { try $0.watch.account() }
+        // A storage that does not answer would hold up whoever asks for metrics.
+        let account =
+            age < .seconds(3) ? try? await following.lookout.run { try $0.watch.account() } : nil
         return FollowingState(
             dataSet: name, lag: Double(seconds) + Double(attoseconds) / 1e18, account: account)
     }

@@ -40,6 +40,16 @@ final class RevisionSignal: Sendable {
         for waiter in woken { waiter.continuation.resume(returning: true) }
     }
 
+    /// The log is another one than it was, and shorter: everybody looks for himself.
+    func restart(at revision: Revision) {
+        let woken = state.withLock { state in
+            state.revision = revision
+            defer { state.waiters.removeAll() }
+            return Array(state.waiters.values)
+        }
+        for waiter in woken { waiter.continuation.resume(returning: true) }
+    }
+
     /// Waits until there is more than `revision`.
     /// - Returns: Whether there is; false after `duration` (to the second), when the waiting task
     ///   is cancelled, and when the server stops.
