@@ -42,6 +42,16 @@ struct PostgresLogTests {
         }
     }
 
+    @Test("asked for nothing, it does not ask the server")
+    func nothing() throws {
+        let log = PostgresLog(
+            schema: Schema(types: []),
+            connect: { () throws(PostgresError) in throw PostgresError(.unreachable, "asked") })
+        #expect(try log.entries(at: []) == [])
+        #expect(try log.times(of: []) == [:])
+        #expect(throws: StorageFault.self) { try log.entries(at: [1]) }
+    }
+
     @Test("a difference holds each row once, where it last changed")
     func difference() async throws {
         let database = try await TestDatabase.make()

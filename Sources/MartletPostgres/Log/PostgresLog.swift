@@ -91,7 +91,9 @@ package final class PostgresLog: LogSource {
     }
 
     package func entries(at revisions: [Revision]) throws(StorageFault) -> [LogEntry] {
-        try connection.reading { (connection, _) throws(PostgresError) in
+        // Asked of every answer; most repeat nothing.
+        guard !revisions.isEmpty else { return [] }
+        return try connection.reading { (connection, _) throws(PostgresError) in
             let rows = try connection.query(
                 "SELECT \(Self.columns) FROM _martlet.log WHERE revision = ANY ($1::bigint[])",
                 [PendingWrites.integers(revisions)])
@@ -102,7 +104,8 @@ package final class PostgresLog: LogSource {
     }
 
     package func times(of revisions: [Revision]) throws(StorageFault) -> [Revision: Int64] {
-        try connection.reading { (connection, _) throws(PostgresError) in
+        guard !revisions.isEmpty else { return [:] }
+        return try connection.reading { (connection, _) throws(PostgresError) in
             let rows = try connection.query(
                 "SELECT revision, time FROM _martlet.log WHERE revision = ANY ($1::bigint[])",
                 [PendingWrites.integers(revisions)])
