@@ -68,7 +68,7 @@ final class CountingStorage: ServerStorage {
 
     func look() throws(StorageFault) -> StorageLook {
         note("look")
-        var look = base.look()
+        var look = try base.look()
         look.hasOutsideChanges = !outside.isEmpty
         return look
     }

@@ -73,7 +73,10 @@ package struct PostgresStaging {
         try EmbeddedTables.create(in: file)
         try file.run("INSERT INTO martlet_meta VALUES ('format', \(EmbeddedTables.format))")
         try file.run("INSERT INTO martlet_meta VALUES ('floor', \(try rows.integer(0, 3)))")
-        let dataSet = try file.prepare("INSERT INTO martlet_dataset VALUES (1, ?1, ?2, ?3)")
+        let dataSet = try file.prepare(
+            """
+            INSERT INTO martlet_dataset (number, identity, revision, hash) VALUES (1, ?1, ?2, ?3)
+            """)
         dataSet.bind(1, text: try rows.text(0, 0))
         dataSet.bind(2, integer: head.revision)
         dataSet.bind(3, blob: head.hash.bytes)

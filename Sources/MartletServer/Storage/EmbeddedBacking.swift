@@ -41,8 +41,23 @@ struct EmbeddedBacking: DataSetBacking {
             SnapshotFile(path: path, remove: {})
         }
 
-        func watch() -> (any StorageWatch)? { nil }
+        func watch() -> (any StorageWatch)? { Watch(path: path) }
 
         func outlet(of feed: DataSetFeed, name: String) -> Confined<CommitOutlet>? { nil }
+    }
+
+    private final class Watch: StorageWatch {
+        private let watch: EmbeddedWatch
+
+        init(path: String) {
+            watch = EmbeddedWatch(path: path)
+        }
+
+        func look() throws(StorageFault) -> StorageLook { try watch.look() }
+
+        func account() throws(StorageFault) -> StorageAccount {
+            // A writer holds up all others, and they say so; nobody needs to look for it.
+            StorageAccount(waiting: try watch.waiting(), oldestWriterSeconds: 0)
+        }
     }
 }

@@ -16,10 +16,12 @@ struct EmbeddedOpening {
     func prepare(script: String?, identity: String, now: Int64) throws -> Schema {
         try connection.transaction {
             if try EmbeddedTables.exist(in: connection) {
-                if try format() < EmbeddedTables.format { try upgrade() }
+                try upgrade(from: try format())
             } else {
                 try create(identity: identity)
             }
+            try connection.run("UPDATE martlet_dataset SET applying = 1")
+            try OutsideTriggers.remove(from: connection)
             let before = try SchemaReader.read(connection)
             let schema: Schema
             if let script {
@@ -35,6 +37,7 @@ struct EmbeddedOpening {
             try adoption.adopt(types: new)
             try adoption.announceColumns(added: addedColumns(from: before, to: schema, new))
             try session.flush()
+            try OutsideTriggers(schema: schema, numbers: session.numbers).install(on: connection)
             return schema
         }
     }
@@ -54,7 +57,15 @@ struct EmbeddedOpening {
     }
 
     /// Brings Martlet's own tables from an older version's form to this one's.
-    private func upgrade() throws {
+    private func upgrade(from format: Int64) throws {
+        guard format < EmbeddedTables.format else { return }
+        if format < 2 { try upgradeToDifferences() }
+        if format < 3 { try EmbeddedTables.createForOutside(in: connection) }
+        try connection.run(
+            "UPDATE martlet_meta SET value = \(EmbeddedTables.format) WHERE key = 'format'")
+    }
+
+    private func upgradeToDifferences() throws {
         try EmbeddedTables.createForDifferences(in: connection)
         let entries = try connection.prepare(
             """
@@ -77,8 +88,6 @@ struct EmbeddedOpening {
                 }
             }
         }
-        try connection.run(
-            "UPDATE martlet_meta SET value = \(EmbeddedTables.format) WHERE key = 'format'")
     }
 
     private func create(identity: String) throws(SQLiteError) {
@@ -86,7 +95,7 @@ struct EmbeddedOpening {
         try connection.run(
             "INSERT INTO martlet_meta VALUES ('format', \(EmbeddedTables.format))")
         let statement = try connection.prepare(
-            "INSERT INTO martlet_dataset VALUES (1, ?1, 0, ?2)")
+            "INSERT INTO martlet_dataset (number, identity, revision, hash) VALUES (1, ?1, 0, ?2)")
         statement.bind(1, text: identity)
         statement.bind(2, blob: LineageHash(origin: identity).bytes)
         try statement.run()

@@ -31,6 +31,10 @@ final class EmbeddedSession {
     /// the id map.
     private var lowestTemporaries: [RecordAddress: Int64] = [:]
     private var fileVersion: Int64 = -1
+    /// Whether other programs may have written what is not in the log.
+    var mayHaveOutside = true
+    /// Whether a part of that has been taken, and the rest is much.
+    var isOutsideParted = false
 
     static func connect(path: String, vfs: String?) throws(SQLiteError) -> Connection {
         let connection = try Connection(path: path, vfs: vfs)
@@ -129,7 +133,9 @@ extension EmbeddedSession {
         // Another program that wrote to the file may have changed what is kept in memory.
         if try connection.integer("PRAGMA data_version") != fileVersion {
             try reload()
+            mayHaveOutside = true
         }
+        try connection.run("UPDATE martlet_dataset SET applying = 1")
         try connection.run("PRAGMA defer_foreign_keys = ON")
     }
 
@@ -149,7 +155,7 @@ extension EmbeddedSession {
             while try statement.step() {}
         }
         usedNumbers = []
-        let dataSet = try connection.statement("UPDATE martlet_dataset SET hash = ?1")
+        let dataSet = try connection.statement("UPDATE martlet_dataset SET hash = ?1, applying = 0")
         defer { dataSet.reset() }
         dataSet.bind(1, blob: head.hash.bytes)
         while try dataSet.step() {}

@@ -102,12 +102,18 @@ extension EmbeddedStore: ServerStorage {
     }
 
     package func begin(now: Int64, maxBytes: Int) throws(StorageFault) -> [LogEntry] {
-        try working { (session) throws(SQLiteError) in try session.begin() }
-        return []
+        try working { (session) throws(SQLiteError) in
+            try session.begin()
+            return try session.takeOutside(now: now, maxBytes: maxBytes, unsendable)
+        }
     }
 
-    package func look() -> StorageLook {
-        StorageLook(head: head, floor: floor, hasOutsideChanges: false)
+    package func look() throws(StorageFault) -> StorageLook {
+        try working { (session) throws(SQLiteError) in
+            StorageLook(
+                head: session.head, floor: session.floor,
+                hasOutsideChanges: try session.hasOutsideChanges())
+        }
     }
 
     package func commit() throws(StorageFault) {

@@ -4,7 +4,8 @@ package import SQLiteKit
 package enum EmbeddedTables {
     /// Raised with every change of these tables that an older server could not work with.
     /// 2: entries may have lost their bodies, and what new columns announced has a place.
-    package static let format: Int64 = 2
+    /// 3: what other programs write is noted.
+    package static let format: Int64 = 3
 
     /// Makes them in a file that has none.
     package static func create(in connection: Connection) throws(SQLiteError) {
@@ -46,6 +47,7 @@ package enum EmbeddedTables {
                 ON martlet_refusals (device, sequence) WHERE sequence IS NOT NULL;
             """)
         try createForDifferences(in: connection)
+        try createForOutside(in: connection)
     }
 
     /// What a difference is read from, beside the records: they stand in the order in which they
@@ -58,6 +60,16 @@ package enum EmbeddedTables {
             CREATE TABLE martlet_announced (
                 revision INTEGER, type INTEGER, id, PRIMARY KEY (revision, type, id)
                 ) WITHOUT ROWID;
+            """)
+    }
+
+    /// What other programs wrote: see `OutsideTriggers`. `applying` is 1 within the server's own
+    /// transactions alone, so nobody else ever sees it.
+    static func createForOutside(in connection: Connection) throws(SQLiteError) {
+        try connection.execute(
+            """
+            ALTER TABLE martlet_dataset ADD COLUMN applying INTEGER NOT NULL DEFAULT 0;
+            CREATE TABLE martlet_outside (number INTEGER PRIMARY KEY, type INTEGER NOT NULL, id);
             """)
     }
 

@@ -1,0 +1,209 @@
+import MartletCore
+import MartletProtocol
+import SQLiteKit
+import SQLiteRecords
+
+/// A record that another program touched, as it is now.
+private struct OutsideRecord {
+    let address: RecordAddress
+    let facts: RowFacts?
+    /// Nil where it is gone.
+    let row: Attributes?
+
+    var byteCount: Int { 40 + (row?.roughByteCount ?? 0) }
+}
+
+/// What is taken at once.
+private struct OutsidePart {
+    var records: [OutsideRecord] = []
+    var addresses: Set<RecordAddress> = []
+    var bytes = 0
+    /// The last note that is done with.
+    var number: Int64 = 0
+
+    mutating func add(_ record: OutsideRecord) {
+        guard addresses.insert(record.address).inserted else { return }
+        records.append(record)
+        bytes += record.byteCount
+    }
+}
+
+extension EmbeddedSession {
+    /// Records up to which what was committed stays one set.
+    private static let mostRecords = 10_000
+    /// Notes that are looked through at once.
+    private static let mostNotes = 100_000
+
+    func hasOutsideChanges() throws(SQLiteError) -> Bool {
+        let statement = try connection.statement("SELECT EXISTS (SELECT 1 FROM martlet_outside)")
+        defer { statement.reset() }
+        return try statement.step() && statement.integer(0) != 0
+    }
+
+    /// Puts into the log what other programs wrote: all that was committed since it was last
+    /// looked, as one set. What is far more than `maxBytes` is taken in parts, in the order in
+    /// which it was done.
+    func takeOutside(
+        now: Int64, maxBytes: Int, _ unsendable: UnsendableRows
+    ) throws(SQLiteError) -> [LogEntry] {
+        guard mayHaveOutside else { return [] }
+        let notes = try outsideNotes(unsendable)
+        guard let last = notes.last else {
+            mayHaveOutside = false
+            isOutsideParted = false
+            return []
+        }
+        var part = OutsidePart()
+        let room = isOutsideParted ? maxBytes : 8 * maxBytes
+        part = try gather(notes, room: room, unsendable)
+        if part.number < last.number || notes.count == Self.mostNotes {
+            if !isOutsideParted { part = try gather(notes, room: maxBytes, unsendable) }
+            isOutsideParted = true
+            try complete(&part)
+        } else {
+            mayHaveOutside = false
+            isOutsideParted = false
+        }
+        let deleting = try connection.statement("DELETE FROM martlet_outside WHERE number <= ?1")
+        defer { deleting.reset() }
+        deleting.bind(1, integer: part.number)
+        while try deleting.step() {}
+        return try enter(part.records, now: now)
+    }
+
+    // MARK: - Reading
+
+    /// The notes in order; without an address where no device can know the record.
+    private func outsideNotes(
+        _ unsendable: UnsendableRows
+    ) throws(SQLiteError) -> [(number: Int64, address: RecordAddress?)] {
+        var positions: [Int64: Int] = [:]
+        for (position, number) in numbers.enumerated() { positions[number] = position }
+        let statement = try connection.statement(
+            "SELECT number, type, id FROM martlet_outside ORDER BY number LIMIT ?1")
+        defer { statement.reset() }
+        statement.bind(1, integer: Int64(Self.mostNotes))
+        var notes: [(Int64, RecordAddress?)] = []
+        while try statement.step() {
+            var address: RecordAddress?
+            if let position = positions[statement.integer(1)] {
+                address = try outsideAddress(statement, position, unsendable)
+            }
+            notes.append((statement.integer(0), address))
+        }
+        return notes
+    }
+
+    private func outsideAddress(
+        _ statement: Statement, _ type: Int, _ unsendable: UnsendableRows
+    ) throws(SQLiteError) -> RecordAddress? {
+        let id: RecordID
+        do throws(SQLiteError) {
+            id = try statement.recordID(2)
+        } catch {
+            guard error.isMismatch else { throw error }
+            return nil
+        }
+        if case .integer(let number) = id, number <= 0 {
+            // Negative ids are the devices' own, and zero is none.
+            unsendable.note(schema.types[type].name, id, "its key is not positive")
+            return nil
+        }
+        return RecordTable.mismatch(id, schema.types[type]) == nil
+            ? RecordAddress(type, id) : nil
+    }
+
+    /// Reads the records of the notes, each where it was last noted, until there are enough.
+    private func gather(
+        _ notes: [(number: Int64, address: RecordAddress?)], room: Int,
+        _ unsendable: UnsendableRows
+    ) throws(SQLiteError) -> OutsidePart {
+        var last: [RecordAddress: Int64] = [:]
+        for note in notes { if let address = note.address { last[address] = note.number } }
+        var part = OutsidePart()
+        for note in notes {
+            if part.bytes >= room || part.records.count >= Self.mostRecords { break }
+            part.number = note.number
+            guard let address = note.address, last[address] == note.number,
+                let record = try outsideRecord(address, unsendable)
+            else { continue }
+            part.add(record)
+        }
+        return part
+    }
+
+    /// Nil where the row is none that a device can be sent.
+    private func outsideRecord(
+        _ address: RecordAddress, _ unsendable: UnsendableRows?
+    ) throws(SQLiteError) -> OutsideRecord? {
+        do throws(SQLiteError) {
+            let row = try tables[address.type].read(address.id)
+            return OutsideRecord(address: address, facts: try rowFacts(address), row: row)
+        } catch {
+            guard error.isMismatch else { throw error }
+            unsendable?.note(schema.types[address.type].name, address.id, error.message)
+            return nil
+        }
+    }
+
+    /// Takes along what the part's records refer to and the log does not have.
+    private func complete(_ part: inout OutsidePart) throws(SQLiteError) {
+        var next = 0
+        while next < part.records.count {
+            let record = part.records[next]
+            next += 1
+            guard let row = record.row else { continue }
+            for (attribute, target) in columns[record.address.type].references {
+                guard let id = row[attribute].flatMap({ RecordID($0) }) else { continue }
+                let address = RecordAddress(target, id)
+                guard !part.addresses.contains(address),
+                    try rowFacts(address)?.isDeleted ?? true,
+                    let parent = try outsideRecord(address, nil), parent.row != nil
+                else { continue }
+                part.add(parent)
+            }
+        }
+    }
+
+    // MARK: - Writing
+
+    /// Makes one entry; none where nothing of it is for devices.
+    private func enter(
+        _ records: [OutsideRecord], now: Int64
+    ) throws(SQLiteError) -> [LogEntry] {
+        // An id is not given twice, also where nobody has seen the record.
+        for address in records.map(\.address) {
+            if case .integer(let id) = address.id { _ = skipIDs(of: address.type, through: id) }
+        }
+        let known = records.filter { $0.row != nil || $0.facts?.isDeleted == false }
+        guard !known.isEmpty else { return [] }
+        var account = SetAccount(types: Set(known.map(\.address.type)).sorted())
+        let revision = try nextRevision()
+        for record in known {
+            let address = record.address
+            let isNew = record.facts?.isDeleted ?? true
+            if let row = record.row {
+                account.set(
+                    address, isNew ? .created : .updated,
+                    isNew ? columns[address.type].withoutNulls(row) : row)
+            } else {
+                account.set(address, .deleted)
+            }
+            let isDeleted = record.row == nil
+            try store(
+                record.facts?.changed(by: 0, at: revision, isDeleted: isDeleted)
+                    ?? RowFacts(revision: revision, author: 0, others: 0), of: address)
+        }
+        let body: [UInt8]
+        do throws(WireFault) {
+            body = try SyncCoder.encode(account.changeSet(schema, revision: revision).set)
+        } catch {
+            throw SQLiteError.mismatch("rows of other programs cannot be sent: \(error.message)")
+        }
+        let entry = LogEntry(
+            revision: revision, device: 0, identifier: nil, sequence: nil, temporaries: nil,
+            body: body, hash: head.hash.appending(body, identifier: nil), time: now)
+        try append(entry, content: nil, now: now)
+        return [entry]
+    }
+}

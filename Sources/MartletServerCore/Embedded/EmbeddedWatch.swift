@@ -1,0 +1,78 @@
+import MartletCore
+import SQLiteKit
+
+/// Looks for what other programs have written to a data set's file, on a connection of its own.
+/// Confined to whoever holds it; blocks.
+package final class EmbeddedWatch {
+    private let path: String
+    private let vfs: String?
+    private var connection: Connection?
+    private var version: Int64?
+    private var found: StorageLook?
+
+    /// - Parameter store: For its place only; it is not touched.
+    package convenience init(store: EmbeddedStore) {
+        self.init(path: store.path, vfs: store.vfs)
+    }
+
+    package init(path: String, vfs: String? = nil) {
+        self.path = path
+        self.vfs = vfs
+    }
+
+    /// One small question; nothing is read where nobody has written since the last look.
+    package func look() throws(StorageFault) -> StorageLook {
+        do throws(SQLiteError) {
+            let open = try opened()
+            let version = try open.integer("PRAGMA data_version") ?? 0
+            if let found, version == self.version { return found }
+            let look = try read(open)
+            found = look
+            self.version = version
+            return look
+        } catch {
+            connection = nil
+            found = nil
+            throw StorageFault(error)
+        }
+    }
+
+    /// Changes that are in no entry of the log yet.
+    package func waiting() throws(StorageFault) -> Int {
+        do throws(SQLiteError) {
+            let open = try opened()
+            return Int(try open.integer("SELECT count(*) FROM martlet_outside") ?? 0)
+        } catch {
+            connection = nil
+            throw StorageFault(error)
+        }
+    }
+
+    private func opened() throws(SQLiteError) -> Connection {
+        if let connection { return connection }
+        let made = try Connection(path: path, mode: .readWrite, vfs: vfs)
+        connection = made
+        found = nil
+        return made
+    }
+
+    private func read(_ connection: Connection) throws(SQLiteError) -> StorageLook {
+        let statement = try connection.statement(
+            """
+            SELECT revision, hash, \
+            ifnull((SELECT value FROM martlet_meta WHERE key = 'floor'), 0), \
+            EXISTS (SELECT 1 FROM martlet_outside) FROM martlet_dataset
+            """)
+        defer { statement.reset() }
+        guard try statement.step() else {
+            throw SQLiteError.mismatch("martlet_dataset is empty")
+        }
+        return StorageLook(
+            head: LogHead(
+                revision: statement.integer(0), hash: LineageHash(stored: statement.blob(1))),
+            floor: statement.integer(2), hasOutsideChanges: statement.integer(3) != 0)
+    }
+}
+
+@available(*, unavailable)
+extension EmbeddedWatch: Sendable {}

@@ -1,0 +1,223 @@
+import Foundation
+import MartletCore
+import MartletProtocol
+import SQLiteKit
+import Testing
+
+@testable import MartletServerCore
+
+@Suite("What other programs write to the server's file")
+struct OutsideTests {
+    private static let script = """
+        CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT NOT NULL, code TEXT UNIQUE);
+        CREATE TABLE players (
+            id INTEGER PRIMARY KEY, team_id INTEGER REFERENCES teams ON DELETE CASCADE,
+            name TEXT, score REAL);
+        """
+
+    /// As another program opens the file: with SQLite's own settings.
+    private func program(_ server: TestServer) throws -> Connection {
+        try Connection(path: server.path)
+    }
+
+    /// The rows as a device has them that has taken all entries of the log.
+    private func replica(_ server: TestServer) throws -> [String: [RecordID: Attributes]] {
+        let log = EmbeddedLog(path: server.path, vfs: nil)
+        var rows: [String: [RecordID: Attributes]] = [:]
+        var reached: Revision = 0
+        while reached < server.node.head.revision {
+            let entries = try log.entries(
+                from: reached + 1, through: server.node.head.revision, maxBytes: 1 << 20)
+            for entry in entries {
+                reached = entry.revision
+                for changes in try SyncCoder.decodeChangeSet(entry.body).types {
+                    for record in changes.entries {
+                        let isNew = changes.create.contains(record.id)
+                        #expect((rows[changes.name]?[record.id] == nil) == isNew)
+                        var row = rows[changes.name]?[record.id] ?? Attributes()
+                        for (name, value) in zip(
+                            record.attributes.names, record.attributes.values)
+                        {
+                            row[name] = value
+                        }
+                        rows[changes.name, default: [:]][record.id] = row
+                    }
+                    for id in changes.delete {
+                        #expect(rows[changes.name]?.removeValue(forKey: id) != nil)
+                    }
+                }
+            }
+        }
+        return rows
+    }
+
+    private func names(_ server: TestServer, _ type: String) throws -> [Int64: String] {
+        var names: [Int64: String] = [:]
+        for (id, row) in try replica(server)[type] ?? [:] {
+            guard case .integer(let number) = id, case .text(let name)? = row["name"] else {
+                continue
+            }
+            names[number] = name
+        }
+        return names
+    }
+
+    @Test("Is found by a look, and taken as one set")
+    func found() throws {
+        let server = try TestServer(Self.script)
+        let other = try program(server)
+        #expect(try !server.store.look().hasOutsideChanges)
+        try other.execute(
+            """
+            INSERT INTO teams (id, name) VALUES (1, 'A'), (2, 'B'), (9, 'C');
+            INSERT INTO players (id, team_id, name) VALUES (4, 2, 'Ada');
+            UPDATE teams SET name = 'D' WHERE id = 1;
+            DELETE FROM teams WHERE id = 9
+            """)
+        #expect(try server.store.look().hasOutsideChanges)
+        #expect(!server.node.takeOutside(now: 5))
+        #expect(try !server.store.look().hasOutsideChanges)
+        #expect(server.node.head.revision == 1)
+        #expect(try names(server, "teams") == [1: "D", 2: "B"])
+        #expect(try names(server, "players") == [4: "Ada"])
+        try other.execute("UPDATE players SET score = 1.5; UPDATE teams SET id = 7 WHERE id = 1")
+        #expect(!server.node.takeOutside(now: 6))
+        #expect(try names(server, "teams") == [7: "D", 2: "B"])
+        // Nothing new makes no entry, and own sets are not noted.
+        #expect(!server.node.takeOutside(now: 7))
+        #expect(server.node.head.revision == 2)
+        let answer = try server.answer(
+            """
+            {"clientId":"a","maxRevision":2,"changeSets":[\
+            \(SetText("s", sequence: 1).create("teams", "-1", #""name":"E""#))]}
+            """)
+        // Ids go on above those of the other program.
+        #expect(answer.changeSets[0].types[0].create == [.integer(10)])
+        #expect(try !server.store.look().hasOutsideChanges)
+    }
+
+    @Test("A device's stale edit is refused with the truth, and the device gets what it missed")
+    func stale() throws {
+        let server = try TestServer(Self.script)
+        let other = try program(server)
+        try other.execute("INSERT INTO teams (id, name) VALUES (1, 'A'), (2, 'B')")
+        #expect(!server.node.takeOutside(now: 5))
+        // Not taken before the device's set arrives.
+        try other.execute("UPDATE teams SET name = 'C' WHERE id = 1")
+        let edit = SetText("s", sequence: 1).update("teams", "1", #""revision":1,"name":"X""#)
+        let fresh = SetText("t", sequence: 2).update("teams", "2", #""revision":1,"name":"Y""#)
+        let answer = try server.answer(
+            #"{"clientId":"a","maxRevision":1,"changeSets":[\#(edit),\#(fresh)]}"#)
+        #expect(answer.changeSets.map(\.revision) == [2, 3, nil])
+        let refused = try #require(answer.changeSets.last)
+        #expect(refused.reason == .stale)
+        #expect(refused.types[0].entries[0].attributes["name"] == .text("C"))
+        #expect(refused.types[0].entries[0].revision == 2)
+        #expect(try names(server, "teams") == [1: "C", 2: "Y"])
+    }
+
+    @Test("Written while the server is down, and rolled back")
+    func down() throws {
+        let server = try TestServer(Self.script)
+        let other = try program(server)
+        try other.execute("BEGIN; INSERT INTO teams (id, name) VALUES (1, 'A'); ROLLBACK")
+        try other.execute("INSERT INTO teams (id, name) VALUES (2, 'B')")
+        try server.restart()
+        #expect(try server.store.look().hasOutsideChanges)
+        #expect(!server.node.takeOutside(now: 5))
+        #expect(try names(server, "teams") == [2: "B"])
+    }
+
+    @Test("REPLACE takes the rows in its way along, whatever the program's settings are")
+    func replace() throws {
+        let server = try TestServer(Self.script)
+        let other = try program(server)
+        try other.execute(
+            "INSERT INTO teams VALUES (1, 'A', 'a'), (2, 'B', 'b'), (3, 'C', 'c')")
+        #expect(!server.node.takeOutside(now: 5))
+        try other.execute(
+            """
+            INSERT OR REPLACE INTO teams VALUES (4, 'D', 'a');
+            UPDATE OR REPLACE teams SET code = 'b' WHERE id = 3;
+            INSERT OR REPLACE INTO teams VALUES (4, 'E', 'e');
+            INSERT OR IGNORE INTO teams VALUES (4, 'F', 'f')
+            """)
+        #expect(!server.node.takeOutside(now: 6))
+        #expect(try names(server, "teams") == [3: "C", 4: "E"])
+    }
+
+    @Test("Much comes in parts, and nothing refers to what is not there")
+    func parts() throws {
+        let server = try TestServer(Self.script)
+        let other = try program(server)
+        // Players come before their teams: the program does not enforce its foreign keys.
+        try other.execute(
+            """
+            BEGIN;
+            WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 300)
+                INSERT INTO players (id, team_id, name) SELECT n, n, 'P' || n FROM n;
+            WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 300)
+                INSERT INTO teams (id, name) SELECT n, 'T' || n FROM n;
+            COMMIT
+            """)
+        var rounds = 0
+        var there: Set<String> = []
+        while try server.store.look().hasOutsideChanges, rounds < 100 {
+            rounds += 1
+            let entries = try server.store.begin(now: 5, maxBytes: 1_000)
+            try server.store.commit()
+            for entry in entries {
+                let types = try SyncCoder.decodeChangeSet(entry.body).types
+                for changes in types {
+                    #expect(changes.delete.isEmpty)
+                    for id in changes.update { #expect(there.contains("\(changes.name) \(id)")) }
+                    for id in changes.create {
+                        #expect(there.insert("\(changes.name) \(id)").inserted)
+                    }
+                }
+                for player in types.filter({ $0.name == "players" }).flatMap(\.entries) {
+                    #expect(there.contains("teams \(player.id)"))
+                }
+            }
+        }
+        #expect(rounds > 10 && rounds < 100)
+        #expect(there.count == 600)
+    }
+
+    @Test("Rows that no device can be sent are left out and told of")
+    func unsendable() throws {
+        let server = try TestServer(Self.script)
+        let other = try program(server)
+        try other.execute(
+            """
+            INSERT INTO teams (id, name) VALUES (-3, 'below'), (0, 'zero'), (1, x'ff'), (2, 'B')
+            """)
+        #expect(!server.node.takeOutside(now: 5))
+        #expect(server.node.takeFault() == nil)
+        #expect(try names(server, "teams") == [2: "B"])
+        #expect(try !server.store.look().hasOutsideChanges)
+        // The row is mended.
+        try other.execute("UPDATE teams SET name = 'A' WHERE id = 1")
+        #expect(!server.node.takeOutside(now: 6))
+        #expect(try names(server, "teams") == [1: "A", 2: "B"])
+    }
+
+    @Test("A file of the format before is brought along")
+    func upgrade() throws {
+        let server = try TestServer(Self.script)
+        let other = try program(server)
+        try other.execute(
+            """
+            DROP TRIGGER martlet_outside_insert_1; DROP TRIGGER martlet_outside_insert_2;
+            DROP TRIGGER martlet_outside_update_1; DROP TRIGGER martlet_outside_update_2;
+            DROP TRIGGER martlet_outside_delete_1; DROP TRIGGER martlet_outside_delete_2;
+            DROP TRIGGER martlet_outside_meet_1; DROP TRIGGER martlet_outside_move_1;
+            DROP TABLE martlet_outside; ALTER TABLE martlet_dataset DROP COLUMN applying;
+            UPDATE martlet_meta SET value = 2 WHERE key = 'format'
+            """)
+        try server.restart()
+        try other.execute("INSERT INTO teams (id, name) VALUES (1, 'A')")
+        #expect(!server.node.takeOutside(now: 5))
+        #expect(try names(server, "teams") == [1: "A"])
+    }
+}
