@@ -92,6 +92,8 @@ final class DataSetService: Sendable {
             queue: writer.queue, limits: limits,
             work: Self.work(name, writer, opened.feed, announcer, setup))
         following = try await Self.follow(name, opened, writer, announcer, setup)
+        // Connecting to a database takes longer than most answers do.
+        Task { [reader] in try? await reader.run { _ = try $0.catchUp() } }
         snapshots.start(at: opened.feed.head.revision) { [readers = opened.readers] in
             // Where the log cannot be read, nothing is in it.
             let log = readers.log()
