@@ -1,0 +1,84 @@
+import Foundation
+import MartletCore
+import MartletProtocol
+import MartletServerCore
+import PostgresKit
+import Testing
+
+@testable import MartletPostgres
+
+@Suite("What other programs write: whatever they do")
+struct ForeignModelTests {
+    /// Numbers from a seed.
+    private struct Chance: RandomNumberGenerator {
+        var state: UInt64
+
+        mutating func next() -> UInt64 {
+            state &+= 0x9E37_79B9_7F4A_7C15
+            var mixed = state
+            mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+            mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+            return mixed ^ (mixed >> 31)
+        }
+    }
+
+    /// A statement that may do nothing, or be refused.
+    private static func statement(_ chance: inout Chance) -> String {
+        func list() -> Int { .random(in: 1...12, using: &chance) }
+        let uuid = "'00000000-0000-4000-8000-0000000000\(Int.random(in: 10...29, using: &chance))'"
+        switch Int.random(in: 0..<12, using: &chance) {
+        case 0, 1:
+            return "INSERT INTO lists (id, title, parent) VALUES (\(list()), 'l', \(list()))"
+        case 2: return "INSERT INTO lists (id, title) VALUES (\(list()), 'r')"
+        case 3, 4: return "INSERT INTO tasks (id, title, list) VALUES (\(uuid), 't', \(list()))"
+        case 5: return "UPDATE lists SET title = title || 'x' WHERE id = \(list())"
+        case 6: return "UPDATE lists SET parent = \(list()) WHERE id = \(list())"
+        case 7: return "UPDATE tasks SET list = \(list()) WHERE id = \(uuid)"
+        case 8: return "UPDATE tasks SET done = NOT coalesce(done, true)"
+        case 9: return "UPDATE lists SET id = \(list()) WHERE id = \(list())"
+        case 10: return "DELETE FROM lists WHERE id = \(list())"
+        default: return "DELETE FROM tasks WHERE id = \(uuid)"
+        }
+    }
+
+    @Test(
+        "a device that follows the log has what the tables hold, in parts or as wholes",
+        arguments: [1, 2, 3, 4])
+    func model(seed: UInt64) async throws {
+        try await ForeignWorld.with { world in
+            var chance = Chance(state: seed)
+            let programs = [try world.program(), try world.program(), try world.program()]
+            for program in programs { try program.execute("SET lock_timeout = 5") }
+            for _ in 0..<250 {
+                let program = programs[Int.random(in: 0..<3, using: &chance)]
+                switch Int.random(in: 0..<10, using: &chance) {
+                case 0 where !program.isInTransaction: try program.begin()
+                case 1 where program.isInTransaction:
+                    // A failed one is rolled back by it.
+                    if program.hasFailedTransaction {
+                        try program.rollback()
+                    } else {
+                        try program.commit()
+                    }
+                case 2 where program.isInTransaction: try program.rollback()
+                case 3:
+                    // So few bytes that nearly everything is taken in parts.
+                    let bytes = Bool.random(using: &chance) ? 1 << 20 : 10
+                    try world.take(maxBytes: bytes)
+                default:
+                    let statement = Self.statement(&chance)
+                    _ =
+                        try? program.isInTransaction
+                        ? program.savepoint { try program.execute(statement) }
+                        : program.execute(statement)
+                }
+            }
+            for program in programs where program.isInTransaction { try program.rollback() }
+            try world.takeAll()
+            #expect(try world.replica == world.truth())
+            #expect(world.head.revision > 20)
+            let left = try world.server.query("SELECT count(*) FROM _martlet.foreign_changes")
+            #expect(try left.integer(0, 0) == 0)
+        }
+    }
+}
