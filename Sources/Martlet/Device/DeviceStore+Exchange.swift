@@ -44,6 +44,7 @@ extension DeviceStore {
             request.wantsRows = try history == nil && (wantsRows || needsRows)
             // A set knows of revisions the device will have again only once all is fetched.
             let common = try rejoining
+            gatheredRejoining = common
             let mayGo = try includesChanges && cursor.revision >= common ?? fetchingAnew ?? 0
             let pieces = mayGo ? try outbox.freeze(byteLimit: byteLimit, upTo: common) : []
             var body = try SyncCoder.requestHead(request)
@@ -80,7 +81,7 @@ extension DeviceStore {
                 guard try leaseOfOther(than: owner, now: now) == nil,
                     try fits(sets, current: current, ground)
                 else { return nil }
-                let common = try rejoining
+                let common = gatheredRejoining
                 let report =
                     if let common {
                         try rejoin(sets, upTo: common, on: ground, reaching: reaching, now: now)
@@ -106,9 +107,10 @@ extension DeviceStore {
     private func fits(
         _ sets: ArraySlice<ChangeSet>, current: Revision, _ ground: Rebase.Ground
     ) throws -> Bool {
-        if try !ground.isEmpty || rejoining != nil {
-            return try cursor.revision == gatheredRevision
+        if let common = gatheredRejoining {
+            return try rejoining == common && cursor.revision == gatheredRevision
         }
+        if !ground.isEmpty { return try cursor.revision == gatheredRevision }
         // A difference would bring rows back that have changed since.
         if sets.contains(where: \.isDifference) { return current == gatheredRevision }
         // A revision goes back only where the file has begun anew since.

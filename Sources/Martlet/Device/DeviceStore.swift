@@ -22,6 +22,8 @@ package final class DeviceStore {
     /// Where the last request asked to go on: its answer does not fit a file that has begun anew,
     /// or that has been brought elsewhere otherwise.
     var gatheredRevision: Revision = 0
+    /// What `rejoining` was when the last request was gathered.
+    var gatheredRejoining: Revision?
     /// Who else hears of remote change, by entity type.
     package var registry = ModelRegistry()
     let path: String
