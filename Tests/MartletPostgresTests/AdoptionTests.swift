@@ -231,6 +231,14 @@ struct AdoptionTests {
                 try PostgresRelease(on: connection).plan(name: "b", dropsSurrogates: false)
             }
             try connection.execute("DROP ROLE \(role)")
+            let server = try PostgresConnection(
+                connection.address, PostgresOptions(name: "martlet writer"))
+            let busy = #expect(throws: AdoptionError.self) {
+                try PostgresRelease(on: connection).release(name: "a", dropsSurrogates: false)
+            }
+            #expect(busy?.description.contains("1 servers of the data set run") == true)
+            #expect(try MartletTables.dataSet(on: connection) != nil)
+            server.close()
         }
     }
 

@@ -103,7 +103,8 @@ struct StagingTests {
         let isDone = Mutex(false)
         let address = database.address
         async let writes = TestDatabase.blocking { () -> Int in
-            let writer = try PostgresConnection(address)
+            let writer = try PostgresConnection(
+                address, PostgresOptions(statement: nil, lock: nil))
             var count = 0
             while !isDone.withLock(\.self) {
                 count += 1
@@ -147,7 +148,8 @@ struct StagingTests {
         let isDone = Mutex(false)
         let address = database.address
         async let writes: Void = TestDatabase.blocking {
-            let writer = try PostgresConnection(address)
+            let writer = try PostgresConnection(
+                address, PostgresOptions(statement: nil, lock: nil))
             while !isDone.withLock(\.self) {
                 let number = count.withLock { count in
                     count += 1

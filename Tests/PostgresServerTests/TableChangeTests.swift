@@ -109,4 +109,41 @@ struct TableChangeTests {
         await device.close()
         await database.stop()
     }
+
+    @Test(
+        "tables that join while servers run are taken up by a restart; nothing is written before that"
+    )
+    func joining() async throws {
+        let database = try await ServedDatabase()
+        let port = try await database.start("a")
+        let device = try await database.device("old", port)
+        try await ServedDatabase.add("Falcons", device)
+        try await device.sync()
+        try await database.program { connection in
+            try connection.execute(
+                """
+                CREATE TABLE coaches (id bigserial PRIMARY KEY, team bigint REFERENCES teams, name text);
+                INSERT INTO coaches (team, name) VALUES (1, 'Ann');
+                """)
+            _ = try PostgresAdoption(on: connection, now: 1).adopt(
+                .init(name: "team", tables: ["coaches"]))
+            try connection.execute("INSERT INTO coaches (team, name) VALUES (1, 'Bob')")
+        }
+        try await ServedDatabase.add("Owls", device)
+        // A server that does not know the table would lose what others wrote to it.
+        await #expect(throws: (any Error).self) { try await device.sync() }
+        #expect(database.log.contains { $0.contains("restart the server") })
+        await database.stop()
+        _ = try await database.start("b") { $0.port = port }
+        try await ServedDatabase.add("Hawks", device)
+        try await device.sync()
+        #expect(try await ServedDatabase.teams(device) == ["Falcons", "Hawks", "Owls"])
+        let new = try await database.device("new", port)
+        try await new.sync()
+        let coaches = try await new.read { try $0.rows("SELECT name FROM coaches ORDER BY id") }
+        #expect(coaches.map { $0["name"] } == [.text("Ann"), .text("Bob")])
+        await device.close()
+        await new.close()
+        await database.stop()
+    }
 }

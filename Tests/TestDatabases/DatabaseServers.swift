@@ -14,7 +14,8 @@ public final class DatabaseServers: Sendable {
         try await sharing.value
     }
 
-    private static let sharing = Task { try await start() }
+    /// A whole bundle of tests at once holds more connections than PostgreSQL allows by itself.
+    private static let sharing = Task { try await start(["--set", "max_connections=400"]) }
 
     /// What the script said of each server: `POSTGRES_URL`, `POSTGRES_CERTIFICATE`, `REDIS_URL`.
     private let said: [String: String]

@@ -19,10 +19,12 @@ struct ColumnNews {
     /// Compares the columns with those noted, enters what is new, and notes them as they are.
     /// A table of which nothing is noted yet has no news.
     mutating func announce() throws {
+        var isOther = false
         for (type, table) in schema.tables.enumerated() {
             let known = try known(table)
             let names = ([table.key] + table.columns).map(\.name)
             guard known != Set(names) else { continue }
+            isOther = true
             if !known.isEmpty {
                 let gone = known.subtracting(names).sorted()
                 let added = table.columns.filter { !known.contains($0.name) }
@@ -41,6 +43,9 @@ struct ColumnNews {
                 [
                     .integer(table.number), .array(PostgresArray(names.map { .text($0) })),
                 ])
+        }
+        if isOther {
+            _ = try log.connection.query("UPDATE _martlet.dataset SET tables = tables + 1")
         }
     }
 
@@ -129,6 +134,7 @@ extension PostgresSchema {
 
     private func adding(notes more: [String]) -> PostgresSchema {
         PostgresSchema(
-            schema: schema, tables: tables, deviceScript: deviceScript, notes: notes + more)
+            schema: schema, tables: tables, deviceScript: deviceScript, notes: notes + more,
+            version: version)
     }
 }

@@ -21,10 +21,11 @@ package struct PostgresRelease {
     /// Removes the triggers, the schema `_martlet` with the log and everything in it, and, if asked,
     /// the key columns that were added. Devices keep what they have, and can send it nowhere.
     /// - Returns: Sentences about what was done.
-    /// - Throws: As `plan`. Nothing has happened then.
+    /// - Throws: As `plan`, and `AdoptionError` while servers run. Nothing has happened then.
     package func release(name: String?, dropsSurrogates: Bool) throws -> [String] {
         try connection.transaction {
             try check(name)
+            try checkServers()
             _ = try connection.query("SELECT 1 FROM _martlet.dataset FOR UPDATE")
             let schema = try PostgresSchema.read(connection)
             let steps = try steps(dropsSurrogates, schema)
@@ -49,6 +50,23 @@ package struct PostgresRelease {
                 "the database holds the data set “\(found.name)”", "use --name \(found.name)")
         }
     }
+
+    /// - Throws: `AdoptionError` while a server writes to the data set, as far as the role may see it.
+    private func checkServers() throws {
+        let rows = try connection.query(
+            """
+            SELECT count(*) FROM pg_catalog.pg_stat_activity \
+            WHERE datname = pg_catalog.current_database() AND application_name = $1
+            """, [.text(Self.writer)])
+        guard try rows.integer(0, 0) == 0 else {
+            throw AdoptionError(
+                "\(try rows.integer(0, 0)) servers of the data set run",
+                "stop them, and release it then")
+        }
+    }
+
+    /// What a server's writing connection is called in the database's lists.
+    private static let writer = "martlet writer"
 
     private func steps(_ dropsSurrogates: Bool, _ schema: PostgresSchema) throws -> [String] {
         var steps: [String] = []

@@ -18,6 +18,8 @@ final class StoreSession {
     var floor: Revision
     /// What the open transaction still has to write.
     var pending = PendingWrites()
+    /// The state of the tables that `model` is of; see `PostgresSchema.version`.
+    private let version: Int64
     /// Records of the open transaction that another program is changing.
     var contested: Set<RecordAddress> = []
     /// Keys that PostgreSQL gave out and no record has yet.
@@ -49,6 +51,7 @@ final class StoreSession {
     ) throws(PostgresError) {
         self.connection = connection
         tables = schema.tables
+        version = schema.version
         self.unbearable = unbearable
         foreign = ForeignDrain(
             schema: schema.schema, tables: schema.tables, unsendable: unsendable)
@@ -120,7 +123,7 @@ extension StoreSession: Sendable {}
 
 extension StoreSession {
     private static let counter = """
-        SELECT revision, floor, hash FROM _martlet.dataset WHERE number = 1 FOR UPDATE
+        SELECT revision, floor, hash, tables FROM _martlet.dataset WHERE number = 1 FOR UPDATE
         """
 
     /// Takes the counter row: from here on this is the one writer.
@@ -145,6 +148,12 @@ extension StoreSession {
             throw PostgresError(.other, "_martlet.dataset is empty")
         }
         try take(answers[1])
+        // What another process knows of new columns and tables, this one would leave out of entries,
+        // and nobody would hear of it again.
+        guard try answers[1].integer(0, 3) == version else {
+            throw PostgresError(
+                .statement, "tables or columns have come or gone", sqlState: "42P01")
+        }
         return try answers[2].boolean(0, 0)
     }
 

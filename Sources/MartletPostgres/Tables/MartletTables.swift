@@ -19,7 +19,7 @@ enum MartletTables {
         CREATE TABLE _martlet.dataset (
             number integer PRIMARY KEY CHECK (number = 1), format bigint NOT NULL,
             name text NOT NULL, identity text NOT NULL, revision bigint NOT NULL,
-            floor bigint NOT NULL, hash bytea NOT NULL,
+            floor bigint NOT NULL, hash bytea NOT NULL, tables bigint NOT NULL DEFAULT 1,
             cache_key uuid NOT NULL DEFAULT gen_random_uuid());
         CREATE TABLE _martlet.types (
             number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE,

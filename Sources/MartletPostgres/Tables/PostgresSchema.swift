@@ -11,6 +11,9 @@ package struct PostgresSchema: Sendable {
     package let deviceScript: String
     /// Sentences for the log: what is no longer as it was adopted, and what devices do not get.
     package let notes: [String]
+    /// Raised whenever a server or an adoption finds that tables or columns have come or gone. A
+    /// server that knows another does not write.
+    package let version: Int64
 
     /// Reads the tables that are registered in Martlet's tables, whatever their names are now.
     ///
@@ -28,7 +31,9 @@ package struct PostgresSchema: Sendable {
                         relation: UInt32(try rows.integer(row, 2))))
             }
             let catalogue = try Catalogue.read(registered.map(\.relation), on: connection)
-            return try make(registered, catalogue)
+            let version = try connection.query("SELECT tables FROM _martlet.dataset")
+            return try make(
+                registered, catalogue, version: version.count == 1 ? version.integer(0, 0) : 0)
         }
     }
 
@@ -41,7 +46,7 @@ package struct PostgresSchema: Sendable {
 
     /// - Throws: `AdoptionError` with everything that stands in the way.
     static func make(
-        _ registered: [Registered], _ catalogue: Catalogue
+        _ registered: [Registered], _ catalogue: Catalogue, version: Int64
     ) throws(AdoptionError) -> PostgresSchema {
         var notes: [String] = []
         var problems: [AdoptionError.Problem] = []
@@ -78,7 +83,7 @@ package struct PostgresSchema: Sendable {
                 DeviceScript.statement(
                     member.entry.name, key: member.key, member.reading,
                     references: table.type.references)
-            }.joined(), notes: notes)
+            }.joined(), notes: notes, version: version)
     }
 
     /// Tables on either side of a foreign key that changes rows and is not a reference.
