@@ -62,9 +62,8 @@ struct ForeignModelTests {
                     }
                 case 2 where program.isInTransaction: try program.rollback()
                 case 3:
-                    // So few bytes that nearly everything is taken in parts.
-                    let bytes = Bool.random(using: &chance) ? 1 << 20 : 10
-                    try world.take(maxBytes: bytes)
+                    let isWhole = Bool.random(using: &chance)
+                    try world.take(maxBytes: isWhole ? 1 << 20 : 10, inParts: !isWhole)
                 default:
                     let statement = Self.statement(&chance)
                     _ =

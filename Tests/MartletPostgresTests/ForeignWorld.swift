@@ -30,6 +30,8 @@ final class ForeignWorld {
     let schema: Schema
     let tables: [PostgresTable]
     let drain: ForeignDrain
+    /// One that does little at once: nearly everything is taken in parts.
+    let smallDrain: ForeignDrain
     let unsendable = Noted()
     var head: LogHead
     /// What a device that follows the log has: rows by type and id.
@@ -75,6 +77,9 @@ final class ForeignWorld {
         (schema, tables) = (found.schema, found.tables)
         for table in tables { try ForeignTriggers.install(on: server, table: table) }
         drain = ForeignDrain(schema: schema, tables: tables, unsendable: unsendable.sink)
+        smallDrain = ForeignDrain(
+            schema: schema, tables: tables, unsendable: unsendable.sink,
+            extent: ForeignDrain.Extent(few: 0, many: 3, page: 2))
     }
 
     /// Another program's connection.
@@ -84,10 +89,13 @@ final class ForeignWorld {
 
     /// Takes what is pending once, and has the device apply it.
     @discardableResult
-    func take(maxBytes: Int = 1 << 20, now: Int64 = 1_000) throws -> [ChangeSet] {
+    func take(maxBytes: Int = 1 << 20, now: Int64 = 1_000, inParts: Bool = false) throws
+        -> [ChangeSet]
+    {
         let made = try server.transaction {
             _ = try server.query("SELECT 1 FROM _martlet.dataset FOR UPDATE")
-            return try drain.entries(on: server, head: head, now: now, maxBytes: maxBytes)
+            return try (inParts ? smallDrain : drain).entries(
+                on: server, head: head, now: now, maxBytes: maxBytes)
         }
         var sets: [ChangeSet] = []
         for entry in made {

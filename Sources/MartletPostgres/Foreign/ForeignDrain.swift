@@ -9,10 +9,15 @@ package import PostgresKit
 /// others have committed by then; a transaction that commits later is taken later, and nothing
 /// waits for it. Rows are read as they are, with what was noted, at one snapshot.
 package struct ForeignDrain {
-    /// Changes that are read with one statement, which is planned once for all.
-    static let few = 100
-    /// Changes up to which transactions stay whole, whatever they share.
-    static let many = 10_000
+    /// How much is done at once.
+    struct Extent {
+        /// Changes that are read with one statement, which is planned once for all.
+        var few = 100
+        /// Changes up to which transactions stay whole, whatever they share.
+        var many = 10_000
+        /// Changes that are read at once where there are more.
+        var page = 500
+    }
 
     private let schema: Schema
     private let forms: [ForeignRowForm]
@@ -25,11 +30,17 @@ package struct ForeignDrain {
 
     /// - Parameter tables: In the order of the schema's types.
     package init(schema: Schema, tables: [PostgresTable], unsendable: UnsendableRows) {
+        self.init(schema: schema, tables: tables, unsendable: unsendable, extent: Extent())
+    }
+
+    init(
+        schema: Schema, tables: [PostgresTable], unsendable: UnsendableRows, extent: Extent
+    ) {
         self.schema = schema
         self.unsendable = unsendable
         forms = tables.enumerated().map { ForeignRowForm($1, at: $0) }
         columns = schema.types.map { TypeColumns($0, schema: schema) }
-        reading = ForeignReading(forms)
+        reading = ForeignReading(forms, extent)
     }
 
     /// Takes what is pending into the log, within the open transaction, which holds the data set's

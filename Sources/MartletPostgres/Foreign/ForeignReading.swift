@@ -31,9 +31,10 @@ struct ForeignReading {
     /// A lateral subquery `k` with the row of the change `c`.
     private let rows: String
 
-    private static let cursorPage = 500
+    private let extent: ForeignDrain.Extent
 
-    init(_ forms: [ForeignRowForm]) {
+    init(_ forms: [ForeignRowForm], _ extent: ForeignDrain.Extent) {
+        self.extent = extent
         self.forms = forms
         positions = Dictionary(
             forms.map { ($0.table.number, $0.position) }, uniquingKeysWith: { first, _ in first })
@@ -79,33 +80,33 @@ struct ForeignReading {
                     """
                     SELECT count(*), coalesce((SELECT bool_or(parted) \
                     FROM _martlet.foreign_transactions), false) \
-                    FROM (\(Self.pending(limit: ForeignDrain.many + 1))) AS c
+                    FROM (\(Self.pending(limit: extent.many + 1))) AS c
                     """),
-                PostgresStatement(sql(limit: ForeignDrain.few + 1)),
+                PostgresStatement(sql(limit: extent.few + 1)),
             ]
         ])[0]
         let counted = try answers[0].get()
         let few = try answers[1].get()
         var changes = Changes()
         var bytes = 0
-        if few.count <= ForeignDrain.few {
+        if few.count <= extent.few {
             try add(few, to: &changes, &bytes)
             return changes
         }
-        guard try counted.integer(0, 0) <= ForeignDrain.many, try !counted.boolean(0, 1) else {
+        guard try counted.integer(0, 0) <= extent.many, try !counted.boolean(0, 1) else {
             return nil
         }
         // A cursor: one snapshot, and memory for a page.
         try connection.execute(
-            "DECLARE martlet_foreign NO SCROLL CURSOR FOR \(sql(limit: ForeignDrain.many + 1))")
+            "DECLARE martlet_foreign NO SCROLL CURSOR FOR \(sql(limit: extent.many + 1))")
         var isWhole = false
-        while changes.changes.count <= ForeignDrain.many, bytes < maxBytes, !isWhole {
-            let page = try connection.query("FETCH \(Self.cursorPage) FROM martlet_foreign")
+        while changes.changes.count <= extent.many, bytes < maxBytes, !isWhole {
+            let page = try connection.query("FETCH \(extent.page) FROM martlet_foreign")
             try add(page, to: &changes, &bytes)
-            isWhole = page.count < Self.cursorPage
+            isWhole = page.count < extent.page
         }
         try connection.execute("CLOSE martlet_foreign")
-        return isWhole && changes.changes.count <= ForeignDrain.many ? changes : nil
+        return isWhole && changes.changes.count <= extent.many ? changes : nil
     }
 
     private func add(
@@ -163,7 +164,7 @@ struct ForeignReading {
     func page(
         of transaction: Int64, after number: Int64, on connection: PostgresConnection
     ) throws(PostgresError) -> Page {
-        let count = Self.cursorPage
+        let count = extent.page
         // A record that stands further behind is taken there: the order is then that of the last
         // changes, which the tables' own constraints allowed.
         let rows = try connection.query(
