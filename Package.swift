@@ -191,7 +191,7 @@ let package = Package(
             name: "MartletServerCoreTests",
             dependencies: [
                 "MartletProtocol", "MartletCore", "MartletServerCore", "SQLiteKit",
-                "SQLiteRecords", "SQLiteFaults", "CompressionKit",
+                "SQLiteRecords", "SQLiteFaults", "CompressionKit", "SetTexts",
             ], swiftSettings: strict),
         .testTarget(
             name: "MartletTestingTests",
@@ -205,6 +205,9 @@ let package = Package(
             dependencies: ["WebTokens", "MartletProtocol", "OpenSSLKit"], swiftSettings: strict),
         .testTarget(name: "ZstdKitTests", dependencies: ["ZstdKit"], swiftSettings: strict),
         .target(name: "Waiting", path: "Tests/Waiting", swiftSettings: safe),
+        .target(
+            name: "SetTexts", dependencies: ["MartletProtocol"], path: "Tests/SetTexts",
+            swiftSettings: safe),
         .target(
             name: "SocketTalk", dependencies: ["WebSocketKit", "SystemKit"],
             path: "Tests/SocketTalk",
@@ -235,7 +238,7 @@ let package = Package(
             dependencies: [
                 "MartletProtocol", "MartletCore", "MartletServerCore", "MartletPostgres",
                 "MartletRedis", "PostgresKit", "RedisKit", "ConnectionKit", "SQLiteKit",
-                "SQLiteRecords", "CompressionKit", "TestDatabases",
+                "SQLiteRecords", "SQLiteFaults", "CompressionKit", "TestDatabases", "SetTexts",
             ], swiftSettings: strict),
         .testTarget(
             name: "MartletPostgresTests",

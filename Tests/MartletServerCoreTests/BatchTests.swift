@@ -1,23 +1,13 @@
 import Foundation
 import MartletCore
 import MartletProtocol
+import SetTexts
 import Testing
 
 @testable import MartletServerCore
 
 @Suite("Batches of requests")
 struct BatchTests {
-    static let schema = """
-        CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT UNIQUE);
-        CREATE TABLE players (
-            id INTEGER PRIMARY KEY, name TEXT,
-            team_id INTEGER REFERENCES teams (id) ON DELETE CASCADE);
-        CREATE TABLE notes (
-            id INTEGER PRIMARY KEY, text TEXT NOT NULL,
-            player_id INTEGER REFERENCES players (id) ON DELETE SET NULL);
-        CREATE TABLE words (id TEXT PRIMARY KEY NOT NULL, text TEXT);
-        """
-
     private func request(
         _ client: String?, _ sets: [SetText], at revision: Revision = 0, acknowledged: Int? = nil
     ) -> String {
@@ -56,7 +46,7 @@ struct BatchTests {
 
     @Test("one question for facts and one application, however many devices")
     func calls() throws {
-        let server = try TestServer(Self.schema)
+        let server = try TestServer(RandomSets.schema)
         let (storage, node) = try counting(server)
         for round in 0..<2 {
             storage.forget()
@@ -83,7 +73,7 @@ struct BatchTests {
 
     @Test("the truths of all refused sets are one question")
     func truths() throws {
-        let server = try TestServer(Self.schema)
+        let server = try TestServer(RandomSets.schema)
         try server.send(SetText("a", sequence: 1).create("teams", "-1", #""name":"A""#))
         let (storage, node) = try counting(server)
         let requests = try (1...8).map { device in
@@ -106,7 +96,7 @@ struct BatchTests {
 
     @Test("a run ends before a set that needs what it did, and goes on behind it")
     func runs() throws {
-        let server = try TestServer(Self.schema)
+        let server = try TestServer(RandomSets.schema)
         let (storage, node) = try counting(server)
         let requests = try [
             request("d1", [SetText("a", sequence: 1).create("teams", "-1", #""name":"A""#)]),
@@ -127,7 +117,7 @@ struct BatchTests {
 
     @Test("sets behind one that the storage refuses are judged again, and go in their order")
     func refusedByTheStorage() throws {
-        let server = try TestServer(Self.schema)
+        let server = try TestServer(RandomSets.schema)
         let (storage, node) = try counting(server)
         storage.refusals["b"] = Refusal(.busy, "locked", retryAfter: 1)
         storage.refusals["d"] = Refusal(.constraint, "no")
@@ -159,7 +149,7 @@ struct BatchTests {
 
     @Test("a number or an id of an earlier request of the batch counts")
     func acrossRequests() throws {
-        let server = try TestServer(Self.schema)
+        let server = try TestServer(RandomSets.schema)
         let (_, node) = try counting(server)
         let bare = SetText(sequence: 8).create("teams", "-8", #""name":"H""#)
         let requests = try [
@@ -186,7 +176,7 @@ struct BatchTests {
 
     @Test("what a deletion takes along is gone for the sets behind it")
     func deletions() throws {
-        let server = try TestServer(Self.schema)
+        let server = try TestServer(RandomSets.schema)
         try server.send(SetText("a", sequence: 1).create("teams", "-1", #""name":"A""#))
         try server.send(
             SetText("b", sequence: 2).create("players", "-1", #""team_id":1"#))
@@ -204,7 +194,7 @@ struct BatchTests {
 
     @Test("a set behind one that waits may wait, too")
     func waiting() throws {
-        let server = try TestServer(Self.schema)
+        let server = try TestServer(RandomSets.schema)
         let (_, node) = try counting(server)
         let requests = try [
             request(
@@ -248,46 +238,6 @@ struct BatchTests {
 }
 
 extension BatchTests {
-    private static let names = ["A", "B", "C"]
-
-    private func randomSet(
-        _ random: inout Numbers, identifier: Int, revisions: [String: Revision]
-    ) -> SetText {
-        func oneIn(_ number: Int) -> Bool { Int.random(in: 0..<number, using: &random) == 0 }
-        func recent(_ back: Int) -> Int {
-            max(0, identifier - Int.random(in: 0..<back, using: &random))
-        }
-        let name = oneIn(15) ? nil : "s\(oneIn(15) ? recent(4) : identifier)"
-        let sequence = oneIn(15) ? nil : oneIn(10) ? recent(4) + 1 : identifier + 1
-        let dependency = oneIn(10) ? "s\(recent(4))" : nil
-        var set = SetText(name, sequence: sequence, after: dependency)
-        var used: Set<Int> = []
-        for _ in 0...(oneIn(3) ? 1 : 0) {
-            let id = "\(Int.random(in: 1...6, using: &random))"
-            let temporary = "-\(recent(3) + 1)"
-            let known = oneIn(3) ? "-\(recent(3) + 1)" : id
-            let name = Self.names.randomElement(using: &random) ?? "A"
-            let kind = Int.random(in: 0..<9, using: &random)
-            let type = kind < 3 ? 0 : kind < 5 || kind == 8 ? 1 : kind == 5 ? 2 : 3
-            guard used.insert(type).inserted else { continue }
-            let key = type == 3 ? name + "1" : known
-            let base = revisions["\(type + 1)|\(key)"] ?? 0
-            let revision = #""revision":\#(oneIn(8) ? base / 2 : base)"#
-            switch kind {
-            case 0: set = set.create("teams", temporary, #""name":"\#(name)\#(identifier % 5)""#)
-            case 1: set = set.update("teams", known, "\(revision),\"name\":\"\(name)\"")
-            case 2: set = set.delete("teams", known, revision)
-            case 3: set = set.create("players", temporary, #""team_id":\#(known)"#)
-            case 4: set = set.update("players", known, "\(revision),\"team_id\":\(known)")
-            case 5: set = set.create("notes", temporary, #""text":"t","player_id":\#(known)"#)
-            case 6: set = set.create("words", name + "1", #""text":"\#(identifier)""#)
-            case 7: set = set.update("words", name + "1", "\(revision),\"text\":\"u\"")
-            default: set = set.delete("players", known)
-            }
-        }
-        return set
-    }
-
     /// Everything the server keeps.
     private func dump(_ server: TestServer) throws -> String {
         try [
@@ -306,32 +256,14 @@ extension BatchTests {
 
     @Test("many requests in one batch end as they do one after the other", arguments: 0..<6)
     func likeOneByOne(seed: UInt64) throws {
-        var random = Numbers(state: seed &* 7_919 &+ 1)
-        let together = try TestServer(Self.schema)
-        let alone = try TestServer(Self.schema)
-        var identifier = 0
+        var sets = RandomSets(seed: seed)
+        let together = try TestServer(RandomSets.schema)
+        let alone = try TestServer(RandomSets.schema)
         for round in 0..<40 {
             let head = together.node.head.revision
-            var revisions: [String: Revision] = [:]
-            let records = "SELECT type || '|' || id, revision FROM martlet_records"
-            for line in try together.rows(records).split(separator: "\n") {
-                guard let bar = line.lastIndex(of: "|") else { continue }
-                revisions[String(line[..<bar])] = Revision(line[line.index(after: bar)...])
-            }
-            var texts: [String] = []
-            for _ in 0..<Int.random(in: 2..<7, using: &random) {
-                var sets: [SetText] = []
-                for _ in 0..<Int.random(in: 1..<4, using: &random) {
-                    sets.append(randomSet(&random, identifier: identifier, revisions: revisions))
-                    identifier += 1
-                }
-                let device = Int.random(in: 0..<4, using: &random)
-                texts.append(
-                    request(
-                        device == 0 ? nil : "d\(device)", sets,
-                        at: Int.random(in: 0..<4, using: &random) > 0 ? head : max(0, head - 3)))
-                if Int.random(in: 0..<6, using: &random) == 0 { texts.append(texts[0]) }
-            }
+            let revisions = RandomSets.revisions(
+                try together.rows("SELECT type, id, revision FROM martlet_records"))
+            let texts = sets.requests(at: head, revisions: revisions)
             let now = Int64(round)
             let requests = try texts.map { try together.admitted($0) }
             let batch = together.node.process(requests, now: now)

@@ -2,6 +2,7 @@ import MartletCore
 import MartletProtocol
 import SQLiteFaults
 import SQLiteKit
+import SetTexts
 import Testing
 
 @testable import MartletServerCore

@@ -1,5 +1,6 @@
 import MartletCore
 import MartletProtocol
+import SetTexts
 import Testing
 
 @testable import MartletServerCore

@@ -3,6 +3,7 @@ import MartletProtocol
 import SQLiteFaults
 import SQLiteKit
 import SQLiteRecords
+import SetTexts
 import Testing
 
 @testable import MartletServerCore

@@ -2,6 +2,7 @@ import MartletCore
 import MartletProtocol
 import SQLiteKit
 import SQLiteRecords
+import SetTexts
 import Testing
 
 @testable import MartletServerCore

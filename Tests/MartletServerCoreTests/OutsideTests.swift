@@ -2,6 +2,7 @@ import Foundation
 import MartletCore
 import MartletProtocol
 import SQLiteKit
+import SetTexts
 import Testing
 
 @testable import MartletServerCore

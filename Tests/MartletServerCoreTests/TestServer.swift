@@ -2,6 +2,7 @@ import Foundation
 import MartletCore
 import MartletProtocol
 import SQLiteKit
+import SetTexts
 
 @testable import MartletServerCore
 
@@ -154,40 +155,5 @@ final class TestServer {
 
     func execute(_ sql: String) throws {
         try Connection(path: path).execute(sql)
-    }
-}
-
-extension ChangeSet {
-    /// What became of a set that was sent: a revision, or a reason.
-    var fate: String { revision.map { "accepted \($0)" } ?? reason?.rawValue ?? "none" }
-
-    /// The truth beside a refusal or the content of an entry, as text.
-    var content: String {
-        types.map { type in
-            let entries = type.entries.map { entry in
-                let values = zip(entry.attributes.names, entry.attributes.values)
-                    .map { "\($0)=\($1.short)" }
-                return "\(entry.id)@\(entry.revision ?? -1)(\(values.joined(separator: " ")))"
-            }
-            var parts = [type.name]
-            if !type.create.isEmpty { parts.append("create \(type.create)") }
-            if !type.update.isEmpty { parts.append("update \(type.update)") }
-            if !type.delete.isEmpty { parts.append("delete \(type.delete)") }
-            return (parts + entries).joined(separator: " ")
-        }.joined(separator: "; ")
-    }
-
-    subscript(type: String) -> TypeChanges? { types.first { $0.name == type } }
-}
-
-extension Value {
-    var short: String {
-        switch self {
-        case .null: "null"
-        case .boolean(let flag): "\(flag)"
-        case .integer(let number): "\(number)"
-        case .real(let number): "\(number)"
-        case .text(let text): text
-        }
     }
 }

@@ -3,6 +3,7 @@ import MartletCore
 import MartletProtocol
 import SQLiteKit
 import SQLiteRecords
+import SetTexts
 import Synchronization
 import Testing
 

@@ -1,5 +1,6 @@
 import MartletCore
 import MartletProtocol
+import SetTexts
 import Testing
 
 @testable import MartletServerCore
@@ -11,15 +12,17 @@ struct RevisionRuleTests {
         CREATE TABLE notes (id TEXT PRIMARY KEY, body TEXT);
         """
 
-    static func server() throws -> TestServer {
-        let server = try TestServer(schema)
+    static func server(_ kind: StorageKind) async throws -> TestDataSet {
+        let server = try await TestDataSet(kind, schema)
         try server.send(SetText().create("teams", "-1", #""name":"Reds""#))
         return server
     }
 
-    @Test("an update based on the newest revision is accepted and gives the record the new one")
-    func fresh() throws {
-        let server = try Self.server()
+    @Test(
+        "an update based on the newest revision is accepted and gives the record the new one",
+        arguments: StorageKind.all)
+    func fresh(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         let set = try server.send(
             SetText().update("teams", "1", #""revision":1,"name":"Blues""#), from: "d2")
         #expect(set.fate == "accepted 2")
@@ -28,9 +31,11 @@ struct RevisionRuleTests {
         #expect(try server.rows("SELECT * FROM martlet_records") == "1|1|2|2|1|0")
     }
 
-    @Test("an update based on an older revision than someone else's change is refused whole")
-    func stale() throws {
-        let server = try Self.server()
+    @Test(
+        "an update based on an older revision than someone else's change is refused whole",
+        arguments: StorageKind.all)
+    func stale(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         try server.send(SetText().update("teams", "1", #""revision":1,"name":"Blues""#), from: "d2")
         let set = try server.send(
             SetText().create("teams", "-2", #""name":"New""#)
@@ -42,9 +47,11 @@ struct RevisionRuleTests {
         #expect(try server.rows("SELECT count(*) FROM martlet_ids") == "1")
     }
 
-    @Test("a device never conflicts with its own work: queued edits carry the same base")
-    func ownWork() throws {
-        let server = try Self.server()
+    @Test(
+        "a device never conflicts with its own work: queued edits carry the same base",
+        arguments: StorageKind.all)
+    func ownWork(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         let answer = try server.exchange(
             [
                 SetText().update("teams", "1", #""revision":1,"name":"A""#),
@@ -55,9 +62,11 @@ struct RevisionRuleTests {
         #expect(try server.rows("SELECT name FROM teams") == "C")
     }
 
-    @Test("another's change between a device's own is not overridden by its queued edit")
-    func ownWorkAround() throws {
-        let server = try Self.server()
+    @Test(
+        "another's change between a device's own is not overridden by its queued edit",
+        arguments: StorageKind.all)
+    func ownWorkAround(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         try server.send(SetText().update("teams", "1", #""revision":1,"name":"A""#), from: "d1")
         try server.send(SetText().update("teams", "1", #""revision":2,"name":"B""#), from: "d2")
         // d1 saw 3 in the answer to this one, but its queued edit was made before.
@@ -73,9 +82,9 @@ struct RevisionRuleTests {
         #expect(try server.rows("SELECT revision, author, others FROM martlet_records") == "5|1|3")
     }
 
-    @Test("without a client id there is no own work")
-    func anonymous() throws {
-        let server = try Self.server()
+    @Test("without a client id there is no own work", arguments: StorageKind.all)
+    func anonymous(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         func update(_ name: String, base: Int) throws -> String {
             let set = SetText().update("teams", "1", #""revision":\#(base),"name":"\#(name)""#)
             let answer = try server.answer(
@@ -89,18 +98,21 @@ struct RevisionRuleTests {
 
     @Test(
         "an update without a revision, with one that never was, or a negative one is invalid",
-        arguments: [#""name":"X""#, #""revision":2,"name":"X""#, #""revision":-1,"name":"X""#])
-    func invalidBase(attributes: String) throws {
-        let server = try Self.server()
+        arguments: StorageKind.all,
+        [#""name":"X""#, #""revision":2,"name":"X""#, #""revision":-1,"name":"X""#])
+    func invalidBase(kind: StorageKind, attributes: String) async throws {
+        let server = try await Self.server(kind)
         try server.send(SetText().create("teams", "-2"), from: "d2")
         let set = try server.send(SetText().update("teams", "1", attributes), from: "d2")
         #expect(set.fate == "invalid")
         #expect(try server.rows("SELECT name FROM teams WHERE id = 1") == "Reds")
     }
 
-    @Test("records that never were or were deleted cannot be updated; the truth says so")
-    func missing() throws {
-        let server = try Self.server()
+    @Test(
+        "records that never were or were deleted cannot be updated; the truth says so",
+        arguments: StorageKind.all)
+    func missing(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         let never = try server.send(SetText().update("teams", "9", #""revision":0,"name":"X""#))
         #expect(never.fate == "stale")
         #expect(never.content == "teams delete [9]")
@@ -111,39 +123,43 @@ struct RevisionRuleTests {
         #expect(gone.content == "teams delete [1]")
     }
 
-    @Test("a delete is judged by its revision, else by what the set had seen, else the request")
-    func deletes() throws {
-        func prepared() throws -> TestServer {
-            let server = try Self.server()
+    @Test(
+        "a delete is judged by its revision, else by what the set had seen, else the request",
+        arguments: StorageKind.all)
+    func deletes(kind: StorageKind) async throws {
+        func prepared() async throws -> TestDataSet {
+            let server = try await Self.server(kind)
             try server.send(
                 SetText().update("teams", "1", #""revision":1,"name":"B""#), from: "d2")
             return server
         }
-        var server = try prepared()
+        var server = try await prepared()
         #expect(try server.send(SetText().delete("teams", "1", #""revision":1"#)).fate == "stale")
         #expect(
             try server.send(SetText().delete("teams", "1", #""revision":2"#)).fate == "accepted 3")
-        server = try prepared()
+        server = try await prepared()
         #expect(try server.send(SetText(seen: 1).delete("teams", "1")).fate == "stale")
         #expect(try server.send(SetText(seen: 2).delete("teams", "1")).fate == "accepted 3")
-        server = try prepared()
+        server = try await prepared()
         #expect(try server.send(SetText().delete("teams", "1"), at: 1).fate == "stale")
         #expect(try server.send(SetText().delete("teams", "1"), at: 2).fate == "accepted 3")
         #expect(try server.rows("SELECT * FROM martlet_records") == "1|1|3|1|2|1")
         #expect(try server.send(SetText().delete("teams", "1"), at: 3).fate == "stale")
     }
 
-    @Test("what a set has seen cannot be newer than its device")
-    func seenAhead() throws {
-        let server = try Self.server()
+    @Test("what a set has seen cannot be newer than its device", arguments: StorageKind.all)
+    func seenAhead(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         try server.send(SetText().create("teams", "-2"), from: "d2")
         let set = try server.send(SetText(seen: 2).delete("teams", "1"), at: 1)
         #expect(set.fate == "invalid")
     }
 
-    @Test("a text key that exists, or was deleted unseen, cannot be created")
-    func textKeys() throws {
-        let server = try TestServer(Self.schema)
+    @Test(
+        "a text key that exists, or was deleted unseen, cannot be created",
+        arguments: StorageKind.all)
+    func textKeys(kind: StorageKind) async throws {
+        let server = try await TestDataSet(kind, Self.schema)
         #expect(
             try server.send(SetText().create("notes", "n1", #""body":"a""#)).fate == "accepted 1")
         let twice = try server.send(SetText().create("notes", "n1", #""body":"b""#), from: "d2")

@@ -1,4 +1,5 @@
 import MartletProtocol
+import SetTexts
 import Testing
 
 @testable import MartletServerCore
@@ -12,72 +13,76 @@ struct ConstraintTests {
             b INTEGER NOT NULL REFERENCES seats (id), UNIQUE (a, b));
         """
 
-    static func server() throws -> TestServer {
-        let server = try TestServer(schema)
+    static func server(_ kind: StorageKind) async throws -> TestDataSet {
+        let server = try await TestDataSet(kind, schema)
         try server.send(
             SetText().create("seats", "-1", #""name":"A","number":1"#)
                 .create("seats", "-2", #""name":"B","number":2"#))
         return server
     }
 
-    @Test("two records may swap their unique values in one set, required ones too")
-    func swap() throws {
-        let server = try Self.server()
+    @Test(
+        "two records may swap their unique values in one set, required ones too",
+        arguments: StorageKind.all)
+    func swap(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         let set = try server.send(
             SetText().update("seats", "1", #""revision":1,"name":"B","number":2"#)
                 .update("seats", "2", #""revision":1,"name":"A","number":1"#))
         #expect(set.content == "seats update [1, 2] 1@2(name=B number=2) 2@2(name=A number=1)")
-        #expect(try server.rows("SELECT * FROM seats") == "1|B|2\n2|A|1")
+        #expect(try server.rows("SELECT * FROM seats ORDER BY id") == "1|B|2\n2|A|1")
     }
 
-    @Test("a record may be deleted and another created with its unique value in one set")
-    func replace() throws {
-        let server = try Self.server()
+    @Test(
+        "a record may be deleted and another created with its unique value in one set",
+        arguments: StorageKind.all)
+    func replace(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         let set = try server.send(
             SetText().create("seats", "-3", #""name":"A","number":1"#)
                 .delete("seats", "1", #""revision":1"#))
         #expect(set.content == "seats create [3] delete [1] 3@2(name=A number=1)")
-        #expect(try server.rows("SELECT * FROM seats") == "2|B|2\n3|A|1")
+        #expect(try server.rows("SELECT * FROM seats ORDER BY id") == "2|B|2\n3|A|1")
     }
 
-    @Test("unique lists of required references can be swapped")
-    func swapReferences() throws {
-        let server = try Self.server()
+    @Test("unique lists of required references can be swapped", arguments: StorageKind.all)
+    func swapReferences(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         try server.send(
             SetText().create("links", "-1", #""a":1,"b":2"#).create("links", "-2", #""a":2,"b":1"#))
         let set = try server.send(
             SetText().update("links", "1", #""revision":2,"a":2,"b":1"#)
                 .update("links", "2", #""revision":2,"a":1,"b":2"#))
         #expect(set.fate == "accepted 3")
-        #expect(try server.rows("SELECT * FROM links") == "1|2|1\n2|1|2")
+        #expect(try server.rows("SELECT * FROM links ORDER BY id") == "1|2|1\n2|1|2")
     }
 
-    @Test("a value another record holds is refused, and nothing of the set remains")
-    func taken() throws {
-        let server = try Self.server()
+    @Test(
+        "a value another record holds is refused, and nothing of the set remains",
+        arguments: StorageKind.all)
+    func taken(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         let set = try server.send(
             SetText().create("seats", "-3", #""name":"C","number":3"#)
                 .update("seats", "1", #""revision":1,"name":"B""#))
         #expect(set.fate == "constraint")
-        #expect(set.message?.contains("seats.name") == true)
-        #expect(try server.rows("SELECT * FROM seats") == "1|A|1\n2|B|2")
+        #expect(set.message?.contains("seats") == true)
+        #expect(try server.rows("SELECT * FROM seats ORDER BY id") == "1|A|1\n2|B|2")
         // The id was seen by nobody, so the next record gets it.
         let next = try server.send(SetText().create("seats", "-4", #""name":"D","number":4"#))
         #expect(next["seats"]?.create == [.integer(3)])
     }
 
-    @Test("a failing set between two others fails alone, in one commit")
-    func middle() throws {
-        let server = try Self.server()
+    @Test("a failing set between two others fails alone, in one commit", arguments: StorageKind.all)
+    func middle(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         let good = SetText("a").create("seats", "-3", #""name":"C","number":3"#)
         let bad = SetText("b").create("seats", "-3", #""name":"A","number":9"#)
         let last = SetText("c").create("seats", "-3", #""name":"D","number":4"#)
-        let requests = try ["x", "y", "z"].enumerated().map { index, client in
-            try server.admitted(
-                #"{"clientId":"\#(client)","maxRevision":1,"changeSets":[\#([good, bad, last][index])]}"#
-            )
+        let requests = ["x", "y", "z"].enumerated().map { index, client in
+            #"{"clientId":"\#(client)","maxRevision":1,"changeSets":[\#([good, bad, last][index])]}"#
         }
-        let answers = try server.node.process(requests, now: 5).map {
+        let answers = try server.process(requests).map {
             try SyncCoder.decodeAnswer($0.get().body)
         }
         #expect(answers.map(\.maxRevision) == [3, 3, 3])
@@ -87,17 +92,21 @@ struct ConstraintTests {
         #expect(try server.rows("SELECT id, name FROM seats ORDER BY id") == "1|A\n2|B\n3|C\n4|D")
     }
 
-    @Test("a record a program wrote past Martlet does not stand in the way of a new id")
-    func foreignRow() throws {
-        let server = try Self.server()
+    @Test(
+        "a record a program wrote past Martlet does not stand in the way of a new id",
+        arguments: StorageKind.embedded)
+    func foreignRow(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         try server.execute("INSERT INTO seats VALUES (3, 'F', 30)")
         let set = try server.send(SetText().create("seats", "-3", #""name":"C","number":3"#))
         #expect(set["seats"]?.create == [.integer(4)])
     }
 
-    @Test("the truth is read after all sets of the batch, not when a set was refused")
-    func lateTruth() throws {
-        let server = try Self.server()
+    @Test(
+        "the truth is read after all sets of the batch, not when a set was refused",
+        arguments: StorageKind.all)
+    func lateTruth(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         try server.send(SetText().update("seats", "1", #""revision":1,"name":"X""#), from: "d2")
         let answer = try server.exchange(
             [
@@ -132,9 +141,43 @@ struct TriggerTests {
         END;
         """
 
-    @Test("rows the triggers changed or made are listed as they are stored")
-    func listed() throws {
-        let server = try TestServer(Self.schema)
+    static let postgres = """
+        CREATE TABLE teams (
+            id bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, name text,
+            size bigint DEFAULT 0, stamp text);
+        CREATE TABLE players (
+            id bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, name text,
+            team_id bigint REFERENCES teams (id) ON DELETE CASCADE);
+        CREATE TABLE journal (
+            id bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, what text);
+        CREATE FUNCTION joined() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            UPDATE teams SET size = size + 1 WHERE id = NEW.team_id;
+            INSERT INTO journal (what) VALUES ('joined ' || NEW.name);
+            RETURN NULL;
+        END $$;
+        CREATE TRIGGER joined AFTER INSERT ON players FOR EACH ROW EXECUTE FUNCTION joined();
+        CREATE FUNCTION stamped() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            NEW.stamp = 'changed';
+            RETURN NEW;
+        END $$;
+        CREATE TRIGGER stamped BEFORE UPDATE OF name ON teams
+            FOR EACH ROW EXECUTE FUNCTION stamped();
+        CREATE FUNCTION guarded() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            RAISE EXCEPTION 'the journal is kept';
+        END $$;
+        CREATE TRIGGER guarded BEFORE DELETE ON journal FOR EACH ROW EXECUTE FUNCTION guarded();
+        CREATE FUNCTION poisoned() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF NEW.name = 'poison' THEN RAISE EXCEPTION 'no poison'; END IF;
+            RETURN NEW;
+        END $$;
+        CREATE TRIGGER poisoned BEFORE INSERT ON players FOR EACH ROW EXECUTE FUNCTION poisoned();
+        """
+
+    @Test(
+        "rows the triggers changed or made are listed as they are stored",
+        arguments: StorageKind.all)
+    func listed(kind: StorageKind) async throws {
+        let server = try await TestDataSet(kind, Self.schema, postgres: Self.postgres)
         try server.send(SetText().create("teams", "-1", #""name":"A""#))
         let joined = try server.send(
             SetText().create("players", "-1", #""name":"P","team_id":1"#), from: "d2")
@@ -144,7 +187,7 @@ struct TriggerTests {
                 1@2(name=A size=1 stamp=null); journal create [1] 1@2(what=joined P)
                 """)
         #expect(
-            try server.rows("SELECT type, revision, author FROM martlet_records")
+            try server.rows("SELECT type, revision, author FROM martlet_records ORDER BY type")
                 == "1|2|2\n2|2|2\n3|2|2")
         let renamed = try server.send(
             SetText().update("teams", "1", #""revision":2,"name":"B""#), from: "d2")
@@ -155,18 +198,20 @@ struct TriggerTests {
         #expect(own.content == "journal create [2] 2@5(what=x)")
     }
 
-    @Test("a sentence raised by a trigger is the refusal's")
-    func raised() throws {
-        let server = try TestServer(Self.schema)
+    @Test("a sentence raised by a trigger is the refusal's", arguments: StorageKind.all)
+    func raised(kind: StorageKind) async throws {
+        let server = try await TestDataSet(kind, Self.schema, postgres: Self.postgres)
         try server.send(SetText().create("journal", "-1", #""what":"x""#))
         let set = try server.send(SetText().delete("journal", "1"))
         #expect(set.fate == "constraint")
         #expect(set.message?.contains("the journal is kept") == true)
     }
 
-    @Test("a set that makes the database roll back everything fails alone")
-    func rolledBack() throws {
-        let server = try TestServer(Self.schema)
+    @Test(
+        "a set that makes the database roll back everything fails alone", arguments: StorageKind.all
+    )
+    func rolledBack(kind: StorageKind) async throws {
+        let server = try await TestDataSet(kind, Self.schema, postgres: Self.postgres)
         let answer = try server.exchange(
             [
                 SetText("a", sequence: 1).create("teams", "-1", #""name":"A""#),
@@ -179,9 +224,12 @@ struct TriggerTests {
         #expect(try server.rows("SELECT size FROM teams") == "1")
     }
 
-    @Test("cascades through references Martlet does not carry are listed too")
-    func hiddenReferences() throws {
-        let server = try TestServer(
+    @Test(
+        "cascades through references Martlet does not carry are listed too",
+        arguments: StorageKind.all)
+    func hiddenReferences(kind: StorageKind) async throws {
+        let server = try await TestDataSet(
+            kind,
             """
             CREATE TABLE codes (id INTEGER PRIMARY KEY, code TEXT UNIQUE);
             CREATE TABLE uses (

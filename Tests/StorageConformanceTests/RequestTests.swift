@@ -1,5 +1,6 @@
 import MartletCore
 import MartletProtocol
+import SetTexts
 import Testing
 
 @testable import MartletServerCore
@@ -8,19 +9,21 @@ import Testing
 struct RequestTests {
     static let schema = "CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT);"
 
-    private func server(_ count: Int) throws -> TestServer {
-        let server = try TestServer(Self.schema)
+    private func server(_ kind: StorageKind, _ count: Int) async throws -> TestDataSet {
+        let server = try await TestDataSet(kind, Self.schema)
         for number in 0..<count {
             try server.send(SetText().create("teams", "-\(number + 1)", #""name":"\#(number)""#))
         }
         return server
     }
 
-    @Test("an answer names data set, lineage and schema to a device that speaks of itself")
-    func head() throws {
-        let server = try server(1)
+    @Test(
+        "an answer names data set, lineage and schema to a device that speaks of itself",
+        arguments: StorageKind.all)
+    func head(kind: StorageKind) async throws {
+        let server = try await server(kind, 1)
         let answer = try server.answer(#"{"clientId":"d2","maxRevision":1,"changeSets":[]}"#)
-        #expect(answer.dataSet == TestServer.identity)
+        #expect(answer.dataSet == TestDataSet.identity)
         #expect(answer.lineage == server.node.head.hash.text)
         #expect(answer.lineage?.count == 32)
         #expect(answer.schema == server.node.schema.fingerprint)
@@ -30,21 +33,20 @@ struct RequestTests {
 
     @Test(
         "another data set, a future revision, another history, another's client id are refused",
-        arguments: [true, false])
-    func refused(isPull: Bool) throws {
-        let server = try server(3)
+        arguments: StorageKind.all, [true, false])
+    func refused(kind: StorageKind, isPull: Bool) async throws {
+        let server = try await server(kind, 3)
         let hashes = try server.rows("SELECT lower(hex(hash)) FROM martlet_log").split(
             separator: "\n")
         let set = isPull ? "" : SetText().create("teams", "-99").description
-        func problem(_ members: String, as principal: Principal = TestServer.user) throws -> String
+        func problem(_ members: String, as principal: Principal = TestDataSet.user) throws -> String
         {
             let json = #"{"clientId":"d1",\#(members),"changeSets":[\#(set)]}"#
             let problem = try server.problem(json, as: principal)
             if isPull {
                 guard
-                    case .problem(let direct) = LogReader(
-                        feed: server.node.feed, store: server.store
-                    ).answer(to: try server.admitted(json, as: principal))
+                    case .problem(let direct) = server.reader().answer(
+                        to: try server.admitted(json, as: principal))
                 else { return "answered" }
                 #expect(direct == problem)
             }
@@ -67,9 +69,11 @@ struct RequestTests {
         #expect(try server.rows("SELECT count(*) FROM teams") == (isPull ? "3" : "4"))
     }
 
-    @Test("a pull by a known device writes nothing, by a new one only the device")
-    func pulls() throws {
-        let server = try server(2)
+    @Test(
+        "a pull by a known device writes nothing, by a new one only the device",
+        arguments: StorageKind.all)
+    func pulls(kind: StorageKind) async throws {
+        let server = try await server(kind, 2)
         let request = try server.admitted(#"{"clientId":"d1","maxRevision":0,"changeSets":[]}"#)
         guard case .answer(let answer) = server.node.feed.answer(to: request) else {
             Issue.record("the feed had no answer")
@@ -91,22 +95,22 @@ struct RequestTests {
         }
     }
 
-    @Test("what a device acknowledges is kept")
-    func acknowledged() throws {
-        let server = try server(1)
+    @Test("what a device acknowledges is kept", arguments: StorageKind.all)
+    func acknowledged(kind: StorageKind) async throws {
+        let server = try await server(kind, 1)
         _ = try server.answer(
             #"{"clientId":"d1","maxRevision":1,"acknowledged":7,"changeSets":[\#(SetText().create("teams", "-5"))]}"#
         )
         #expect(try server.rows("SELECT acknowledged FROM martlet_devices") == "7")
     }
 
-    @Test("revisions have no gaps and the log chains its hashes")
-    func chain() throws {
-        let server = try server(4)
+    @Test("revisions have no gaps and the log chains its hashes", arguments: StorageKind.all)
+    func chain(kind: StorageKind) async throws {
+        let server = try await server(kind, 4)
         try server.send(SetText().update("teams", "99", #""revision":0"#))
         try server.send(SetText().create("teams", "-77"))
-        var hash = LineageHash(origin: TestServer.identity)
-        let entries = try EmbeddedLog(path: server.path, vfs: nil)
+        var hash = LineageHash(origin: TestDataSet.identity)
+        let entries = try server.log()
             .entries(from: 1, through: 99, maxBytes: .max)
         #expect(entries.map(\.revision) == [1, 2, 3, 4, 5])
         for entry in entries {

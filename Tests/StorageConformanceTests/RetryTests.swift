@@ -1,5 +1,6 @@
 import MartletCore
 import MartletProtocol
+import SetTexts
 import Testing
 
 @testable import MartletServerCore
@@ -14,9 +15,9 @@ struct RetryTests {
 
     @Test(
         "the same set again gets the same verdict, and nothing is applied twice",
-        arguments: [false, true])
-    func accepted(restart: Bool) throws {
-        let server = try TestServer(Self.schema)
+        arguments: StorageKind.all, [false, true])
+    func accepted(kind: StorageKind, restart: Bool) async throws {
+        let server = try await TestDataSet(kind, Self.schema)
         let set = SetText("a", sequence: 1).create("teams", "-1", #""name":"A""#)
         let first = try server.send(set, at: 0)
         try server.send(SetText("b", sequence: 2).create("teams", "-2"), from: "d2")
@@ -32,9 +33,11 @@ struct RetryTests {
         #expect(try server.rows("SELECT count(*) FROM teams") == "2")
     }
 
-    @Test("a refusal is remembered, its truth is built anew", arguments: [false, true])
-    func refused(restart: Bool) throws {
-        let server = try TestServer(Self.schema)
+    @Test(
+        "a refusal is remembered, its truth is built anew", arguments: StorageKind.all,
+        [false, true])
+    func refused(kind: StorageKind, restart: Bool) async throws {
+        let server = try await TestDataSet(kind, Self.schema)
         try server.send(SetText().create("teams", "-1", #""name":"A""#))
         try server.send(SetText().update("teams", "1", #""revision":1,"name":"B""#), from: "d2")
         let set = SetText("a", sequence: 9).update("teams", "1", #""revision":1,"name":"C""#)
@@ -47,9 +50,11 @@ struct RetryTests {
         #expect(again.content == "teams delete [1]")
     }
 
-    @Test("other content under a used identifier is refused and does not replace the verdict")
-    func otherContent() throws {
-        let server = try TestServer(Self.schema)
+    @Test(
+        "other content under a used identifier is refused and does not replace the verdict",
+        arguments: StorageKind.all)
+    func otherContent(kind: StorageKind) async throws {
+        let server = try await TestDataSet(kind, Self.schema)
         let set = SetText("a", sequence: 1).create("teams", "-1", #""name":"A""#)
         let first = try server.send(set)
         let other = SetText("a", sequence: 1).create("teams", "-1", #""name":"B""#)
@@ -58,9 +63,9 @@ struct RetryTests {
         #expect(try server.rows("SELECT name FROM teams") == "A")
     }
 
-    @Test("an identifier is bound to its principal, not to its device")
-    func otherPrincipal() throws {
-        let server = try TestServer(Self.schema)
+    @Test("an identifier is bound to its principal, not to its device", arguments: StorageKind.all)
+    func otherPrincipal(kind: StorageKind) async throws {
+        let server = try await TestDataSet(kind, Self.schema)
         let set = SetText("a", sequence: 1).create("teams", "-1", #""name":"A""#)
         let first = try server.send(set)
         #expect(try server.exchange([set], from: "d2").changeSets == [first])
@@ -70,9 +75,11 @@ struct RetryTests {
         #expect(try server.rows("SELECT count(*) FROM teams") == "1")
     }
 
-    @Test("a number used for another set refuses the whole request: the file is a copy")
-    func reusedSequence() throws {
-        let server = try TestServer(Self.schema)
+    @Test(
+        "a number used for another set refuses the whole request: the file is a copy",
+        arguments: StorageKind.all)
+    func reusedSequence(kind: StorageKind) async throws {
+        let server = try await TestDataSet(kind, Self.schema)
         try server.send(SetText("a", sequence: 1).create("teams", "-1"))
         try server.restart()
         let sets = """
@@ -88,31 +95,32 @@ struct RetryTests {
         #expect(other.fate == "accepted 2")
     }
 
-    @Test("a number alone is memory enough")
-    func sequenceOnly() throws {
-        let server = try TestServer(Self.schema)
+    @Test("a number alone is memory enough", arguments: StorageKind.all)
+    func sequenceOnly(kind: StorageKind) async throws {
+        let server = try await TestDataSet(kind, Self.schema)
         let set = SetText(sequence: 4).create("teams", "-1", #""name":"A""#)
         let first = try server.send(set)
         try server.restart()
         #expect(try server.exchange([set]).changeSets == [first])
     }
 
-    @Test("the same set twice in one batch is applied once")
-    func twiceInBatch() throws {
-        let server = try TestServer(Self.schema)
+    @Test("the same set twice in one batch is applied once", arguments: StorageKind.all)
+    func twiceInBatch(kind: StorageKind) async throws {
+        let server = try await TestDataSet(kind, Self.schema)
         let set = SetText("a", sequence: 1).create("teams", "-1", #""name":"A""#)
-        let request = try server.admitted(
-            #"{"clientId":"d1","maxRevision":0,"changeSets":[\#(set),\#(set)]}"#)
-        let results = server.node.process([request, request], now: 1)
+        let request = #"{"clientId":"d1","maxRevision":0,"changeSets":[\#(set),\#(set)]}"#
+        let results = try server.process([request, request])
         let answers = try results.map { try SyncCoder.decodeAnswer($0.get().body) }
         #expect(answers[0] == answers[1])
         #expect(answers[0].changeSets.count == 1)
         #expect(try server.rows("SELECT count(*) FROM teams") == "1")
     }
 
-    @Test("temporary ids of earlier sets resolve, also after a restart", arguments: [false, true])
-    func temporaries(restart: Bool) throws {
-        let server = try TestServer(Self.schema)
+    @Test(
+        "temporary ids of earlier sets resolve, also after a restart", arguments: StorageKind.all,
+        [false, true])
+    func temporaries(kind: StorageKind, restart: Bool) async throws {
+        let server = try await TestDataSet(kind, Self.schema)
         try server.send(SetText("a", sequence: 1).create("teams", "-1", #""name":"A""#))
         if restart { try server.restart() }
         let set = try server.send(
@@ -131,9 +139,10 @@ struct RetryTests {
         #expect(foreign.fate == "dependency")
     }
 
-    @Test("without a client id temporary ids live within their set only")
-    func anonymousTemporaries() throws {
-        let server = try TestServer(Self.schema)
+    @Test(
+        "without a client id temporary ids live within their set only", arguments: StorageKind.all)
+    func anonymousTemporaries(kind: StorageKind) async throws {
+        let server = try await TestDataSet(kind, Self.schema)
         let sets = """
             \(SetText().create("teams", "-1")),\(SetText().create("players", "-1", #""team_id":-1"#)),\
             \(SetText().create("teams", "-1"))
@@ -143,9 +152,11 @@ struct RetryTests {
         #expect(try server.rows("SELECT count(*) FROM martlet_ids") == "0")
     }
 
-    @Test("a set waits for the one it names; decided is enough, even refused")
-    func dependency() throws {
-        let server = try TestServer(Self.schema)
+    @Test(
+        "a set waits for the one it names; decided is enough, even refused",
+        arguments: StorageKind.all)
+    func dependency(kind: StorageKind) async throws {
+        let server = try await TestDataSet(kind, Self.schema)
         let waiting = SetText("b", sequence: 2, after: "a").create("teams", "-2")
         let early = try server.send(waiting)
         #expect(early.fate == "dependency")
@@ -167,9 +178,11 @@ struct RetryTests {
         #expect(anonymous.changeSets.map(\.fate) == ["accepted 3", "stale"])
     }
 
-    @Test("what hangs on a waiting set's temporary ids waits too; on a refused one's it cannot")
-    func dependentTemporaries() throws {
-        let server = try TestServer(Self.schema)
+    @Test(
+        "what hangs on a waiting set's temporary ids waits too; on a refused one's it cannot",
+        arguments: StorageKind.all)
+    func dependentTemporaries(kind: StorageKind) async throws {
+        let server = try await TestDataSet(kind, Self.schema)
         let child = SetText("c", sequence: 3).create("players", "-1", #""team_id":-2"#)
         let waiting = SetText("b", sequence: 2, after: "a").create("teams", "-2")
         let answer = try server.exchange([waiting, child])

@@ -1,7 +1,7 @@
 import CompressionKit
 import MartletCore
 import MartletProtocol
-import SQLiteKit
+import SetTexts
 import Testing
 
 @testable import MartletServerCore
@@ -14,8 +14,8 @@ struct DifferenceTests {
         """
 
     /// Six revisions: a team made, changed twice; another made and deleted; a note.
-    private static func server() throws -> TestServer {
-        let server = try TestServer(schema)
+    private static func server(_ kind: StorageKind) async throws -> TestDataSet {
+        let server = try await TestDataSet(kind, schema)
         try server.send(SetText("a1", sequence: 1).create("teams", "-1", #""name":"A""#))
         try server.send(SetText("a2", sequence: 2).create("teams", "-2", #""name":"B""#))
         try server.send(
@@ -36,9 +36,11 @@ struct DifferenceTests {
         """
     }
 
-    @Test("take the place of entries for who is behind the floor, and for nobody else")
-    func floor() throws {
-        let server = try Self.server()
+    @Test(
+        "take the place of entries for who is behind the floor, and for nobody else",
+        arguments: StorageKind.all)
+    func floor(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         let entries = try server.answer(Self.pull(4))
         server.compact(keeping: 2)
         #expect(server.node.feed.floor == 4)
@@ -56,9 +58,9 @@ struct DifferenceTests {
                 == "notes update [n7] n7@4(body=x); teams update [1] delete [2] 1@6(name=C size=3)")
     }
 
-    @Test("are empty, but there, for who asks for rows and misses none")
-    func rows() throws {
-        let server = try Self.server()
+    @Test("are empty, but there, for who asks for rows and misses none", arguments: StorageKind.all)
+    func rows(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         let answer = try server.answer(Self.pull(6, "d2", #""rows":true,"#))
         #expect(answer.changeSets.map(\.isDifference) == [true])
         #expect(answer.changeSets[0].types.isEmpty)
@@ -70,9 +72,11 @@ struct DifferenceTests {
         #expect(try server.answer(Self.pull(0)).changeSets.count == 6)
     }
 
-    @Test("stand before the device's own sets and the refused ones, all at one revision")
-    func ownSets() throws {
-        let server = try Self.server()
+    @Test(
+        "stand before the device's own sets and the refused ones, all at one revision",
+        arguments: StorageKind.all)
+    func ownSets(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         server.compact(keeping: 0)
         let answer = try server.answer(
             Self.pull(
@@ -92,9 +96,11 @@ struct DifferenceTests {
         #expect(answer.changeSets[2].content == "teams update [1] 1@6(name=C size=3)")
     }
 
-    @Test("are cut at revisions; what became of sets is told beside the last part")
-    func parts() throws {
-        let server = try Self.server()
+    @Test(
+        "are cut at revisions; what became of sets is told beside the last part",
+        arguments: StorageKind.all)
+    func parts(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         server.compact(keeping: 1)
         try server.restart(answerBytes: 60)
         let sets = [
@@ -127,9 +133,11 @@ struct DifferenceTests {
         #expect(try server.rows("SELECT count(*) FROM teams WHERE name = 'N'") == "1")
     }
 
-    @Test("know repeated sets: whole until they are acknowledged, then by name for ever")
-    func repeats() throws {
-        let server = try Self.server()
+    @Test(
+        "know repeated sets: whole until they are acknowledged, then by name for ever",
+        arguments: StorageKind.all)
+    func repeats(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         server.compact(keeping: 0)
         let again = SetText("a1", sequence: 1).create("teams", "-1", #""name":"A""#)
         let kept = try server.answer(Self.pull(0, "d1", sets: [again]))
@@ -155,9 +163,9 @@ struct DifferenceTests {
         #expect(server.node.head.revision == 6)
     }
 
-    @Test("compressed and plain say the same, and outlast a restart")
-    func restart() throws {
-        let server = try AnswerTests.server()
+    @Test("compressed and plain say the same, and outlast a restart", arguments: StorageKind.all)
+    func restart(kind: StorageKind) async throws {
+        let server = try await AnswerTests.server(kind)
         let plain = try server.raw(Self.pull(0, "d3", #""rows":true,"#))
         server.compact(keeping: 100)
         let zipped = try server.raw(Self.pull(0, "d3"), gzip: true)
@@ -179,12 +187,12 @@ struct DifferenceTests {
         }
     }
 
-    @Test("a reader that finds entries emptied under it turns to rows")
-    func emptiedMeanwhile() throws {
-        let server = try Self.server()
+    @Test("a reader that finds entries emptied under it turns to rows", arguments: StorageKind.all)
+    func emptiedMeanwhile(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         // A feed of its own, which is not told of the floor.
-        let other = try DataSetNode(store: server.store, cacheBytes: 0)
-        let reader = LogReader(feed: other.feed, store: server.store)
+        let other = try server.otherNode(cacheBytes: 0)
+        let reader = server.reader(of: other.feed)
         try server.acknowledge(6, "d1")
         server.compact(keeping: 2)
         #expect(other.feed.floor == 0)
@@ -192,7 +200,7 @@ struct DifferenceTests {
             case .answer(let answer) = reader.answer(
                 to: try server.admitted(#"{"maxRevision":1,"changeSets":[]}"#)),
             case .batch(let batch) = reader.deltas(
-                DeltaQuestion(principal: TestServer.user, since: 1))
+                DeltaQuestion(principal: TestDataSet.user, since: 1))
         else {
             Issue.record("no answer")
             return
@@ -203,13 +211,15 @@ struct DifferenceTests {
         #expect(batch.nextVersion == 6)
     }
 
-    @Test("do not go to who takes entries only: it is told where to go on, and nothing else")
-    func entriesOnly() throws {
-        let server = try Self.server()
+    @Test(
+        "do not go to who takes entries only: it is told where to go on, and nothing else",
+        arguments: StorageKind.all)
+    func entriesOnly(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         try server.acknowledge(6, "d1")
         server.compact(keeping: 2)
-        let reader = LogReader(feed: server.node.feed, store: server.store)
-        var question = DeltaQuestion(principal: TestServer.user, since: 1)
+        let reader = server.reader()
+        var question = DeltaQuestion(principal: TestDataSet.user, since: 1)
         question.takesEntriesOnly = true
         guard case .batch(let batch) = reader.deltas(question) else {
             Issue.record("no batch")
@@ -217,7 +227,7 @@ struct DifferenceTests {
         }
         #expect(
             String(decoding: batch.json, as: UTF8.self)
-                == #"{"from":1,"dataSet":"\#(TestServer.identity)","behind":true,"deltas":[],"#
+                == #"{"from":1,"dataSet":"\#(TestDataSet.identity)","behind":true,"deltas":[],"#
                 + #""nextVersion":1}"#)
         #expect(!batch.isEmpty && batch.isBehind && !batch.isDifference)
         // Behind it come entries, from the head on.
@@ -233,10 +243,10 @@ struct DifferenceTests {
         #expect(read.deltas.map(\.version) == [7])
     }
 
-    @Test("never name a revision that the feed has not reached")
-    func aheadOfTheFeed() throws {
-        let server = try Self.server()
-        let log = EmbeddedLog(path: server.path, vfs: nil, schema: server.node.schema)
+    @Test("never name a revision that the feed has not reached", arguments: StorageKind.all)
+    func aheadOfTheFeed(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        let log = server.log()
         let part = try log.difference(after: 0, maxBytes: 1 << 20) { 4 }
         #expect(part.reached == 4)
         #expect(part.head.revision == 6)
@@ -247,54 +257,9 @@ struct DifferenceTests {
         #expect(rest.rows.map(\.place) == [5, 6])
     }
 
-    @Test("hold what a new column gave to rows that nobody changed")
-    func newColumn() throws {
-        let server = try TestServer("CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT);")
-        try server.send(SetText().create("teams", "-1", #""name":"A""#))
-        try server.send(SetText().create("teams", "-2", #""name":"B""#))
-        let grown = """
-            CREATE TABLE teams (
-                id INTEGER PRIMARY KEY, name TEXT, rank INTEGER NOT NULL DEFAULT 3);
-            """
-        try server.restart(script: grown)
-        try server.send(SetText().update("teams", "2", #""revision":2,"name":"C""#))
-        #expect(server.node.head.revision == 4)
-        let asked = Self.pull(2, "d2", #""rows":true,"#)
-        let expected = "teams update [1, 2] 1@1(name=A rank=3) 2@4(name=C rank=3)"
-        #expect(try server.answer(asked).changeSets.map(\.content) == [expected])
-        guard
-            case .batch(let batch) = LogReader(feed: server.node.feed, store: server.store)
-                .deltas(Self.question(since: 2))
-        else {
-            Issue.record("no batch")
-            return
-        }
-        let deltas = try SyncCoder.decodeDeltaBatch(batch.json).deltas
-        #expect(deltas.map(\.version) == [3, 4])
-        #expect(deltas.map(\.recordRevision) == [1, nil])
-        #expect(deltas.map(\.isNew) == [true, true])
-        // A file of the version before knew no such places.
-        try OutsideTriggers.remove(from: Connection(path: server.path))
-        try server.execute(
-            """
-            DROP TABLE martlet_outside; ALTER TABLE martlet_dataset DROP COLUMN applying;
-            DROP INDEX martlet_records_revision; DROP TABLE martlet_announced;
-            UPDATE martlet_meta SET value = 1 WHERE key = 'format'
-            """)
-        try server.restart(script: grown)
-        #expect(try server.answer(asked).changeSets.map(\.content) == [expected])
-        #expect(try server.rows("SELECT value FROM martlet_meta WHERE key = 'format'") == "3")
-    }
-
-    private static func question(since: Revision) -> DeltaQuestion {
-        var question = DeltaQuestion(principal: TestServer.user, since: since)
-        question.wantsRows = true
-        return question
-    }
-
-    @Test("a row that another program removed is gone")
-    func foreignRemoval() throws {
-        let server = try Self.server()
+    @Test("a row that another program removed is gone", arguments: StorageKind.embedded)
+    func foreignRemoval(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         try server.execute("DELETE FROM notes")
         let answer = try server.answer(Self.pull(3, "d2", #""rows":true,"#))
         #expect(answer.changeSets[0]["notes"]?.delete == [.text("n7")])
@@ -303,9 +268,10 @@ struct DifferenceTests {
 
 @Suite("Compaction")
 struct CompactionTests {
-    @Test("goes in small steps, and passes over what is not acknowledged")
-    func steps() throws {
-        let server = try AnswerTests.server()
+    @Test(
+        "goes in small steps, and passes over what is not acknowledged", arguments: StorageKind.all)
+    func steps(kind: StorageKind) async throws {
+        let server = try await AnswerTests.server(kind)
         try server.acknowledge(700, "d1")
         var step = server.node.compact(keeping: 650, entries: 20)
         // The first fifty are d1's.
@@ -321,42 +287,35 @@ struct CompactionTests {
         #expect(step == CompactionStep(emptied: 0, floor: 100, isDone: true))
         #expect(
             try server.rows(
-                "SELECT count(*), sum(temporaries IS NULL) FROM martlet_log WHERE length(body) = 0")
+                """
+                SELECT count(*), count(*) FILTER (WHERE temporaries IS NULL) FROM martlet_log \
+                WHERE length(body) = 0
+                """)
                 == "50|50")
     }
 
-    @Test("leaves the chain of hashes and the verdicts as they were")
-    func lineage() throws {
-        let server = try AnswerTests.server()
+    @Test("leaves the chain of hashes and the verdicts as they were", arguments: StorageKind.all)
+    func lineage(kind: StorageKind) async throws {
+        let server = try await AnswerTests.server(kind)
         let before = try server.rows(
-            "SELECT revision, identifier, sequence, hex(content), hex(hash) FROM martlet_log")
+            "SELECT revision, identifier, sequence, hex(content), hex(hash) FROM martlet_log "
+                + "ORDER BY revision")
         for device in ["d1", "d2"] {
             try server.acknowledge(700, device)
         }
         server.compact(keeping: 0)
         #expect(
             try server.rows(
-                "SELECT revision, identifier, sequence, hex(content), hex(hash) FROM martlet_log")
+                "SELECT revision, identifier, sequence, hex(content), hex(hash) FROM martlet_log "
+                    + "ORDER BY revision")
                 == before)
         try server.restart()
-        let hash = try #require(try EmbeddedLog(path: server.path, vfs: nil).hash(at: 3))
+        let hash = try #require(try server.log().hash(at: 3))
         let good = #"{"maxRevision":3,"protocol":1,"lineage":"\#(hash.text)","changeSets":[]}"#
         #expect(try server.answer(good).changeSets.map(\.isDifference) == [true])
         let bad = #"{"maxRevision":3,"protocol":1,"lineage":"00","changeSets":[]}"#
         #expect(try server.problem(bad)?.kind == "lineage")
         #expect(try server.answer(#"{"maxRevision":700,"changeSets":[]}"#).changeSets.isEmpty)
         #expect(try server.send(SetText("z").create("teams", "-9000")).fate == "accepted 701")
-    }
-
-    @Test("the emptying of acknowledged entries finds them by index alone")
-    func plan() throws {
-        let server = try AnswerTests.server()
-        let plan = try server.rows(
-            """
-            EXPLAIN QUERY PLAN UPDATE martlet_log SET body = x'', temporaries = NULL \
-            WHERE device = 1 AND device <> 0 AND sequence > 2 AND sequence <= 3 \
-            AND sequence IS NOT NULL AND revision <= 4
-            """)
-        #expect(plan.contains("martlet_log_sequence (device=? AND sequence>? AND sequence<?)"))
     }
 }

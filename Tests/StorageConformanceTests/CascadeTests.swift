@@ -1,4 +1,5 @@
 import MartletProtocol
+import SetTexts
 import Testing
 
 @testable import MartletServerCore
@@ -19,8 +20,8 @@ struct CascadeTests {
         """
 
     /// Team 1 with player 1, who has shoes 1; team 2. All by d1, revisions 1 and 2.
-    static func server() throws -> TestServer {
-        let server = try TestServer(schema)
+    static func server(_ kind: StorageKind) async throws -> TestDataSet {
+        let server = try await TestDataSet(kind, schema)
         try server.send(
             SetText().create("teams", "-1", #""name":"A""#)
                 .create("players", "-1", #""name":"P","team_id":-1"#)
@@ -29,9 +30,11 @@ struct CascadeTests {
         return server
     }
 
-    @Test("all rows an accepted delete took along are listed, and are deleted records")
-    func listed() throws {
-        let server = try Self.server()
+    @Test(
+        "all rows an accepted delete took along are listed, and are deleted records",
+        arguments: StorageKind.all)
+    func listed(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         let set = try server.send(SetText().delete("teams", "1"), from: "d2")
         #expect(set.content == "teams delete [1]; players delete [1]; shoes delete [1]")
         #expect(
@@ -39,9 +42,11 @@ struct CascadeTests {
                 == "3|2|1\n3|2|1\n3|2|1")
     }
 
-    @Test("a child another device added unseen refuses the delete; the truth includes it")
-    func unseenChild() throws {
-        let server = try Self.server()
+    @Test(
+        "a child another device added unseen refuses the delete; the truth includes it",
+        arguments: StorageKind.all)
+    func unseenChild(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         try server.send(SetText().create("players", "-7", #""name":"Q","team_id":1"#), from: "d2")
         let set = try server.send(SetText(seen: 2).delete("teams", "1"), from: "d1")
         #expect(set.fate == "stale")
@@ -54,37 +59,42 @@ struct CascadeTests {
         #expect(try server.send(SetText(seen: 3).delete("teams", "1")).fate == "accepted 4")
     }
 
-    @Test("an unseen change of a grandchild counts too")
-    func unseenGrandchild() throws {
-        let server = try Self.server()
+    @Test("an unseen change of a grandchild counts too", arguments: StorageKind.all)
+    func unseenGrandchild(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         try server.send(SetText().update("shoes", "1", #""revision":1,"size":41"#), from: "d2")
         #expect(try server.send(SetText(seen: 2).delete("teams", "1")).fate == "stale")
     }
 
-    @Test("an own child added after what was seen is no conflict")
-    func ownChild() throws {
-        let server = try Self.server()
+    @Test("an own child added after what was seen is no conflict", arguments: StorageKind.all)
+    func ownChild(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         try server.send(SetText().create("players", "-7", #""team_id":1"#), from: "d1")
         #expect(try server.send(SetText(seen: 2).delete("teams", "1")).fate == "accepted 4")
         #expect(try server.rows("SELECT count(*) FROM players") == "0")
     }
 
-    @Test("SET NULL is a change of the child: listed when seen, a conflict when not")
-    func setNull() throws {
-        let server = try Self.server()
+    @Test(
+        "SET NULL is a change of the child: listed when seen, a conflict when not",
+        arguments: StorageKind.all)
+    func setNull(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         try server.send(SetText().create("players", "-7", #""name":"Q","former_id":2"#), from: "d2")
         #expect(try server.send(SetText(seen: 2).delete("teams", "2")).fate == "stale")
         let set = try server.send(SetText(seen: 3).delete("teams", "2"))
         #expect(set.content == "teams delete [2]; players update [2] 2@4(former_id=null)")
         #expect(
             try server.rows(
-                "SELECT revision, author, others FROM martlet_records WHERE type = 2 AND id = 2")
+                "SELECT revision, author, others FROM martlet_records WHERE type = 2 AND CAST(id AS TEXT) = '2'"
+            )
                 == "4|1|3")
     }
 
-    @Test("a child the set moves away is neither deleted nor listed twice")
-    func movedAway() throws {
-        let server = try Self.server()
+    @Test(
+        "a child the set moves away is neither deleted nor listed twice", arguments: StorageKind.all
+    )
+    func movedAway(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         let set = try server.send(
             SetText().update("players", "1", #""revision":1,"team_id":2"#).delete("teams", "1"))
         #expect(set.content == "players update [1] 1@3(team_id=2); teams delete [1]")
@@ -92,9 +102,11 @@ struct CascadeTests {
         #expect(try server.rows("SELECT count(*) FROM shoes") == "1")
     }
 
-    @Test("a record moved under a deleted one goes with it, and so do its unseen children")
-    func movedUnder() throws {
-        let server = try Self.server()
+    @Test(
+        "a record moved under a deleted one goes with it, and so do its unseen children",
+        arguments: StorageKind.all)
+    func movedUnder(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         try server.send(SetText().create("shoes", "-7", #""size":39,"player_id":1"#), from: "d2")
         let move = SetText(seen: 2).update("players", "1", #""revision":1,"team_id":2"#)
             .delete("teams", "2")
@@ -105,9 +117,11 @@ struct CascadeTests {
         #expect(set.content == "players delete [1]; teams delete [2]; shoes delete [1, 2]")
     }
 
-    @Test("an attribute that SET NULL empties is listed on a record the set updates")
-    func updatedAndEmptied() throws {
-        let server = try Self.server()
+    @Test(
+        "an attribute that SET NULL empties is listed on a record the set updates",
+        arguments: StorageKind.all)
+    func updatedAndEmptied(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         try server.send(SetText().update("players", "1", #""revision":1,"former_id":2"#))
         let set = try server.send(
             SetText().update("players", "1", #""revision":3,"name":"Z""#).delete("teams", "2"))
@@ -115,9 +129,11 @@ struct CascadeTests {
             set.content == "players update [1] 1@4(name=Z former_id=null); teams delete [2]")
     }
 
-    @Test("a parent with children under RESTRICT stays, with the reference named")
-    func restricted() throws {
-        let server = try Self.server()
+    @Test(
+        "a parent with children under RESTRICT stays, with the reference named",
+        arguments: StorageKind.all)
+    func restricted(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         try server.send(SetText().create("trophies", "-1", #""team_id":2"#))
         let set = try server.send(SetText().delete("teams", "2"))
         #expect(set.fate == "constraint")
@@ -126,18 +142,20 @@ struct CascadeTests {
         #expect(both.content == "teams delete [2]; trophies delete [1]")
     }
 
-    @Test("a record the set creates under what it deletes makes the set invalid")
-    func createdUnderDeleted() throws {
-        let server = try Self.server()
+    @Test(
+        "a record the set creates under what it deletes makes the set invalid",
+        arguments: StorageKind.all)
+    func createdUnderDeleted(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         let set = try server.send(
             SetText().create("players", "-9", #""team_id":2"#).delete("teams", "2"))
         #expect(set.fate == "invalid")
         #expect(try server.rows("SELECT count(*) FROM teams") == "2")
     }
 
-    @Test("deleting parent and child together lists each once")
-    func together() throws {
-        let server = try Self.server()
+    @Test("deleting parent and child together lists each once", arguments: StorageKind.all)
+    func together(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         let set = try server.send(
             SetText().delete("teams", "1").delete("players", "1").delete("shoes", "1"))
         #expect(set.content == "teams delete [1]; players delete [1]; shoes delete [1]")

@@ -1,6 +1,7 @@
 import CompressionKit
 import MartletCore
 import MartletProtocol
+import SetTexts
 import Testing
 
 @testable import MartletServerCore
@@ -10,8 +11,8 @@ struct AnswerTests {
     static let schema = "CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT);"
 
     /// 700 sets, of two devices by turns; every seventh big.
-    static func server() throws -> TestServer {
-        let server = try TestServer(schema)
+    static func server(_ kind: StorageKind) async throws -> TestDataSet {
+        let server = try await TestDataSet(kind, schema)
         for start in stride(from: 0, to: 700, by: 50) {
             let sets = (start..<(start + 50)).map { number in
                 let name = String(repeating: "x", count: number % 7 == 0 ? 9_000 : 20)
@@ -30,13 +31,15 @@ struct AnswerTests {
             limits: InflationLimits(bytes: 1 << 30, ratio: 10_000, ratioFloor: 1 << 20))
     }
 
-    @Test("compressed and plain answers say the same, from memory and from the log")
-    func gzip() throws {
-        let server = try Self.server()
+    @Test(
+        "compressed and plain answers say the same, from memory and from the log",
+        arguments: StorageKind.all)
+    func gzip(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         _ = try server.answer(#"{"clientId":"d3","maxRevision":700,"changeSets":[]}"#)
         // A node with hardly any memory reads everything from the log.
-        let small = try DataSetNode(store: server.store, cacheBytes: 4_096)
-        for since in [0, 1, 255, 256, 257, 511, 640, 699, 700] {
+        let small = try server.otherNode(cacheBytes: 4_096)
+        for since in [0, 256, 257, 640, 700] {
             for client in ["d1", "d2", "d3"] {
                 let json = #"{"clientId":"\#(client)","maxRevision":\#(since),"changeSets":[]}"#
                 let expected = try server.raw(json)
@@ -55,9 +58,9 @@ struct AnswerTests {
         }
     }
 
-    @Test("own sets come in their own form wherever they are read from")
-    func ownForm() throws {
-        let server = try Self.server()
+    @Test("own sets come in their own form wherever they are read from", arguments: StorageKind.all)
+    func ownForm(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         let request = #"{"clientId":"d2","maxRevision":40,"changeSets":[]}"#
         let answer = try server.answer(request)
         #expect(answer.changeSets.count == 660)
@@ -71,9 +74,11 @@ struct AnswerTests {
         }
     }
 
-    @Test("a long answer is cut between sets, and asking on gives the rest")
-    func cut() throws {
-        let server = try TestServer(Self.schema)
+    @Test(
+        "a long answer is cut between sets, and asking on gives the rest",
+        arguments: StorageKind.all)
+    func cut(kind: StorageKind) async throws {
+        let server = try await TestDataSet(kind, Self.schema)
         let name = String(repeating: "y", count: 3 << 20)
         for number in 1...5 {
             try server.send(SetText().create("teams", "-\(number)", #""name":"\#(name)""#))
@@ -86,7 +91,7 @@ struct AnswerTests {
                 #"{"clientId":"d2","maxRevision":\#(since),"changeSets":[]}"#)
             seen += answer.changeSets.compactMap(\.revision)
             since = answer.maxRevision
-            let hash = try EmbeddedLog(path: server.path, vfs: nil).hash(at: since)
+            let hash = try server.log().hash(at: since)
             #expect(answer.lineage == hash?.text)
             guard answer.more else { break }
             cuts += 1
@@ -101,9 +106,9 @@ struct AnswerTests {
         #expect(cuts == 2)
     }
 
-    @Test("a set larger than an answer goes alone")
-    func tooLarge() throws {
-        let server = try TestServer(Self.schema)
+    @Test("a set larger than an answer goes alone", arguments: StorageKind.all)
+    func tooLarge(kind: StorageKind) async throws {
+        let server = try await TestDataSet(kind, Self.schema)
         let name = String(repeating: "z", count: 9 << 20)
         try server.send(SetText().create("teams", "-1", #""name":"\#(name)""#))
         try server.send(SetText().create("teams", "-2"))
@@ -111,9 +116,11 @@ struct AnswerTests {
         #expect(first.changeSets.count == 1 && first.more && first.maxRevision == 1)
     }
 
-    @Test("refusals whose truths fill an answer come in several, none lost")
-    func manyRefusals() throws {
-        let server = try TestServer(Self.schema)
+    @Test(
+        "refusals whose truths fill an answer come in several, none lost",
+        arguments: StorageKind.all)
+    func manyRefusals(kind: StorageKind) async throws {
+        let server = try await TestDataSet(kind, Self.schema)
         let name = String(repeating: "w", count: 3 << 20)
         for number in 1...4 {
             try server.send(SetText().create("teams", "-\(number)", #""name":"\#(name)""#))

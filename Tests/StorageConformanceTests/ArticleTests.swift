@@ -1,5 +1,5 @@
 import MartletProtocol
-import SQLiteKit
+import SetTexts
 import Testing
 
 @testable import MartletServerCore
@@ -39,11 +39,9 @@ struct ArticleTests {
         """
 
     /// A data set at revision 1000 whose next ids are the article's.
-    static func server() throws -> TestServer {
-        let server = try TestServer(schema) { connection in
-            try connection.execute(schema)
-            try connection.execute("INSERT INTO screens VALUES (749, 'Agility')")
-        }
+    static func server(_ kind: StorageKind) async throws -> TestDataSet {
+        let server = try await TestDataSet(
+            kind, schema, rows: "INSERT INTO screens VALUES (749, 'Agility');")
         func fill(_ revisions: ClosedRange<Int>) throws {
             _ = try server.exchange(
                 revisions.map {
@@ -51,27 +49,26 @@ struct ArticleTests {
                 })
         }
         try fill(2...354)
-        try server.execute("UPDATE martlet_types SET next_id = 1013 WHERE name = 'users'")
+        try server.setNextID(1013, of: "users")
         try fill(355...1000)
-        try server.execute(
-            """
-            UPDATE martlet_types SET next_id = 321 WHERE name = 'screen_instances';
-            UPDATE martlet_types SET next_id = 412 WHERE name = 'screen_instance_items';
-            """)
+        try server.setNextID(321, of: "screen_instances")
+        try server.setNextID(412, of: "screen_instance_items")
         return server
     }
 
-    @Test("new records get permanent ids, and the references to them follow")
-    func creates() throws {
-        let server = try Self.server()
+    @Test(
+        "new records get permanent ids, and the references to them follow",
+        arguments: StorageKind.all)
+    func creates(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         let text = try server.text(
             Self.request.replacing("MAX", with: "1000"))
         #expect(text == "{\"maxRevision\":1001,\"changeSets\":[\(Self.accepted)]}")
     }
 
-    @Test("a device at 995 receives 996 to 1000, then its own")
-    func behind() throws {
-        let server = try Self.server()
+    @Test("a device at 995 receives 996 to 1000, then its own", arguments: StorageKind.all)
+    func behind(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         let answer = try server.answer(Self.request.replacing("MAX", with: "995"))
         #expect(answer.maxRevision == 1001)
         #expect(answer.changeSets.map(\.revision) == [996, 997, 998, 999, 1000, 1001])
@@ -80,9 +77,11 @@ struct ArticleTests {
         #expect(String(decoding: bytes, as: UTF8.self) == Self.accepted)
     }
 
-    @Test("record 1013 at revision 355 is updated, its date kept as it was written")
-    func update() throws {
-        let server = try Self.server()
+    @Test(
+        "record 1013 at revision 355 is updated, its date kept as it was written",
+        arguments: StorageKind.all)
+    func update(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
         let text = try server.text(
             """
             {"maxRevision":1000,"changeSets":[{"types":["users"],"users":{"create":[],\
