@@ -39,7 +39,7 @@ struct AnswerTests {
         _ = try server.answer(#"{"clientId":"d3","maxRevision":700,"changeSets":[]}"#)
         // A node with hardly any memory reads everything from the log.
         let small = try server.otherNode(cacheBytes: 4_096)
-        for since in [0, 256, 257, 640, 700] {
+        for since in [0, 257, 699] {
             for client in ["d1", "d2", "d3"] {
                 let json = #"{"clientId":"\#(client)","maxRevision":\#(since),"changeSets":[]}"#
                 let expected = try server.raw(json)

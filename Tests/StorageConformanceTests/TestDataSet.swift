@@ -152,6 +152,7 @@ extension TestDataSet {
         case .failure(let problem): return "\(problem)"
         case .success(let answer):
             let text = String(decoding: answer.body, as: UTF8.self)
+            guard answer.refused[.constraint] != nil else { return text }
             return text.replacing(
                 "the database rolls everything back for this change", with: "the database refused"
             ).replacing(
