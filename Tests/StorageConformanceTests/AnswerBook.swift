@@ -24,27 +24,33 @@ final class AnswerBook: Sendable {
     /// - Returns: Whether none answered otherwise.
     @discardableResult
     func enter(_ answer: String, to questions: Int, of kind: StorageKind) -> Bool {
-        guard let test = Test.current else { return true }
+        guard let difference = difference(of: answer, to: questions, of: kind) else { return true }
+        Issue.record("\(difference)")
+        return false
+    }
+
+    /// Enters an answer.
+    /// - Returns: In words, how another storage's answer differs; nil where none does.
+    func difference(of answer: String, to questions: Int, of kind: StorageKind) -> String? {
+        guard let test = Test.current else { return nil }
         let page = Page(test: "\(test.id)", questions: questions)
         let other = answers.withLock { answers in
             let other = answers[page]
             if other == nil { answers[page] = (answer, kind) }
             return other
         }
-        guard let other, other.kind != kind else { return true }
+        guard let other, other.kind != kind else { return nil }
         compared.withLock { $0 += 1 }
-        guard other.answer != answer else { return true }
+        guard other.answer != answer else { return nil }
         let same = answer.commonPrefix(with: other.answer).count
         func excerpt(_ text: String) -> Substring {
             text.dropFirst(max(0, same - 400)).prefix(1_000)
         }
-        Issue.record(
-            """
+        return """
             \(kind.rawValue) answers otherwise than \(other.kind.rawValue):
             \(excerpt(answer))
             and
             \(excerpt(other.answer))
-            """)
-        return false
+            """
     }
 }

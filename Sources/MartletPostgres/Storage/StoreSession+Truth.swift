@@ -14,7 +14,7 @@ extension StoreSession {
     ) throws(PostgresError) -> [[TypeChanges]] {
         var wanted = questions.map { self.wanted(by: $0) }
         let permanent = try permanentIDs(wanted, questions)
-        var truths = questions.map { _ in Truth(room: maxBytes) }
+        var truths = questions.map { _ in GatheredTruth(room: maxBytes) }
         for index in questions.indices {
             for place in wanted[index].indices {
                 guard case .integer(let number) = wanted[index][place].sent.id, number < 0 else {
@@ -89,7 +89,9 @@ extension StoreSession {
     }
 
     /// Reads records for all questions together, so many at once.
-    private func read(_ wanted: [[TruthWanted]], into truths: inout [Truth]) throws(PostgresError) {
+    private func read(_ wanted: [[TruthWanted]], into truths: inout [GatheredTruth])
+        throws(PostgresError)
+    {
         var places: [(question: Int, one: TruthWanted)] = []
         for (question, wanted) in wanted.enumerated() {
             for one in wanted { places.append((question, one)) }
@@ -128,7 +130,7 @@ extension StoreSession {
 
     private func add(
         _ one: TruthWanted, _ rows: [RecordAddress: (rows: PostgresRows, row: Int)],
-        _ known: [RecordAddress: RowFacts], to truth: inout Truth
+        _ known: [RecordAddress: RowFacts], to truth: inout GatheredTruth
     ) throws(PostgresError) {
         guard let id = one.id else {
             truth.addAbsent(one.sent)
@@ -163,51 +165,4 @@ private struct TruthWanted {
     /// The permanent id; nil where there is none.
     var id: RecordID?
     let isDeleted: Bool
-}
-
-/// Rows being gathered, each once.
-private struct Truth {
-    private var order: [Int] = []
-    private var present: [Int: [RecordEntry]] = [:]
-    private var absent: [Int: [RecordID]] = [:]
-    private var named: Set<RecordAddress> = []
-    private var room: Int
-
-    init(room: Int) {
-        self.room = room
-    }
-
-    var hasRoom: Bool { room > 0 }
-
-    /// Whether the record is not there yet, and there is room.
-    func isWanted(_ address: RecordAddress) -> Bool {
-        hasRoom && !named.contains(address)
-    }
-
-    mutating func addAbsent(_ address: RecordAddress) {
-        guard isWanted(address) else { return }
-        named.insert(address)
-        note(address.type, bytes: 40)
-        absent[address.type, default: []].append(address.id)
-    }
-
-    mutating func add(_ entry: RecordEntry, of type: Int) {
-        named.insert(RecordAddress(type, entry.id))
-        note(type, bytes: 40 + entry.attributes.roughByteCount)
-        present[type, default: []].append(entry)
-    }
-
-    private mutating func note(_ type: Int, bytes: Int) {
-        room -= bytes
-        if present[type] == nil, absent[type] == nil { order.append(type) }
-    }
-
-    func types(_ schema: Schema) -> [TypeChanges] {
-        order.map { type in
-            let entries = present[type] ?? []
-            return TypeChanges(
-                name: schema.types[type].name, update: entries.map(\.id),
-                delete: absent[type] ?? [], entries: entries)
-        }
-    }
 }

@@ -9,7 +9,7 @@ extension EmbeddedSession {
     func truth(
         of question: TruthQuestion, maxBytes: Int
     ) throws(SQLiteError) -> [TypeChanges] {
-        var truth = Truth(room: maxBytes)
+        var truth = GatheredTruth(room: maxBytes)
         var deleted: [RecordAddress] = []
         for changes in question.set.types {
             guard let type = schema.index(of: changes.name) else { continue }
@@ -31,7 +31,7 @@ extension EmbeddedSession {
 
     /// - Returns: The record's permanent address, where it has one.
     private func add(
-        _ sent: RecordAddress, _ device: Int64, to truth: inout Truth
+        _ sent: RecordAddress, _ device: Int64, to truth: inout GatheredTruth
     ) throws(SQLiteError) -> RecordAddress? {
         var address = sent
         if case .integer(let number) = sent.id, number < 0 {
@@ -63,50 +63,5 @@ extension EmbeddedSession {
                 oldID: sent.id == address.id ? nil : sent.id,
                 attributes: columns[address.type].withoutNulls(row)), of: address.type)
         return address
-    }
-}
-
-/// Rows being gathered, each once.
-private struct Truth {
-    private var order: [Int] = []
-    private var present: [Int: [RecordEntry]] = [:]
-    private var absent: [Int: [RecordID]] = [:]
-    private var named: Set<RecordAddress> = []
-    private var room: Int
-
-    init(room: Int) {
-        self.room = room
-    }
-
-    /// Whether the record is not there yet, and there is room.
-    func isWanted(_ address: RecordAddress) -> Bool {
-        room > 0 && !named.contains(address)
-    }
-
-    mutating func addAbsent(_ address: RecordAddress) {
-        guard isWanted(address) else { return }
-        named.insert(address)
-        note(address.type, bytes: 40)
-        absent[address.type, default: []].append(address.id)
-    }
-
-    mutating func add(_ entry: RecordEntry, of type: Int) {
-        named.insert(RecordAddress(type, entry.id))
-        note(type, bytes: 40 + entry.attributes.roughByteCount)
-        present[type, default: []].append(entry)
-    }
-
-    private mutating func note(_ type: Int, bytes: Int) {
-        room -= bytes
-        if present[type] == nil, absent[type] == nil { order.append(type) }
-    }
-
-    func types(_ schema: Schema) -> [TypeChanges] {
-        order.map { type in
-            let entries = present[type] ?? []
-            return TypeChanges(
-                name: schema.types[type].name, update: entries.map(\.id),
-                delete: absent[type] ?? [], entries: entries)
-        }
     }
 }
