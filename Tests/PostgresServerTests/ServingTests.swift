@@ -104,6 +104,35 @@ struct ServingTests {
         #expect(!database.log.contains { $0.contains("revisionAhead") })
         await database.stop()
     }
+
+    @Test("a device that the process has not met is served from Redis, not by the writer")
+    func unknownDeviceFarBehind() async throws {
+        let database = try await ServedDatabase()
+        let redis = database.servers.redisURL
+        let count = 1_100
+        let first = try await database.start("a", redis: redis)
+        try await database.program { connection in
+            try connection.execute(
+                """
+                DO $$ BEGIN FOR n IN 1..\(count) LOOP
+                INSERT INTO teams (name) VALUES ('team ' || n); COMMIT; END LOOP; END $$
+                """)
+        }
+        try await waitUntil("all blocks are in Redis") {
+            let stored = #"martlet_redis_blocks_total{outcome="stored"}"#
+            return try await ServedDatabase.metric(first, stored) == 4
+        }
+        await database.stop()
+        // Memory begins 512 entries before the newest; what is before them lies in three blocks.
+        let second = try await database.start("b", redis: redis)
+        let device = try await database.device("never met", second)
+        #expect(try await device.sync() == Int64(count))
+        #expect(try await ServedDatabase.teams(device).count == count)
+        let taken = #"martlet_redis_blocks_total{outcome="hit"}"#
+        #expect(try await ServedDatabase.metric(second, taken) == 3)
+        await device.close()
+        await database.stop()
+    }
 }
 
 @Suite("A database that cannot be served", .timeLimit(.minutes(3)))

@@ -49,7 +49,7 @@ final class DataSetService: Sendable {
     private let metrics: Metrics
     private let writer: Confined<DataSetNode>
     private let reader: Confined<LogReader>
-    private let queue: WriterQueue<AdmittedRequest, PreparedAnswer>
+    private let queue: WriterQueue<AdmittedRequest, NodeAnswer>
     private let announcer: Announcer
     /// What brings what others write; nil where nobody does.
     private let following: Following?
@@ -86,7 +86,7 @@ final class DataSetService: Sendable {
             signal: signal, snapshots: snapshots,
             outlet: try await opened.readers.outlet(of: opened.feed, name: name),
             notices: DispatchQueue(label: "martlet.notices.\(name)"))
-        var limits = WriterQueue<AdmittedRequest, PreparedAnswer>.Limits()
+        var limits = WriterQueue<AdmittedRequest, NodeAnswer>.Limits()
         limits.dependencyWait = .seconds(setup.dependencyWaitSeconds)
         queue = WriterQueue(
             queue: writer.queue, limits: limits,
@@ -152,7 +152,7 @@ final class DataSetService: Sendable {
     private static func work(
         _ name: String, _ writer: Confined<DataSetNode>, _ feed: DataSetFeed,
         _ announcer: Announcer, _ setup: Setup
-    ) -> WriterQueue<AdmittedRequest, PreparedAnswer>.Work {
+    ) -> WriterQueue<AdmittedRequest, NodeAnswer>.Work {
         let rest = StorageRest()
         return .init(
             setCount: { $0.request.changeSets.count },
@@ -169,7 +169,7 @@ final class DataSetService: Sendable {
                     let start = ContinuousClock.now
                     let results = try writer.here { node in
                         defer { setup.metrics.countOutside(taken: node.takeOutsideCount()) }
-                        return node.process(requests, now: setup.now())
+                        return node.decide(requests, now: setup.now())
                     }
                     announcer.reached(feed.head.revision, isOurs: true)
                     if let fault = try writer.here({ $0.takeFault() }) {
@@ -253,13 +253,13 @@ final class DataSetService: Sendable {
 
     /// Decides on what a request brings, and answers it.
     func answer(_ request: AdmittedRequest) async -> Verdict {
-        guard request.request.changeSets.isEmpty else { return await queue.submit(request) }
+        guard request.request.changeSets.isEmpty else { return await decide(request) }
         switch feed.answer(to: request) {
         case .answer(let answer):
             metrics.countPull(isHit: true)
             return .success(answer)
         case .problem(let problem): return .failure(problem)
-        case .needsNode: return await queue.submit(request)
+        case .needsNode: return await decide(request)
         case .needsLog:
             metrics.countPull(isHit: false)
             return await read(request)
@@ -294,12 +294,25 @@ final class DataSetService: Sendable {
         }
     }
 
+    private func decide(_ request: AdmittedRequest) async -> Verdict {
+        switch await queue.submit(request) {
+        case .success(.made(let answer)): return .success(answer)
+        case .failure(let problem): return .failure(problem)
+        case .success(.unread(let unread)):
+            do {
+                return try await reader.run { $0.answer(unread) }
+            } catch {
+                return .failure(.stopping)
+            }
+        }
+    }
+
     private func read(_ request: AdmittedRequest) async -> Verdict {
         do {
             switch try await reader.run({ $0.answer(to: request) }) {
             case .answer(let answer): return .success(answer)
             case .problem(let problem): return .failure(problem)
-            case .needsNode, .needsLog: return await queue.submit(request)
+            case .needsNode, .needsLog: return await decide(request)
             }
         } catch {
             return .failure(.stopping)

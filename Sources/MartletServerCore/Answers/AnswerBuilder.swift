@@ -16,7 +16,7 @@ struct AnswerBuilder {
     /// Bytes of change sets in one answer.
     let answerBytes: Int
 
-    struct Question {
+    struct Question: Sendable {
         let principal: Principal
         /// 0 where the device is not known.
         let device: Int64

@@ -90,6 +90,21 @@ public final class DataSetNode {
     public func process(
         _ requests: [AdmittedRequest], now: Int64
     ) -> [Result<PreparedAnswer, Problem>] {
+        decide(requests, now: now).map { decision in
+            switch decision {
+            case .success(.made(let answer)): .success(answer)
+            case .success(.unread(let unread)): unread.answer(from: feed.builder(log: log))
+            case .failure(let problem): .failure(problem)
+            }
+        }
+    }
+
+    /// As `process`, but reads nothing of the log that is not in memory: what needs it is handed
+    /// back, for `LogReader.answer(_:)` to finish, so that devices far behind do not hold up those
+    /// who write.
+    public func decide(
+        _ requests: [AdmittedRequest], now: Int64
+    ) -> [Result<NodeAnswer, Problem>] {
         // Each set that rolls back everything is found in one round and refused in the next.
         var rounds = 1 + requests.reduce(0) { $0 + $1.request.changeSets.count }
         while true {
@@ -205,7 +220,7 @@ public final class DataSetNode {
 
     private func attempt(
         _ requests: [AdmittedRequest], now: Int64
-    ) throws(StorageFault) -> [Result<PreparedAnswer, Problem>] {
+    ) throws(StorageFault) -> [Result<NodeAnswer, Problem>] {
         // What needs no decision is answered last, from the state the others leave behind.
         var needsWriter = false
         for request in requests where needsNode(request) { needsWriter = true }
@@ -219,7 +234,7 @@ public final class DataSetNode {
             try commit(outside + batch.entries)
             feed.learn(batch.devices)
         }
-        var results: [Result<PreparedAnswer, Problem>] = []
+        var results: [Result<NodeAnswer, Problem>] = []
         for (index, request) in requests.enumerated() {
             results.append(answer(request, works[index]))
         }
@@ -235,10 +250,10 @@ public final class DataSetNode {
 
     private func answer(
         _ admitted: AdmittedRequest, _ work: RequestWork?
-    ) -> Result<PreparedAnswer, Problem> {
+    ) -> Result<NodeAnswer, Problem> {
         guard let work else {
             switch feed.answer(to: admitted, log: log) {
-            case .answer(let answer): return .success(answer)
+            case .answer(let answer): return .success(.made(answer))
             case .problem(let problem): return .failure(problem)
             case .needsLog, .needsNode:
                 return .failure(
@@ -250,17 +265,15 @@ public final class DataSetNode {
             var question = feed.question(admitted, work.device, feed.head)
             question.own = try ownForms(work)
             question.refused = work.refusedSets
-            var answer = try feed.builder(log: log).answer(to: question)
-            answer.accepted = work.acceptedCount
-            answer.repeated = work.repeats.count
-            for refusal in work.refusals { answer.refused[refusal.reason, default: 0] += 1 }
-            return .success(answer)
-        } catch {
-            guard case .fault(let fault) = error else {
-                return .failure(
-                    RequestCheck.problem(for: StorageFault(.failed, "no way to answer")))
+            let unread = UnreadAnswer(question: question, work: work)
+            do throws(AnswerBuilder.Failure) {
+                return .success(.made(try unread.make(with: feed.builder(log: nil))))
+            } catch {
+                guard case .notInMemory = error else { throw error }
+                return .success(.unread(unread))
             }
-            return .failure(RequestCheck.problem(for: fault))
+        } catch {
+            return .failure(error.problem)
         }
     }
 

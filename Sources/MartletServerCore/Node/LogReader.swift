@@ -1,5 +1,5 @@
 import MartletCore
-import MartletProtocol
+public import MartletProtocol
 
 /// Answers devices that are far behind, reading the stored log where memory does not suffice, on
 /// a connection of its own: beside the one writer, not in its way. Where other processes write to
@@ -44,6 +44,11 @@ public final class LogReader {
             return .problem(RequestCheck.problem(for: error))
         }
         return feed.answer(to: admitted, log: log, check: check)
+    }
+
+    /// Finishes an answer that the node began.
+    public func answer(_ unread: UnreadAnswer) -> Result<PreparedAnswer, Problem> {
+        unread.answer(from: feed.builder(log: log))
     }
 
     /// As `DataSetFeed.deltas(_:)`; never `.needsLog`.

@@ -69,6 +69,34 @@ final class PostgresServers {
         processes[number] = try start(number, usesRedis)
     }
 
+    /// Waits until a server that was just started has its connections and nothing left to do: what
+    /// is measured then is the answer, not the start. A device a little behind asks meanwhile, so
+    /// that the first question of all is not the measured one; memory holds nothing older after it.
+    func settle(_ number: Int) throws {
+        let near = LoadPlan.Request(
+            client: "neighbour", head: LoadPlan.Head(revision: head.revision - 1), types: nil)
+        _ = try LoadPlan([[near]], follows: false).run(on: processes[number])
+        var last = -1.0
+        for _ in 0..<100 {
+            let used = processes[number].seconds
+            // Looking for what other servers wrote costs a little all the time.
+            if used - last < 0.005 { return }
+            last = used
+            Thread.sleep(forTimeInterval: 0.2)
+        }
+        throw BenchmarkFailure("The server did not come to rest within 20 seconds.")
+    }
+
+    /// Blocks of entries a server has taken from Redis since its start.
+    func blocksTaken(_ number: Int) throws -> Double {
+        let metrics = try FloorProgram.run([
+            "curl", "-fsS", "http://127.0.0.1:\(processes[number].port)/metrics",
+        ])
+        let name = #"martlet_redis_blocks_total{outcome="hit"} "#
+        let line = metrics.split(separator: "\n").first { $0.hasPrefix(name) }
+        return line.flatMap { Double($0.dropFirst(name.count)) } ?? 0
+    }
+
     func stop() {
         for process in processes { process.stop() }
         try? FileManager.default.removeItem(at: folder)

@@ -1,0 +1,51 @@
+import MartletCore
+import MartletProtocol
+
+/// What a node makes of a request: its answer, or one that somebody with the log has to finish.
+public enum NodeAnswer: Sendable {
+    case made(PreparedAnswer)
+    case unread(UnreadAnswer)
+}
+
+/// The answer to a request that has been decided and committed, before the entries are put in that
+/// its device lacks: they are not in memory.
+public struct UnreadAnswer: Sendable {
+    private let question: AnswerBuilder.Question
+    private let accepted: Int
+    private let repeated: Int
+    private let refused: [RefusalReason: Int]
+
+    init(question: AnswerBuilder.Question, work: RequestWork) {
+        self.question = question
+        accepted = work.acceptedCount
+        repeated = work.repeats.count
+        refused = work.refusals.reduce(into: [:]) { $0[$1.reason, default: 0] += 1 }
+    }
+
+    func make(with builder: AnswerBuilder) throws(AnswerBuilder.Failure) -> PreparedAnswer {
+        var answer = try builder.answer(to: question)
+        answer.accepted = accepted
+        answer.repeated = repeated
+        answer.refused = refused
+        return answer
+    }
+
+    /// The whole answer, from a builder that has the log.
+    func answer(from builder: AnswerBuilder) -> Result<PreparedAnswer, Problem> {
+        do throws(AnswerBuilder.Failure) {
+            return .success(try make(with: builder))
+        } catch {
+            return .failure(error.problem)
+        }
+    }
+}
+
+extension AnswerBuilder.Failure {
+    /// What a device is told.
+    var problem: Problem {
+        guard case .fault(let fault) = self else {
+            return RequestCheck.problem(for: StorageFault(.failed, "no way to answer"))
+        }
+        return RequestCheck.problem(for: fault)
+    }
+}
