@@ -35,13 +35,9 @@ package final class PostgresCheck: CheckSource {
         _ address: PostgresAddress, _ options: PostgresOptions = PostgresOptions(),
         schema: Schema, unsendable: UnsendableRows = UnsendableRows()
     ) {
-        var options = options
-        options.readOnly = true
         self.init(
             schema: schema, unsendable: unsendable,
-            connect: { [options] () throws(PostgresError) in
-                try PostgresConnection(address, options)
-            })
+            connect: ReadingConnection.maker(address, options))
     }
 
     package func compare(_ request: CheckRequest) throws(StorageFault) -> CheckAnswer {
@@ -58,43 +54,17 @@ package final class PostgresCheck: CheckSource {
         // The first read fixes the moment.
         let head = try connection.query("SELECT revision FROM _martlet.dataset WHERE number = 1")
         guard head.count == 1 else { throw PostgresError(.other, "_martlet.dataset is empty") }
-        let revision = try head.integer(0, 0)
-        var answer = CheckAnswer(revision: revision)
         var budget = RangeComparison.Budget()
-        for asked in request.types {
-            var verdict = TypeVerdict(name: asked.name)
-            guard let type = schema[asked.name],
-                let form = model.forms.first(where: { $0.type.name == asked.name }),
-                asked.ranges.allSatisfy({
-                    KeyRange(from: $0.from, below: $0.below).suits(type.keyKind)
-                })
-            else {
-                verdict.isUnknown = true
-                answer.types.append(verdict)
-                continue
-            }
-            var attributes: [Attribute] = []
-            for attribute in asked.attributes {
-                if let known = type[attribute: attribute.name],
-                    known.kind.rawValue == attribute.kind
-                {
-                    attributes.append(known)
-                } else {
-                    verdict.unknownAttributes.append(attribute.name)
-                }
-            }
-            if verdict.unknownAttributes.isEmpty {
-                var comparison = RangeComparison(
-                    connection: connection, form: form, attributes: attributes,
-                    revision: request.revision, unsendable: unsendable)
-                guard let ranges = try comparison.compare(asked.ranges, &budget) else {
-                    return CheckAnswer(revision: revision, isBehind: true)
-                }
-                verdict.ranges = ranges
-            }
-            answer.types.append(verdict)
+        return try request.answer(
+            at: try head.integer(0, 0), of: schema
+        ) { (type) throws(PostgresError) in
+            model.forms.first { $0.type.name == type.name }
+        } compare: { (asked, _, form, attributes) throws(PostgresError) in
+            var comparison = RangeComparison(
+                connection: connection, form: form, attributes: attributes,
+                revision: request.revision, unsendable: unsendable)
+            return try comparison.compare(asked.ranges, &budget)
         }
-        return answer
     }
 }
 

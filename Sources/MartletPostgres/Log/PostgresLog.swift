@@ -30,13 +30,9 @@ package final class PostgresLog: LogSource {
         _ address: PostgresAddress, _ options: PostgresOptions = PostgresOptions(),
         schema: Schema, unsendable: UnsendableRows = UnsendableRows()
     ) {
-        var options = options
-        options.readOnly = true
         self.init(
             schema: schema, unsendable: unsendable,
-            connect: { [options] () throws(PostgresError) in
-                try PostgresConnection(address, options)
-            })
+            connect: ReadingConnection.maker(address, options))
     }
 
     private static let columns =

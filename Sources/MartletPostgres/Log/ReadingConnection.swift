@@ -18,6 +18,15 @@ final class ReadingConnection {
         self.connect = connect
     }
 
+    /// Makes connections that only read.
+    static func maker(
+        _ address: PostgresAddress, _ options: PostgresOptions
+    ) -> () throws(PostgresError) -> PostgresConnection {
+        var options = options
+        options.readOnly = true
+        return { [options] () throws(PostgresError) in try PostgresConnection(address, options) }
+    }
+
     /// Runs `body` with a connection that answers, and what its tables are. What reads nothing but
     /// its own statements may be begun again on a new connection, once.
     func reading<Result>(

@@ -201,7 +201,6 @@ struct SetExecution {
         }
     }
 
-    /// Brings the account of one record in line with its row.
     /// - Parameters:
     ///   - names: Attributes to list, beside the generated ones and those listed already; nil lists
     ///     all.
@@ -209,50 +208,30 @@ struct SetExecution {
     private mutating func settle(
         _ address: RecordAddress, columns names: [String]?, before: RowFacts?
     ) throws(SetFailure) {
-        let line = account[address]
-        if line?.deed == .deleted { return }
         let before = facts.rows[address] ?? before
         let current = written[address] ?? before
-        let columns = session.model.forms[address.type].columns
-        let isWhole = line?.deed == .created || line == nil && current?.isDeleted ?? true
-        // No more than is listed: what else another program wrote may be nothing that can be sent.
-        func listed(_ names: [String]) -> [String] {
-            var listed = line?.attributes.names ?? []
-            for name in names + columns.generated where !listed.contains(name) {
-                listed.append(name)
-            }
-            return listed
+        let (place, form) = (settled[address], session.model.forms[address.type])
+        let outcome = try account.settle(
+            address, listing: names, facts: current, of: form.columns
+        ) { (names) throws(SetFailure) in try Self.row(place, names, form) }
+        switch outcome {
+        case .noted: break
+        case .deleted: write(before ?? current, address, isDeleted: true)
+        case .changed: write(before, address, isDeleted: false)
         }
-        guard let now = try row(address, isWhole ? nil : names.map { listed($0) }) else {
-            guard let current, !current.isDeleted else { return }
-            write(before ?? current, address, isDeleted: true)
-            account.set(address, .deleted)
-            return
-        }
-        if line?.deed == .created {
-            account.set(address, .created, columns.withoutNulls(now))
-            return
-        }
-        if line == nil {
-            // A removal that did not come about: the set moved the record, or one above it.
-            if let names, names.isEmpty { return }
-            write(before, address, isDeleted: false)
-            if current?.isDeleted ?? true {
-                account.set(address, .created, columns.withoutNulls(now))
-                return
-            }
-        }
-        let all = listed(names ?? now.names)
-        account.set(
-            address, .updated, Attributes(names: all, values: all.map { now[$0] ?? .null }))
     }
 
     /// A record's named attributes, nil names all; nil where it is not there.
     private func row(
         _ address: RecordAddress, _ names: [String]?
     ) throws(SetFailure) -> Attributes? {
-        guard let place = settled[address] else { return nil }
-        let form = session.model.forms[address.type]
+        try Self.row(settled[address], names, session.model.forms[address.type])
+    }
+
+    private static func row(
+        _ place: Row?, _ names: [String]?, _ form: TableForm
+    ) throws(SetFailure) -> Attributes? {
+        guard let place else { return nil }
         do throws(PostgresError) {
             guard let names else { return try form.attributes(place.rows, place.row) }
             return try form.attributes(names, place.rows, place.row)

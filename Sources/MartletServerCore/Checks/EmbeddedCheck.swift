@@ -54,42 +54,20 @@ package final class EmbeddedCheck: CheckSource {
     ) throws(SQLiteError) -> CheckAnswer {
         try connection.execute("BEGIN")
         let head = try connection.integer("SELECT revision FROM martlet_dataset") ?? 0
-        var answer = CheckAnswer(revision: head)
         var budget = RangeComparison.Budget()
-        for asked in request.types {
-            var verdict = TypeVerdict(name: asked.name)
-            guard let type = schema[asked.name],
-                let number = try number(of: asked.name, connection),
-                asked.ranges.allSatisfy({ KeyRange($0).suits(type.keyKind) })
-            else {
-                verdict.isUnknown = true
-                answer.types.append(verdict)
-                continue
+        return try request.answer(at: head, of: schema) { (type) throws(SQLiteError) in
+            try number(of: type.name, connection)
+        } compare: { (asked, type, number, attributes) throws(SQLiteError) in
+            var comparison = RangeComparison(
+                connection: connection, type: type, number: number, attributes: attributes,
+                revision: request.revision, unsendable: unsendable)
+            var ranges: [RangeVerdict] = []
+            for range in asked.ranges {
+                guard let found = try comparison.compare(range, &budget) else { return nil }
+                ranges.append(found)
             }
-            var attributes: [Attribute] = []
-            for attribute in asked.attributes {
-                if let known = type[attribute: attribute.name],
-                    known.kind.rawValue == attribute.kind
-                {
-                    attributes.append(known)
-                } else {
-                    verdict.unknownAttributes.append(attribute.name)
-                }
-            }
-            if verdict.unknownAttributes.isEmpty {
-                var comparison = RangeComparison(
-                    connection: connection, type: type, number: number, attributes: attributes,
-                    revision: request.revision, unsendable: unsendable)
-                for range in asked.ranges {
-                    guard let found = try comparison.compare(range, &budget) else {
-                        return CheckAnswer(revision: head, isBehind: true)
-                    }
-                    verdict.ranges.append(found)
-                }
-            }
-            answer.types.append(verdict)
+            return ranges
         }
-        return answer
     }
 
     private func number(

@@ -115,7 +115,7 @@ struct SetExecution {
             switch row.effect {
             case .removed: try settle(row.address, columns: [])
             case .changed(let attribute, let held):
-                let now = try self.row(row.address, [attribute])
+                let now = try Self.row(row.address, [attribute], session)
                 guard now?[attribute] != held.value else { continue }
                 try settle(row.address, columns: [attribute])
             }
@@ -133,55 +133,31 @@ struct SetExecution {
         return nil
     }
 
-    /// Brings the account of one record in line with its row.
     /// - Parameter names: Attributes to list, beside the generated ones and those listed already;
     ///   nil lists all.
     private mutating func settle(
         _ address: RecordAddress, columns names: [String]?
     ) throws(SQLiteError) {
-        let line = account[address]
-        if line?.deed == .deleted { return }
+        if account[address]?.deed == .deleted { return }
+        let session = session
         let before = try session.rowFacts(address)
-        let columns = session.columns[address.type]
-        let isWhole = line?.deed == .created || line == nil && before?.isDeleted ?? true
-        // No more than is listed: what else another program wrote may be nothing that can be sent.
-        func listed(_ names: [String]) -> [String] {
-            var listed = line?.attributes.names ?? []
-            for name in names + columns.generated where !listed.contains(name) {
-                listed.append(name)
-            }
-            return listed
-        }
-        guard let now = try row(address, isWhole ? nil : names.map { listed($0) }) else {
-            guard let before, !before.isDeleted else { return }
-            try store(facts.rows[address] ?? before, address, isDeleted: true)
-            account.set(address, .deleted)
-            return
-        }
-        if line?.deed == .created {
-            account.set(address, .created, columns.withoutNulls(now))
-            return
-        }
-        if line == nil {
-            // A removal that did not come about: the set moved the record, or one above it.
-            if let names, names.isEmpty { return }
+        let outcome = try account.settle(
+            address, listing: names, facts: before, of: session.columns[address.type]
+        ) { (names) throws(SQLiteError) in try Self.row(address, names, session) }
+        switch outcome {
+        case .noted: break
+        case .deleted: try store(facts.rows[address] ?? before, address, isDeleted: true)
+        case .changed(let isNew):
             try store(before, address, isDeleted: false)
-            if before?.isDeleted ?? true {
-                if case .integer(let id) = address.id {
-                    _ = session.skipIDs(of: address.type, through: id)
-                }
-                account.set(address, .created, columns.withoutNulls(now))
-                return
+            if isNew, case .integer(let id) = address.id {
+                _ = session.skipIDs(of: address.type, through: id)
             }
         }
-        let all = listed(names ?? now.names)
-        account.set(
-            address, .updated, Attributes(names: all, values: all.map { now[$0] ?? .null }))
     }
 
     /// A record's named attributes, nil names all; nil where it is not there.
-    private func row(
-        _ address: RecordAddress, _ names: [String]?
+    private static func row(
+        _ address: RecordAddress, _ names: [String]?, _ session: EmbeddedSession
     ) throws(SQLiteError) -> Attributes? {
         let table = session.tables[address.type]
         guard let names else { return try table.read(address.id) }

@@ -1,0 +1,57 @@
+package import MartletCore
+package import MartletProtocol
+
+/// Rows that changed behind a set's statements: by ON DELETE actions, triggers, cascades.
+extension SetAccount {
+    /// What has to be noted of a record's facts.
+    package enum Settled: Sendable {
+        /// Nothing: the set's own deed says it, or there is none.
+        case noted
+        case deleted
+        /// - Parameter isNew: Whether the record was not there before.
+        case changed(isNew: Bool)
+    }
+
+    /// Brings the account of one record in line with its row.
+    /// - Parameters:
+    ///   - names: Attributes to list, beside the generated ones and those listed already; nil lists
+    ///     all.
+    ///   - facts: The record's facts as they are now.
+    ///   - row: Reads the record's named attributes, nil names all; nil where it is not there.
+    package mutating func settle<Fault: Error>(
+        _ address: RecordAddress, listing names: [String]?, facts: RowFacts?,
+        of columns: TypeColumns, row: (_ names: [String]?) throws(Fault) -> Attributes?
+    ) throws(Fault) -> Settled {
+        let line = self[address]
+        if line?.deed == .deleted { return .noted }
+        let isWhole = line?.deed == .created || line == nil && facts?.isDeleted ?? true
+        // No more than is listed: what else another program wrote may be nothing that can be sent.
+        func listed(_ names: [String]) -> [String] {
+            var listed = line?.attributes.names ?? []
+            for name in names + columns.generated where !listed.contains(name) {
+                listed.append(name)
+            }
+            return listed
+        }
+        guard let now = try row(isWhole ? nil : names.map { listed($0) }) else {
+            guard let facts, !facts.isDeleted else { return .noted }
+            set(address, .deleted)
+            return .deleted
+        }
+        if line?.deed == .created {
+            set(address, .created, columns.withoutNulls(now))
+            return .noted
+        }
+        if line == nil {
+            // A removal that did not come about: the set moved the record, or one above it.
+            if let names, names.isEmpty { return .noted }
+            if facts?.isDeleted ?? true {
+                set(address, .created, columns.withoutNulls(now))
+                return .changed(isNew: true)
+            }
+        }
+        let all = listed(names ?? now.names)
+        set(address, .updated, Attributes(names: all, values: all.map { now[$0] ?? .null }))
+        return line == nil ? .changed(isNew: false) : .noted
+    }
+}
