@@ -22,6 +22,8 @@ final class DeviceDriver {
     /// The same for who waits until the event was taken.
     private(set) var deliver: (@Sendable (DeviceNode.Event) async -> Void)?
     var streams: [Int: Task<Void, Never>] = [:]
+    /// Streams that were let go of and have not ended yet.
+    private var leaving: [Int: Task<Void, Never>] = [:]
     var downloads: SnapshotDownloads
     private let changes: DeviceChanges
     private let trace: StatementTrace?
@@ -200,10 +202,14 @@ extension DeviceDriver {
         downloads.timer?.cancel()
     }
 
-    func close() {
-        guard !isClosed else { return }
+    /// - Returns: What is still under way to the server: cancelled, and about to end.
+    func close() -> [Task<Void, Never>] {
+        guard !isClosed else { return [] }
         stop()
         for task in sends.values { task.cancel() }
+        let ending =
+            Array(sends.values) + Array(leaving.values)
+            + [downloads.first, downloads.part].compactMap(\.self)
         sends.removeAll()
         downloads.cancel()
         isClosed = true
@@ -211,6 +217,7 @@ extension DeviceDriver {
         revision.finish()
         resumeWaiters(
             throwing: SyncError(.offline, "The client was closed before the exchange ended."))
+        return ending
     }
 
     /// One exchange now, and those that it calls for.
@@ -236,7 +243,9 @@ extension DeviceDriver {
         switch event {
         case .timer(let number): timers[number] = nil
         case .answered(let exchange, _, _, _), .failed(let exchange, _): sends[exchange] = nil
-        case .streamEnded(let number, _, _, _, _): streams[number] = nil
+        case .streamEnded(let number, _, _, _, _):
+            streams[number] = nil
+            leaving[number] = nil
         case .wake, .applyNext, .streamOpened, .streamed, .snapshotFetched, .snapshotFailed,
             .partFetched, .partGone, .partFailed:
             break
@@ -266,7 +275,10 @@ extension DeviceDriver {
             case .setStreamTimer(let number, let milliseconds):
                 setStreamTimer(number, milliseconds: milliseconds)
             case .openStream(let number, let cursor): openStream(number, cursor)
-            case .closeStream(let number): streams.removeValue(forKey: number)?.cancel()
+            case .closeStream(let number):
+                guard let stream = streams.removeValue(forKey: number) else { continue }
+                stream.cancel()
+                leaving[number] = stream
             case .fetchSnapshot(let number):
                 isBusy = true
                 fetchSnapshot(number)

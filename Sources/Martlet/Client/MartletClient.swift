@@ -15,6 +15,7 @@ public final class MartletClient: DatabaseAccess {
     private let generation: SchemaGeneration
     private let listeners: EventListeners
     private let watch: ForeignWritesWatch
+    private let sleep: @Sendable (Duration) async throws -> Void
     private let connectionState: ObservedState<ClientConnection>
     private let revisionState: ObservedState<Revision>
     public let _changes: ChangeHub
@@ -30,6 +31,7 @@ public final class MartletClient: DatabaseAccess {
         options: ClientOptions
     ) {
         (connectionState, revisionState) = observed
+        sleep = options.sleep
         self.migration = migration
         self.path = path
         self.device = device
@@ -268,13 +270,33 @@ public final class MartletClient: DatabaseAccess {
         device.post { $0.stop() }
     }
 
-    /// Stops exchanging, ends observations, and refuses further reading and writing.
+    /// How long `close` waits for connections that do not end.
+    private static let closePatience = Duration.seconds(5)
+
+    /// Stops exchanging, ends observations, and refuses further reading and writing. Returns when
+    /// the connections to the server have ended, within five seconds.
     public func close() async {
         watch.setWanted(false)
-        try? await device.run { $0.close() }
+        let ending = (try? await device.run { $0.close() }) ?? []
         await readers.close()
         _changes.finish()
         listeners.finish()
+        await ended(ending)
+    }
+
+    private func ended(_ tasks: [Task<Void, Never>]) async {
+        guard !tasks.isEmpty else { return }
+        let (ends, end) = AsyncStream.makeStream(of: Void.self)
+        Task {
+            for task in tasks { await task.value }
+            end.finish()
+        }
+        let limit = Task { [sleep] in
+            try? await sleep(Self.closePatience)
+            end.finish()
+        }
+        for await _ in ends {}
+        limit.cancel()
     }
 
     /// Goes on with another token: after signing in again, or before the old one ends. A client that
