@@ -1,5 +1,6 @@
 import Foundation
 import Martlet
+import MartletServer
 import Testing
 
 @testable import MartletCommand
@@ -138,6 +139,58 @@ struct BackupTests {
         #expect(try await ServedData.teams(device) == ["Ants"])
         await device.close()
         await served.stop()
+    }
+
+    @Test(
+        "tokens come along with a data set's file; what was revoked stays so, and others' stay away"
+    )
+    func tokens() async throws {
+        let (served, _) = try await Self.served(isPostgres: false)
+        try await served.start()
+        let store = try TokenStore(directory: served.data)
+        let good = try store.create(dataSet: "team", user: "ada", now: 1)
+        let early = try store.create(dataSet: "team", user: "bob", now: 2)
+        let late = try store.create(dataSet: "team", user: "eve", now: 3)
+        let foreign = try store.create(dataSet: "club", user: "mel", now: 4)
+        #expect(try store.revoke(early.record.identifier, now: 5))
+        let mine = try await served.device("mine", token: good.token)
+        let fixed = try await served.device("fixed")
+        try await Self.add("Ants", mine)
+        for device in [mine, fixed] { try await device.sync() }
+        let backup = served.path("a.backup")
+        let made = await ServedData.run(["backup"] + Self.place(served, nil) + ["--out", backup])
+        #expect(made.code == .done, "\(made.err)")
+        #expect(try store.revoke(late.record.identifier, now: 6))
+        await served.stop()
+
+        // In the same folder: what was revoked since is not good again.
+        let here = await ServedData.run(
+            ["restore"] + Self.place(served, nil) + ["--in", backup, "--replace"])
+        #expect(here.code == .done, "\(here.err)")
+        #expect(here.err.contains("Good tokens of it here: 1."))
+        #expect(try store.list().count { $0.revoked == nil && $0.dataSet == "team" } == 1)
+        #expect(try store.list().count == 4)
+
+        // On a new machine: all there was, and none of other data sets.
+        try FileManager.default.removeItem(atPath: served.data)
+        let there = await ServedData.run(["restore"] + Self.place(served, nil) + ["--in", backup])
+        #expect(there.code == .done, "\(there.err)")
+        let again = try TokenStore(directory: served.data)
+        #expect(
+            try again.list().map { $0.revoked } == [nil, 5, nil])
+        #expect(try !again.list().contains { $0.identifier == foreign.record.identifier })
+        try await served.start()
+        // Both are who they were: the fixed token has its old name too.
+        for device in [mine, fixed] {
+            try await device.sync()
+            #expect(try await ServedData.teams(device) == ["Ants"])
+            await device.close()
+        }
+        await served.stop()
+        try Data("x".utf8).write(to: URL(fileURLWithPath: backup + ".tokens"))
+        let damaged = await ServedData.run(
+            ["restore"] + Self.place(served, nil) + ["--in", backup, "--replace"])
+        #expect(damaged.err.contains("not what was backed up"))
     }
 
     @Test("a database that is not empty is left as it is")

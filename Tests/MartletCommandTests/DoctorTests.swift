@@ -1,5 +1,6 @@
 import Foundation
 import Martlet
+import MartletServer
 import SQLiteKit
 import Testing
 
@@ -83,6 +84,30 @@ struct DoctorTests {
         #expect(ill.code == .failed)
         let empty = try await ServedData.database()
         #expect(try await Self.checks(["--postgres", empty]).checks.contains("dataset"))
+    }
+
+    @Test("room: what a database and its disk say of it, where the role may know")
+    func room() async throws {
+        let served = try ServedData()
+        let url = try await Self.database(served)
+        let role = "watcher_" + UUID().uuidString.replacing("-", with: "").lowercased()
+        try await ServedData.execute(
+            """
+            CREATE ROLE \(role) LOGIN;
+            GRANT USAGE ON SCHEMA _martlet TO \(role);
+            GRANT SELECT ON ALL TABLES IN SCHEMA _martlet, public TO \(role);
+            GRANT SELECT ON ALL SEQUENCES IN SCHEMA public TO \(role);
+            """, on: url)
+        let options = "options=-c%20role%3D\(role)"
+        let limited = try await Self.checks([
+            "--postgres", url + (url.contains("?") ? "&" : "?") + options,
+        ])
+        // Without a right it says less, and does not fail.
+        let shared: Set = ["connections", "transactions", "slots"]
+        #expect(limited.checks.filter { !shared.contains($0) } == [])
+        #expect(limited.code == .done)
+        #expect(EmbeddedDoctor.room(in: served.path(""), for: 1).isEmpty)
+        #expect(EmbeddedDoctor.room(in: served.path(""), for: 1 << 60).map(\.check) == ["space"])
     }
 
     @Test(

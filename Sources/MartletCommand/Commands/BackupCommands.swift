@@ -10,9 +10,9 @@ extension CommandDescription {
         discussion: """
             Writes the data set as it is at one moment, with its log, and beside it a manifest that says
             what it is (FILE.json). A data set in a file is copied by SQLite and checked; a database is
-            dumped by pg_dump, whole, in its custom format. Keep both files, elsewhere. Tokens of a data
-            folder (tokens.sqlite) are not in it. docs/operations.md says what happens to devices when a
-            backup is restored.
+            dumped by pg_dump, whole, in its custom format. The data folder's tokens for the data set go
+            into a third file (FILE.tokens); those of a database are in its dump. Keep all of them,
+            elsewhere. docs/operations.md says what happens to devices when a backup is restored.
             """,
         options: [
             Option(name: "data", value: "DIR", help: "the server's data folder"),
@@ -46,7 +46,8 @@ extension CommandDescription {
         summary: "put a backup in a data set's place",
         discussion: """
             Checks the backup against its manifest first. A data set in a file is put into the data
-            folder; its server is stopped, and what is there is kept under another name. A database is
+            folder, and its tokens beside those that are there (what was revoked stays so); its server is
+            stopped, and what is there is kept under another name. A database is
             restored by pg_restore into one that is empty, in one transaction; objects belong to the role
             of the address. Devices that know more than the backup keep their work, take the restored
             state over and send what was lost again: docs/operations.md.
@@ -76,9 +77,16 @@ extension CommandDescription {
         switch try Place(arguments) {
         case .file(let directory, let dataSet):
             let label = time().filter { $0.isNumber }
-            let (manifest, kept) = try EmbeddedBackup(directory: directory, dataSet: dataSet)
+            let done = try EmbeddedBackup(directory: directory, dataSet: dataSet)
                 .restore(from: file, replaces: arguments.has("replace"), label: label)
-            show(manifest, file: file, kept: kept, arguments, console)
+            show(done.manifest, file: file, kept: done.kept, arguments, console)
+            if let tokens = done.tokens {
+                console.note(
+                    """
+                    Good tokens of it here: \(tokens). Those revoked elsewhere after the backup are among \
+                    them: see “martlet token list”.
+                    """)
+            }
         case .database(let address):
             let manifest = try load(
                 file, into: address, withoutGrants: arguments.has("without-grants"))

@@ -59,9 +59,13 @@ extension CommandDescription {
         let connection = try PostgresConnection(
             PostgresAddress(url), PostgresOptions(readOnly: true, name: "martlet doctor"))
         defer { connection.close() }
-        return try PostgresDoctor(on: connection, now: now).findings().map {
+        let doctor = PostgresDoctor(on: connection, now: now)
+        let found = try doctor.findings().map {
             Finding(
                 $0.isError ? .error : .warning, $0.check, what: $0.what, why: $0.why, fix: $0.fix)
         }
+        // The server does not tell how much room is left; its disk may be this machine's.
+        guard let directory = try doctor.localDirectory() else { return found }
+        return found + EmbeddedDoctor.room(in: directory, for: try doctor.databaseBytes() ?? 0)
     }
 }

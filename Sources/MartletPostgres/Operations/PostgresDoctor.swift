@@ -15,7 +15,7 @@ package struct PostgresDoctor {
         package let fix: String
     }
 
-    private let connection: PostgresConnection
+    let connection: PostgresConnection
     /// Milliseconds since 1970.
     private let now: Int64
 
@@ -49,7 +49,7 @@ package struct PostgresDoctor {
                     "This release needs format \(MartletTables.format).",
                     "Nothing: the next server that starts brings them there."))
         }
-        found += try activity() + slots() + log() + pending()
+        found += try activity() + slots() + room() + log() + pending()
         do {
             let schema = try PostgresSchema.read(connection)
             found += schema.notes.map {
@@ -71,11 +71,11 @@ package struct PostgresDoctor {
         return found
     }
 
-    private func error(_ check: String, _ what: String, _ why: String, _ fix: String) -> Finding {
+    func error(_ check: String, _ what: String, _ why: String, _ fix: String) -> Finding {
         Finding(isError: true, check: check, what: what, why: why, fix: fix)
     }
 
-    private func warning(
+    func warning(
         _ check: String, _ what: String, _ why: String, _ fix: String
     ) -> Finding {
         Finding(isError: false, check: check, what: what, why: why, fix: fix)

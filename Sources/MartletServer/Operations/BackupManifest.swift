@@ -30,6 +30,15 @@ public struct BackupManifest: Hashable, Sendable, Codable {
     public var bytes: Int64
     /// SHA-256 of the backup's file, in hexadecimal.
     public var sha256: String
+    /// The file of tokens beside the backup; nil where there is none.
+    public var tokens: Attachment?
+
+    /// A file that belongs to a backup.
+    public struct Attachment: Hashable, Sendable, Codable {
+        public let bytes: Int64
+        /// In hexadecimal.
+        public let sha256: String
+    }
 
     package init(
         storage: Storage, dataSet: String, identity: String, revision: Revision, lineage: String,
@@ -48,6 +57,9 @@ public struct BackupManifest: Hashable, Sendable, Codable {
 
     /// Where the manifest of a backup stands.
     public static func path(of backup: String) -> String { backup + ".json" }
+
+    /// Where the tokens of a backup stand.
+    public static func tokensPath(of backup: String) -> String { backup + ".tokens" }
 
     /// Reads the manifest of a backup.
     /// - Throws: `ServerFailure` that says what to do.
@@ -78,15 +90,20 @@ public struct BackupManifest: Hashable, Sendable, Codable {
             to: URL(fileURLWithPath: Self.path(of: backup)), options: .atomic)
     }
 
-    /// Whether the backup's file is the one the manifest was written for.
-    /// - Throws: `ServerFailure` where it is not.
+    /// Whether the backup's files are those the manifest was written for.
+    /// - Throws: `ServerFailure` where one is not.
     public func check(_ backup: String) throws {
-        let found = try FileSum(of: backup)
-        guard found.bytes == bytes, found.sha256 == sha256 else {
+        try Self.check(backup, Attachment(bytes: bytes, sha256: sha256))
+        if let tokens { try Self.check(Self.tokensPath(of: backup), tokens) }
+    }
+
+    private static func check(_ path: String, _ expected: Attachment) throws {
+        let found = try FileSum(of: path)
+        guard found.bytes == expected.bytes, found.sha256 == expected.sha256 else {
             throw ServerFailure(
                 """
-                The file “\(backup)” is not what was backed up: it has \(found.bytes) bytes of \
-                \(bytes), or others. Take another copy of it.
+                The file “\(path)” is not what was backed up: it has \(found.bytes) bytes of \
+                \(expected.bytes), or others. Take another copy of it.
                 """)
         }
     }

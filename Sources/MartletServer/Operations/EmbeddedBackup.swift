@@ -21,7 +21,8 @@ public struct EmbeddedBackup {
 
     private var path: String { "\(directory)/\(dataSet).sqlite" }
 
-    /// Copies the data set as it is at one moment, while a server may go on, and checks the copy.
+    /// Copies the data set as it is at one moment, while a server may go on, and checks the copy. The
+    /// folder's tokens for it come along, in a file beside it (`BackupManifest.tokensPath`).
     /// - Parameters:
     ///   - out: The file to write; nothing is there yet.
     ///   - time: RFC 3339.
@@ -31,12 +32,17 @@ public struct EmbeddedBackup {
             throw ServerFailure(
                 "There is no data set “\(dataSet)” in “\(directory)”; check --data and --dataset.")
         }
-        guard !FileManager.default.fileExists(atPath: out) else {
-            throw ServerFailure("There is a file “\(out)” already; give another name.")
+        let outTokens = BackupManifest.tokensPath(of: out)
+        for file in [out, outTokens] where FileManager.default.fileExists(atPath: file) {
+            throw ServerFailure("There is a file “\(file)” already; give another name.")
         }
         let draft = out + ".partial"
-        try? FileManager.default.removeItem(atPath: draft)
-        defer { try? FileManager.default.removeItem(atPath: draft) }
+        let draftTokens = outTokens + ".partial"
+        func clear() {
+            for file in [draft, draftTokens] { try? FileManager.default.removeItem(atPath: file) }
+        }
+        clear()
+        defer { clear() }
         do {
             let source = try Connection(path: path, mode: .readWrite)
             let copy = try Connection(path: draft)
@@ -47,24 +53,37 @@ public struct EmbeddedBackup {
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: draft)
         let head = try DataSetFile(draft).check()
         let sum = try FileSum(of: draft)
-        let manifest = BackupManifest(
+        var manifest = BackupManifest(
             storage: .sqlite, dataSet: dataSet, identity: head.identity, revision: head.revision,
             lineage: head.lineage, schema: head.schema, time: time, bytes: sum.bytes,
             sha256: sum.sha256)
+        if try TokenStore.copy(of: dataSet, in: directory, to: draftTokens) {
+            let sum = try FileSum(of: draftTokens)
+            manifest.tokens = .init(bytes: sum.bytes, sha256: sum.sha256)
+            try FileManager.default.moveItem(atPath: draftTokens, toPath: outTokens)
+        }
         try FileManager.default.moveItem(atPath: draft, toPath: out)
         try manifest.write(beside: out)
         return manifest
     }
 
-    /// Puts a backup in the data set's place. No server may run on the folder.
+    /// What was restored.
+    public struct Restored: Sendable {
+        public let manifest: BackupManifest
+        /// The new name of what was there; nil where nothing was.
+        public let kept: String?
+        /// How many good tokens of the folder's the data set has now; nil where the backup has none.
+        public let tokens: Int?
+    }
+
+    /// Puts a backup in the data set's place, and the tokens it brings beside those that are there. No server may run on the folder.
     /// - Parameters:
     ///   - replaces: Whether a data set that is there makes room: its file gets another name.
     ///   - label: What is added to that name, such as the time.
-    /// - Returns: What was restored, and the new name of what was there.
     /// - Throws: `ServerFailure`, `SQLiteError`; nothing has changed then.
     public func restore(
         from backup: String, replaces: Bool, label: String
-    ) throws -> (manifest: BackupManifest, kept: String?) {
+    ) throws -> Restored {
         let manifest = try BackupManifest.read(of: backup)
         guard manifest.storage == .sqlite else {
             throw ServerFailure("This is a backup of a PostgreSQL database; give --postgres URL.")
@@ -89,6 +108,7 @@ public struct EmbeddedBackup {
         guard head.revision == manifest.revision, head.lineage == manifest.lineage else {
             throw ServerFailure("The backup's log does not end where its manifest says.")
         }
+        let tokens = try restoreTokens(manifest, of: backup)
         var kept: String?
         if files.fileExists(atPath: path) {
             // Closing it writes its log back, so that one file is all of it.
@@ -101,7 +121,14 @@ public struct EmbeddedBackup {
         // Those of a history that is gone; new ones are made.
         try? files.removeItem(atPath: "\(directory)/snapshots/\(dataSet)")
         try files.moveItem(atPath: draft, toPath: path)
-        return (manifest, kept)
+        return Restored(manifest: manifest, kept: kept, tokens: tokens)
+    }
+
+    private func restoreTokens(_ manifest: BackupManifest, of backup: String) throws -> Int? {
+        guard manifest.tokens != nil else { return nil }
+        let others = try DataSetDirectory.names(in: directory).contains { $0 != dataSet }
+        return try TokenStore(directory: directory).takeOver(
+            dataSet, from: BackupManifest.tokensPath(of: backup), takesSalt: !others)
     }
 }
 

@@ -51,7 +51,7 @@ public struct EmbeddedDoctor {
                         fix: "End that program; the log shrinks at the server's next start."))
             }
         }
-        return found + room(bytes)
+        return found + Self.room(in: directory, for: bytes)
     }
 
     private func permissions() -> [Finding] {
@@ -83,18 +83,22 @@ public struct EmbeddedDoctor {
         return found
     }
 
-    private func room(_ bytes: Int64) -> [Finding] {
+    /// Whether a disk has room for what stands on it once more.
+    /// - Parameters:
+    ///   - directory: A folder on it; where its disk cannot be asked, nothing is found.
+    ///   - bytes: What the data takes.
+    package static func room(in directory: String, for bytes: Int64) -> [Finding] {
         guard let facts = try? FileManager.default.attributesOfFileSystem(forPath: directory),
             let free = (facts[.systemFreeSize] as? NSNumber)?.int64Value,
-            free < max(Self.leastRoom, bytes)
+            free < max(leastRoom, bytes)
         else { return [] }
         return [
             Finding(
-                free < Self.leastRoom >> 3 ? .error : .warning, "space",
+                free < leastRoom >> 3 ? .error : .warning, "space",
                 what: "The disk has \(free >> 20) MiB left.",
                 why:
                     "A full disk stops every write; snapshots and backups need the data's size again.",
-                fix: "Free some space, or move the folder to a larger disk.")
+                fix: "Free some space, or move the data to a larger disk.")
         ]
     }
 

@@ -21,12 +21,12 @@ public final class TokenStore {
         CREATE TABLE IF NOT EXISTS martlet_salt (salt BLOB NOT NULL);
         """
 
-    private let connection: Connection
+    let connection: Connection
 
     /// Opens the store of a data directory, and makes both where they are missing.
     public init(directory: String) throws {
         try Self.makeDirectory(directory)
-        let path = directory + "/tokens.sqlite"
+        let path = Self.path(in: directory)
         connection = try Connection(path: path)
         try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
         try connection.execute(Self.shape)
@@ -40,6 +40,8 @@ public final class TokenStore {
             try statement.run()
         }
     }
+
+    static func path(in directory: String) -> String { directory + "/tokens.sqlite" }
 
     static func makeDirectory(_ directory: String) throws {
         guard !FileManager.default.fileExists(atPath: directory) else { return }
@@ -141,7 +143,7 @@ public final class TokenStore {
         return try statement.step() ? statement.blob(0) : []
     }
 
-    private func bind(_ statement: Statement, _ index: Int32, _ text: String?) {
+    func bind(_ statement: Statement, _ index: Int32, _ text: String?) {
         if let text { statement.bind(index, text: text) } else { statement.bindNull(index) }
     }
 
