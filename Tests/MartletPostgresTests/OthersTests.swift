@@ -100,6 +100,36 @@ struct OthersTests {
         }
     }
 
+    @Test("what another program would commit between judgement and change comes after the change")
+    func between() async throws {
+        try await Self.on { (store: TestStore) throws in
+            _ = try store.store.begin(now: 1, maxBytes: 1 << 20)
+            let question = try Self.question(Self.win(1, 5), store)
+            let facts = try store.store.facts(for: [question])[0]
+            let update = "UPDATE teams SET wins = wins + 4 WHERE id = 1"
+            try store.other.execute("SET lock_timeout = '50ms'")
+            do throws(PostgresError) {
+                try store.other.execute(update)
+                Issue.record("a row that was judged is not held")
+            } catch {
+                #expect(error.sqlState == "55P03")
+            }
+            let plan = try #require(question.plan)
+            let work = SetWork(
+                question: question, plan: plan, facts: facts, timestamp: nil, now: 1)
+            guard case .accepted? = try store.store.apply([work]).first else {
+                Issue.record("the change was refused")
+                return
+            }
+            try store.store.commit()
+            try store.other.execute(update)
+            #expect(try store.rows("SELECT wins FROM teams ORDER BY id") == "9\n0")
+            // Who knows the device's edit only is told of the other.
+            #expect(try store.send(Self.win(1, 7), at: 1).reason == .stale)
+            #expect(store.node.head.revision == 3)
+        }
+    }
+
     @Test("what a set refers to and another program holds makes the set busy alone")
     func heldParent() async throws {
         try await Self.on { (store: TestStore) throws in

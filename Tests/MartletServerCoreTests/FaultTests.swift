@@ -134,4 +134,48 @@ struct FaultTests {
         }
         #expect(faults > operations / 3)
     }
+
+    @Test("a disk that stays full puts sets off and answers who reads, until there is room")
+    func full() throws {
+        let server = FaultyServer(schema: FaultyRun.schema, name: "full", seed: 5)
+        func request(_ identifier: String) throws -> AdmittedRequest {
+            let id = identifier == "a" ? "-1" : "-2"
+            let set = SetText(identifier).create("teams", id, #""name":"\#(identifier)""#)
+            let json = Array(
+                #"{"clientId":"d1","maxRevision":0,"changeSets":[\#(set)]}"#.utf8)
+            return AdmittedRequest(
+                principal: TestServer.user, request: try SyncCoder.decodeRequest(json), source: json
+            )
+        }
+        func fate(_ result: Result<PreparedAnswer, Problem>) throws -> String? {
+            try SyncCoder.decodeAnswer(try result.get().body).changeSets.last?.fate
+        }
+        try server.insist { try fate($0.process([request("a")], now: 1)[0]) == "accepted 1" }
+        let node = try #require(server.node)
+        server.disk.failAfter(operations: 1, kind: .full, lasting: true)
+        for _ in 1...3 {
+            guard case .failure(let problem) = node.process([try request("b")], now: 2)[0] else {
+                Issue.record("a set was accepted without room for it")
+                continue
+            }
+            #expect(problem.status == 503 && problem.kind == "storage")
+            #expect(problem.retryAfter == 30)
+            #expect(problem.detail.contains("no room left on its disk"))
+            #expect(node.takeFault()?.kind == .full)
+            let pull = Array(#"{"maxRevision":0,"changeSets":[]}"#.utf8)
+            guard
+                case .answer(let answer) = node.feed.answer(
+                    to: AdmittedRequest(
+                        principal: TestServer.user, request: try SyncCoder.decodeRequest(pull),
+                        source: pull))
+            else {
+                Issue.record("who reads was not answered")
+                continue
+            }
+            #expect(try SyncCoder.decodeAnswer(answer.body).changeSets.map(\.revision) == [1])
+        }
+        server.disk.heal()
+        #expect(try fate(node.process([try request("b")], now: 3)[0]) == "accepted 2")
+        #expect(try fate(node.process([try request("b")], now: 4)[0]) == "accepted 2")
+    }
 }

@@ -83,7 +83,7 @@ struct TroubleTests {
         }
     }
 
-    @Test("Redis killed, empty, full of rubbish or stuck: devices notice nothing")
+    @Test("Redis killed, empty, full of rubbish, stuck, or as it was once: devices notice nothing")
     func redis() async throws {
         let servers = try await DatabaseServers.start()
         let team = try await Team(servers)
@@ -100,21 +100,53 @@ struct TroubleTests {
             }
             try await servers.order("redis resume")
         }
-        try await team.settle(320)
+        let before = try await ServedDatabase.blocking { try Self.blocks(servers.redisURL) }
+        #expect(!before.isEmpty)
+        try await team.write(40, "flushed") {
+            for _ in 1...10 {
+                try await ServedDatabase.blocking { try Self.flush(servers.redisURL) }
+            }
+            try await ServedDatabase.blocking { try Self.flush(servers.redisURL, keeping: before) }
+        }
+        try await team.settle(480)
         // One who was not there reads the blocks, whatever they are.
         let late = try await team.database.device("late", team.ports[1])
         try await waitUntil("the late one has all") {
             try await late.sync()
-            return try await ServedDatabase.teams(late).count == 320
+            return try await ServedDatabase.teams(late).count == 480
         }
         await late.close()
         await team.end()
     }
 
+    private static func connection(_ url: String) throws -> RedisConnection {
+        try RedisConnection(
+            try RedisAddress(url), RedisOptions(connecting: .seconds(30), answer: .seconds(30)))
+    }
+
+    /// All that Redis holds, by key.
+    private static func blocks(_ url: String) throws -> [String: [UInt8]] {
+        let redis = try connection(url)
+        guard case .array(let keys) = try redis.command("KEYS", "*") else { return [:] }
+        var found: [String: [UInt8]] = [:]
+        for key in keys.compactMap(\.text) {
+            if case .bytes(let bytes) = try redis.command("GET", key) { found[key] = bytes }
+        }
+        return found
+    }
+
+    /// Empties Redis, and puts back what it held once.
+    private static func flush(_ url: String, keeping blocks: [String: [UInt8]] = [:]) throws {
+        let redis = try connection(url)
+        _ = try redis.command("FLUSHALL")
+        for (key, bytes) in blocks {
+            _ = try redis.command(RedisCommand([Array("SET".utf8), Array(key.utf8), bytes]))
+        }
+    }
+
     /// Writes rubbish where blocks belong, and notices of what never was.
     private static func soil(_ url: String) throws {
-        let redis = try RedisConnection(
-            try RedisAddress(url), RedisOptions(connecting: .seconds(30), answer: .seconds(30)))
+        let redis = try connection(url)
         let channels = try redis.command("PUBSUB", "CHANNELS", "*")
         guard case .array(let names) = channels else { return }
         for channel in names.compactMap(\.text) {

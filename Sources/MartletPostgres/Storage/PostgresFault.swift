@@ -13,7 +13,7 @@ extension StorageFault {
         // A log's lines are cut; a statement may be long.
         self.init(
             kind,
-            error.kind == .statement
+            error.kind == .statement || error.kind == .full
                 ? "\(Self.advice(error)) \(error.description)"
                 : "\(error.description). \(Self.advice(error))")
     }
@@ -21,7 +21,10 @@ extension StorageFault {
     private static func advice(_ error: PostgresError) -> String {
         switch error.sqlState {
         case "42703", "42P01", "42704", "42883":
-            "A table is not what it was when the server started; restart the server."
+            """
+            A table or column is not there. What changed in the data set's own tables is taken up by \
+            itself; where this goes on, correct the triggers of your tables, or restart the server.
+            """
         case "3F000":
             "The database has no data set: run “martlet postgres init” or “martlet postgres adopt”."
         default: error.remedy
