@@ -154,7 +154,9 @@ public final class MartletServer: Sendable {
         let configuration = configuration
         // Below the requests in rank; one at a time.
         let queue = DispatchQueue(label: "martlet.snapshots", qos: .utility)
-        return DataSetDirectory { name in
+        let telling = DataSetDirectory.Telling(
+            metrics: metrics, log: configuration.log, later: configuration.later)
+        return DataSetDirectory(telling) { name, changed in
             try await DataSetService(
                 name: name,
                 setup: .init(
@@ -166,8 +168,9 @@ public final class MartletServer: Sendable {
                     metrics: metrics, log: configuration.log,
                     snapshots: .init(
                         folder: "\(configuration.dataDirectory)/snapshots/\(name)",
-                        plan: ground.plan, every: configuration.snapshotEvery, queue: queue),
-                    redis: ground.redis))
+                        plan: ground.plan, every: configuration.snapshotEvery, queue: queue,
+                        later: configuration.later),
+                    redis: ground.redis, changed: changed))
         }
     }
 

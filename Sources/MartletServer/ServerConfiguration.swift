@@ -1,5 +1,10 @@
+internal import Dispatch
 internal import Foundation
 package import HTTPKit
+
+/// Runs something once, after a while, on any thread.
+package typealias Later =
+    @Sendable (_ pause: Duration, _ work: @escaping @Sendable () -> Void) -> Void
 
 /// What a server is started with.
 public struct ServerConfiguration: Sendable {
@@ -43,6 +48,12 @@ public struct ServerConfiguration: Sendable {
     /// The clock: milliseconds since 1970.
     public var now: @Sendable () -> Int64 = {
         Int64((Date.now.timeIntervalSince1970 * 1_000).rounded())
+    }
+    /// What the server waits with before it tries again what failed by itself.
+    package var later: Later = { pause, work in
+        let (seconds, attoseconds) = pause.components
+        DispatchQueue.global(qos: .utility).asyncAfter(
+            deadline: .now() + Double(seconds) + Double(attoseconds) / 1e18, execute: work)
     }
     /// How long what was accepted may take once the server is asked to stop.
     public var stopGrace = Duration.seconds(20)

@@ -104,8 +104,18 @@ struct StoreMemoryTests {
         try await StoreTests.on { (store: TestStore) throws in
             let set = TestStore.set(
                 "teams", create: ["-1"], #""-1":{"name":"Red"}"#, identifier: #"a\u0000b"#)
-            #expect(try store.send(set).fate == "accepted 1")
-            #expect(try store.send(set, at: 0).revision == 1)
+            let refused = try store.process([
+                #"{"clientId":"d1","maxRevision":0,"changeSets":[\#(set)]}"#
+            ])[0]
+            guard case .failure(let problem) = refused else {
+                Issue.record("the set was taken under another name")
+                return
+            }
+            #expect(problem.status == 400 && problem.kind == "invalidRequest")
+            #expect(
+                try store.send(
+                    TestStore.set("teams", create: ["-1"], #""-1":{"name":"Red"}"#)
+                ).fate == "accepted 1")
             let badge = TestStore.set(
                 "badges", create: [#""\u0000""#], #""\u0000":{"team":1}"#, identifier: "c")
             #expect(try store.send(badge).reason == .invalid)

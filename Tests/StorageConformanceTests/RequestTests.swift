@@ -70,6 +70,40 @@ struct RequestTests {
     }
 
     @Test(
+        "names with NUL, which not every storage keeps, are refused before anything is done",
+        arguments: StorageKind.all)
+    func names(kind: StorageKind) async throws {
+        let server = try await server(kind, 1)
+        let set = SetText().create("teams", "-9").description
+        func problem(_ client: String, _ members: String) throws -> String {
+            let set = members.isEmpty ? "" : #"{\#(members),"types":[]}"#
+            let sound = SetText("s").create("teams", "-8").description
+            let sets = [sound, set].filter { !$0.isEmpty }.joined(separator: ",")
+            let problem = try server.problem(
+                #"{"clientId":"\#(client)","maxRevision":1,"changeSets":[\#(sets)]}"#)
+            return "\(problem?.status ?? 0) \(problem?.kind ?? "")"
+        }
+        #expect(try problem(#"d\u0000"#, "") == "400 invalidRequest")
+        #expect(try problem("d1", #""identifier":"a\u0000b""#) == "400 invalidRequest")
+        #expect(
+            try problem("d1", #""identifier":"a","dependencyIdentifier":"\u0000""#)
+                == "400 invalidRequest")
+        #expect(
+            try server.problem(#"{"clientId":"d\u0000","maxRevision":1,"changeSets":[]}"#)?.kind
+                == "invalidRequest")
+        #expect(try server.rows("SELECT count(*) FROM teams") == "1")
+        #expect(try server.rows("SELECT client_id FROM martlet_devices") == "d1")
+        // What NUL used to become is a name like any other.
+        let names = ["a\u{fffd}b", "ab"]
+        for (index, name) in names.enumerated() {
+            #expect(
+                try server.send(SetText(name).create("teams", "-\(index + 2)")).fate.hasPrefix(
+                    "accepted"))
+        }
+        #expect(try server.send(set).fate == "accepted 4")
+    }
+
+    @Test(
         "a pull by a known device writes nothing, by a new one only the device",
         arguments: StorageKind.all)
     func pulls(kind: StorageKind) async throws {

@@ -66,6 +66,14 @@ struct LiveStage: Sendable {
         var figures = JoinFigures()
         let revision = try await team.devices.first?.client.status().revision ?? 0
         figures.isSnapshotDue = revision >= 2 * Revision(options.snapshotEvery)
+        // Where the database was away while one was being made, the server tries again after a
+        // while. Without one the report says so.
+        let end = ContinuousClock.now + Self.patience * 2
+        while figures.isSnapshotDue, ContinuousClock.now < end,
+            await !team.hasSnapshot()
+        {
+            try await Task.sleep(for: .milliseconds(200))
+        }
         let start = ContinuousClock.now
         let joiner = try await team.join(tries: options.tries)
         let client = joiner.client

@@ -57,6 +57,15 @@ struct DemoTeam: Sendable {
     /// The file of a device that joins; nobody works on it, so each demo makes it anew.
     var joinerPath: String { "\(directory)/joiner.sqlite" }
 
+    /// Whether the server that a new device will ask has a snapshot; false where no answer comes.
+    func hasSnapshot() async -> Bool {
+        do {
+            return try await network(devices.count + 1).manifest() != nil
+        } catch {
+            return false
+        }
+    }
+
     /// A device that was not there before, begun with the server's snapshot over the same network.
     func join(tries: Int) async throws -> DemoDevice {
         for name in try FileManager.default.contentsOfDirectory(atPath: directory)

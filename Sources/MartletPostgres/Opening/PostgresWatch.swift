@@ -20,6 +20,12 @@ package final class PostgresWatch {
 
     private let address: PostgresAddress
     private var connection: PostgresConnection?
+    /// The tables' state, as of a look not long ago, and the number that servers raise with it.
+    private var tables: (state: Int64, version: Int64)?
+    private var looks = 0
+
+    /// The tables are looked at with every so manieth look: it takes longer than all else.
+    private static let looksPerState = 16
 
     package init(_ address: PostgresAddress) {
         self.address = address
@@ -30,8 +36,8 @@ package final class PostgresWatch {
         try reading { (connection) throws(PostgresError) in
             let row = try connection.query(
                 """
-                SELECT revision, floor, hash, \(ForeignDrain.isPending) FROM _martlet.dataset \
-                WHERE number = 1
+                SELECT revision, floor, hash, \(ForeignDrain.isPending), tables \
+                FROM _martlet.dataset WHERE number = 1
                 """)
             guard row.count == 1 else {
                 throw PostgresError(.other, "_martlet.dataset is empty")
@@ -40,8 +46,21 @@ package final class PostgresWatch {
                 head: LogHead(
                     revision: try row.integer(0, 0),
                     hash: LineageHash(stored: try row.binary(0, 2))),
-                floor: try row.integer(0, 1), hasOutsideChanges: try row.boolean(0, 3))
+                floor: try row.integer(0, 1), hasOutsideChanges: try row.boolean(0, 3),
+                tables: try state(version: try row.integer(0, 4), connection))
         }
+    }
+
+    private func state(
+        version: Int64, _ connection: PostgresConnection
+    ) throws(PostgresError) -> Int64 {
+        looks += 1
+        if let tables, tables.version == version, !looks.isMultiple(of: Self.looksPerState) {
+            return tables.state
+        }
+        let state = try TableState.read(connection)
+        tables = (state, version)
+        return state
     }
 
     package func outside() throws(StorageFault) -> Outside {

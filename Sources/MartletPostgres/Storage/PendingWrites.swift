@@ -75,9 +75,10 @@ struct PendingWrites {
         .array(PostgresArray(values.map { $0.map { .text(storable($0)) } ?? .null }))
     }
 
-    /// A device may name its sets as it likes; PostgreSQL keeps no text with NUL.
-    static func storable(_ text: String) -> String {
-        text.utf8.contains(0) ? text.split(separator: "\0").joined(separator: "\u{fffd}") : text
+    /// A sentence may repeat what a device has sent; PostgreSQL keeps no text with NUL. What tells
+    /// one thing from another never holds any: `RequestCheck` and the checks of ids see to it.
+    private static func storable(_ text: String) -> String {
+        text.utf8.contains(0) ? text.replacing("\0", with: "\u{fffd}") : text
     }
 
     private static func storing(

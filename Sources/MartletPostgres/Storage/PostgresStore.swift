@@ -11,6 +11,8 @@ package final class PostgresStore {
     package let schema: Schema
     package let identity: String
     package let checks: ValueChecks
+    /// The state of the tables when the storage was opened; see `StorageLook.tables`.
+    package let tables: Int64
     private let connect: () throws(PostgresError) -> PostgresConnection
     private let unsendable: UnsendableRows
     private let unbearable = UnbearableSets()
@@ -29,7 +31,8 @@ package final class PostgresStore {
     ) throws(StorageFault) {
         self.connect = connect
         self.unsendable = unsendable
-        let session = try Self.open(connect, unbearable, unsendable)
+        let (session, tables) = try Self.open(connect, unbearable, unsendable)
+        self.tables = tables
         schema = session.schema
         identity = session.identity
         checks = session.checks
@@ -52,12 +55,15 @@ package final class PostgresStore {
     private static func open(
         _ connect: () throws(PostgresError) -> PostgresConnection, _ unbearable: UnbearableSets,
         _ unsendable: UnsendableRows
-    ) throws(StorageFault) -> StoreSession {
+    ) throws(StorageFault) -> (StoreSession, tables: Int64) {
         do {
             let connection = try connect()
-            return try StoreSession(
+            // Before the tables are read: what changes meanwhile is found by the next look.
+            let tables = try TableState.read(connection)
+            let session = try StoreSession(
                 connection: connection, schema: try PostgresSchema.read(connection),
                 unbearable: unbearable, unsendable: unsendable)
+            return (session, tables)
         } catch let error as PostgresError {
             throw StorageFault(error)
         } catch {
@@ -121,16 +127,13 @@ extension PostgresStore: ServerStorage {
             current.connection.close()
         }
         current = nil
-        let session = try Self.open(connect, unbearable, unsendable)
+        let (session, _) = try Self.open(connect, unbearable, unsendable)
         guard session.identity == identity, session.schema.fingerprint == schema.fingerprint
         else {
             session.connection.close()
             throw StorageFault(
-                .failed,
-                """
-                the database's tables or its data set are not those the server started with: \
-                restart the server
-                """)
+                .changed,
+                "the database's tables or its data set are not those the server opened")
         }
         current = session
     }

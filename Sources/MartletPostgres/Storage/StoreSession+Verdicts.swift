@@ -104,7 +104,7 @@ struct StoredVerdicts {
     }
 
     subscript(identifier: String) -> Stored? {
-        byIdentifier[PendingWrites.storable(identifier)]
+        byIdentifier[identifier]
     }
 
     /// The set that the question's device numbered so before.

@@ -231,10 +231,7 @@ extension StoreSession {
                 INSERT INTO _martlet.devices (client_id, principal, acknowledged, since) \
                 VALUES ($1, $2, 0, $3) RETURNING number
                 """,
-                [
-                    .text(PendingWrites.storable(clientID)), .text(principal.identity),
-                    .integer(now),
-                ])
+                [.text(clientID), .text(principal.identity), .integer(now)])
         ])[0]
         let device = KnownDevice(
             number: try rows.integer(0, 0), principal: principal.identity, acknowledged: 0)

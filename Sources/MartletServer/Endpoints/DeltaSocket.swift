@@ -28,9 +28,11 @@ struct DeltaSocket: Sendable {
             }
             let record = try await handler.record(of: token)
             await socket.allowMessages(upTo: Limits.requestBytes)
-            let service = try await handler.dataSets.service(record.dataSet)
             let question = query.question(record.principal)
-            switch await service.deltas(question) {
+            let (service, answer) = try await handler.dataSets.ask(record.dataSet) {
+                await $0.deltas(question)
+            }
+            switch answer {
             case .failure(let problem): await Self.end(socket, problem)
             case .success(let first):
                 let listening = Listening(
@@ -139,9 +141,10 @@ extension RequestHandler {
                 return upgrade(handshake, socket, token: nil)
             }
             let record = try await admitted(request)
-            let service = try await dataSets.service(record.dataSet)
+            let question = query.question(record.principal)
+            let (_, answer) = try await dataSets.ask(record.dataSet) { await $0.deltas(question) }
             var outcome = upgrade(handshake, socket, token: Self.bearer(request))
-            if case .failure(let problem) = await service.deltas(query.question(record.principal)) {
+            if case .failure(let problem) = answer {
                 outcome = Outcome(problem)
             }
             outcome.token = record.identifier

@@ -15,8 +15,7 @@ extension RequestHandler {
         }
         do {
             let token = try await admitted(request)
-            let service = try await dataSets.service(token.dataSet)
-            var outcome = await deltas(request, token, service)
+            var outcome = try await deltas(request, token)
             outcome.token = token.identifier
             outcome.dataSet = token.dataSet
             return outcome
@@ -26,25 +25,29 @@ extension RequestHandler {
     }
 
     private func deltas(
-        _ request: HTTPRequest, _ token: TokenRecord, _ service: DataSetService
-    ) async -> Outcome {
-        do throws(Problem) {
+        _ request: HTTPRequest, _ token: TokenRecord
+    ) async throws -> Outcome {
+        do {
             let isStream = request.headers["accept"]?.contains("text/event-stream") == true
             let query = try DeltaQuery(request, isEvents: isStream)
             let question = query.question(
                 token.principal,
                 byteLimit: isStream ? Listening.batchBytes : Limits.answerBytes)
-            let first = try await service.deltas(question).get()
+            let (service, answer) = try await dataSets.ask(token.dataSet) {
+                await $0.deltas(question)
+            }
+            let first = try answer.get()
             var outcome: Outcome
             if isStream {
                 outcome = stream(question, first, service, token, request)
             } else {
-                outcome = try await poll(question, first, query.wait, service, request)
+                outcome = try await poll(
+                    question, first, query.wait, service, token.dataSet, request)
             }
             outcome.device = question.clientID
             return outcome
-        } catch {
-            return Outcome(error)
+        } catch let problem as Problem {
+            return Outcome(problem)
         }
     }
 
@@ -63,12 +66,12 @@ extension RequestHandler {
 
     private func poll(
         _ question: DeltaQuestion, _ first: DeltaBatchBytes, _ wait: Int64,
-        _ service: DataSetService, _ request: HTTPRequest
-    ) async throws(Problem) -> Outcome {
+        _ service: DataSetService, _ dataSet: String, _ request: HTTPRequest
+    ) async throws -> Outcome {
         var batch = first
         if batch.isEmpty, wait > 0 {
             _ = await service.signal.wait(beyond: question.since, for: .seconds(wait))
-            batch = try await service.deltas(question).get()
+            batch = try await dataSets.ask(dataSet) { await $0.deltas(question) }.answer.get()
         }
         let isWorthwhile = batch.json.count > 512
         let acceptsGzip = ContentCoding.acceptsGzip(request.headers["accept-encoding"])

@@ -34,7 +34,7 @@ extension RequestHandler {
     /// `GET /readyz`: requests will be answered. Every data set's storage answers, and what other
     /// processes wrote is known here.
     func readiness(_ request: HTTPRequest) async -> Outcome {
-        let hindrances = await dataSets.hindrances()
+        let hindrances = dataSets.hindrances()
         guard hindrances.isEmpty else {
             // The names of data sets are nobody's business; the log has them.
             log.log(
@@ -59,7 +59,7 @@ extension RequestHandler {
         }
         guard isLocal, !isPassedOn else { return Outcome(Problem.notFound) }
         let text = metrics.text(
-            queueDepths: dataSets.queueDepths, server: await counters(),
+            queueDepths: dataSets.queueDepths, changed: dataSets.changed, server: await counters(),
             usage: ProcessUsage.current(), redis: redis?.counters.current,
             following: await dataSets.followingStates())
         return Outcome(

@@ -37,8 +37,7 @@ extension RequestHandler {
 
     func answer(_ admitted: AdmittedRequest, dataSet: String) async -> Outcome {
         do {
-            let service = try await dataSets.service(dataSet)
-            switch await service.answer(admitted) {
+            switch try await dataSets.ask(dataSet, { await $0.answer(admitted) }).answer {
             case .failure(let problem): return Outcome(problem)
             case .success(let answer): return outcome(answer)
             }

@@ -24,6 +24,8 @@ final class Metrics: Sendable {
         var entriesEmptied = 0
         var rowsLeftOut = 0
         var outsideTaken = 0
+        var takenUp = 0
+        var notTakenUp = 0
         var snapshotsMade = 0
         var snapshotsFailed = 0
         var snapshotBytes = 0
@@ -83,6 +85,14 @@ final class Metrics: Sendable {
         counts.withLock { $0.outsideTaken += taken }
     }
 
+    /// Counts a data set opened again because its tables had changed.
+    /// - Parameter isDone: Whether it could be opened.
+    func countTakenUp(isDone: Bool) {
+        counts.withLock { counts in
+            if isDone { counts.takenUp += 1 } else { counts.notTakenUp += 1 }
+        }
+    }
+
     /// - Parameter isMade: Whether it was made; else making it failed.
     func countSnapshot(isMade: Bool) {
         counts.withLock { counts in
@@ -97,7 +107,8 @@ final class Metrics: Sendable {
 
     /// The text form Prometheus reads (exposition format 0.0.4).
     func text(
-        queueDepths: [(dataSet: String, depth: Int)], server: HTTPServerCounters,
+        queueDepths: [(dataSet: String, depth: Int)], changed: Set<String> = [],
+        server: HTTPServerCounters,
         usage: ProcessUsage, redis: CacheCounters.Counts? = nil,
         following: [DataSetService.FollowingState] = []
     ) -> String {
@@ -146,6 +157,7 @@ final class Metrics: Sendable {
             "Times a row was left out because no device can be sent its values.",
             counts.rowsLeftOut)
         appendSnapshots(counts, to: &text)
+        append(changed, among: queueDepths.map(\.dataSet), counts, to: &text)
         if let redis { append(redis, to: &text) }
         if !following.isEmpty { append(following, counts.outsideTaken, to: &text) }
         append(server, usage, to: &text)
@@ -161,6 +173,25 @@ final class Metrics: Sendable {
         text.single(
             "martlet_snapshot_bytes_total", "counter", "Bytes of snapshots' files sent.",
             counts.snapshotBytes)
+    }
+
+    private func append(
+        _ changed: Set<String>, among names: [String], _ counts: Counts,
+        to text: inout PrometheusText
+    ) {
+        text.family(
+            "martlet_tables_changed", "gauge",
+            "Whether the tables have changed and are not taken up yet: changes may be put off.")
+        for name in names {
+            text.sample(
+                "martlet_tables_changed", [("data_set", name)], changed.contains(name) ? 1 : 0)
+        }
+        text.single(
+            "martlet_tables_taken_up_total", "counter", "Times changed tables were taken up.",
+            counts.takenUp)
+        text.single(
+            "martlet_tables_not_taken_up_total", "counter",
+            "Times changed tables could not be taken up.", counts.notTakenUp)
     }
 
     private func appendBatches(_ counts: Counts, to text: inout PrometheusText) {

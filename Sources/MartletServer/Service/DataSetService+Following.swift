@@ -41,18 +41,17 @@ extension DataSetService {
         let account: StorageAccount?
     }
 
-    /// Begins to follow what others write to the data set; nil where nobody does.
+    /// Begins to follow what others write to the data set.
     static func follow(
         _ name: String, _ opened: Opening, _ writer: Confined<DataSetNode>,
         _ announcer: Announcer, _ setup: Setup
-    ) async throws -> Following? {
-        guard opened.readers.watch() != nil else { return nil }
+    ) async throws -> Following {
         let feed = opened.feed
         let lookout = try await Confined(label: "martlet.lookout.\(name)") {
             [readers = opened.readers] in
-            guard let watch = readers.watch() else { throw ConfinedValueIsGone() }
-            return Lookout(
-                watch, LogReader(feed: feed, log: readers.log(), check: readers.check()), feed)
+            Lookout(
+                readers.watch(),
+                LogReader(feed: feed, log: readers.log(), check: readers.check()), feed)
         }
         let intake = OutsideIntake(writer: writer) {
             takeOutside(name, writer, feed, announcer, setup)
@@ -70,6 +69,7 @@ extension DataSetService {
                     }
                     if head < before { announcer.restarted(at: head) }
                     announcer.reached(head, isOurs: false)
+                    if look.tables != opened.tables { setup.changed() }
                     if look.hasOutsideChanges { intake.take() }
                 },
                 report: { reason in
@@ -87,6 +87,14 @@ extension DataSetService {
         return Following(lookout: lookout, follower: follower)
     }
 
+    /// Tells the operator of a fault, and has the data set opened again where that helps.
+    static func report(_ fault: StorageFault, of name: String, _ setup: Setup) {
+        setup.log.log(
+            .error, "storage",
+            [("dataSet", .text(name)), ("reason", .text(fault.description))])
+        if fault.kind == .changed { setup.changed() }
+    }
+
     /// One step of taking what other programs wrote.
     /// - Returns: Whether there is more.
     private static func takeOutside(
@@ -99,9 +107,7 @@ extension DataSetService {
             let more = node.takeOutside(now: setup.now()) && feed.head.revision > before
             setup.metrics.countOutside(taken: node.takeOutsideCount())
             guard let fault = node.takeFault() else { return more }
-            setup.log.log(
-                .error, "storage",
-                [("dataSet", .text(name)), ("reason", .text(fault.description))])
+            report(fault, of: name, setup)
             return false
         }
         announcer.reached(feed.head.revision, isOurs: true)

@@ -26,6 +26,8 @@ final class DataSetService: Sendable {
         var snapshots: Snapshots
         /// Redis, where there is one.
         var redis: RedisHub?
+        /// Called, more than once, when the tables are others than those that were opened.
+        var changed: @Sendable () -> Void
     }
 
     /// How snapshots are made.
@@ -37,6 +39,8 @@ final class DataSetService: Sendable {
         var every: Int64
         /// Where all the server's snapshots are made.
         var queue: DispatchQueue
+        /// Runs what is to be done after a while.
+        var later: Later
     }
 
     /// The answer to `GET /schema`.
@@ -51,8 +55,8 @@ final class DataSetService: Sendable {
     private let reader: Confined<LogReader>
     private let queue: WriterQueue<AdmittedRequest, NodeAnswer>
     private let announcer: Announcer
-    /// What brings what others write; nil where nobody does.
-    private let following: Following?
+    /// What brings what others write.
+    private let following: Following
 
     /// Opens the data set, making what is missing.
     /// - Throws: `SchemaError` where it cannot be brought to the schema; `StorageFault`; what the
@@ -111,12 +115,14 @@ final class DataSetService: Sendable {
         let readers: any DataSetReaders
         let identity: String
         let schema: Schema
+        let tables: Int64
 
         init(_ node: DataSetNode, _ opened: OpenedDataSet) {
             feed = node.feed
             readers = opened.readers
             identity = node.identity
             schema = node.schema
+            tables = opened.tables
             schemaDocument = SchemaDocument.bytes(node.schema, ddl: opened.ddl)
         }
 
@@ -129,7 +135,8 @@ final class DataSetService: Sendable {
                 source: { [readers] in try readers.snapshotFile(in: folder, while: $0) },
                 folder: folder, identity: identity, schema: schema.fingerprint,
                 parts: plan.parts(of: schema), plan: plan, every: setup.snapshots.every,
-                queue: setup.snapshots.queue, metrics: setup.metrics, log: setup.log, name: name,
+                queue: setup.snapshots.queue, later: setup.snapshots.later, metrics: setup.metrics,
+                log: setup.log, name: name,
                 unsendable: unsendable)
         }
     }
@@ -174,9 +181,7 @@ final class DataSetService: Sendable {
                     announcer.reached(feed.head.revision, isOurs: true)
                     if let fault = try writer.here({ $0.takeFault() }) {
                         rest.begin(after: ContinuousClock.now - start)
-                        setup.log.log(
-                            .error, "storage",
-                            [("dataSet", .text(name)), ("reason", .text(fault.description))])
+                        report(fault, of: name, setup)
                     }
                     return results
                 } catch {
@@ -198,9 +203,7 @@ final class DataSetService: Sendable {
                 setup.metrics.countCompaction(emptied: step.emptied)
                 guard let fault = node.takeFault() else { return !step.isDone }
                 // Tried again after the next commit.
-                setup.log.log(
-                    .error, "storage",
-                    [("dataSet", .text(name)), ("reason", .text(fault.description))])
+                report(fault, of: name, setup)
                 return false
             }
             return isDue ?? false
@@ -225,23 +228,14 @@ final class DataSetService: Sendable {
 
     /// Why the data set cannot be served just now; nil where it can: its storage answers, and what
     /// others wrote is known.
-    func hindrance() async -> String? {
-        if let following {
-            guard let age = following.follower.age else { return "it was not looked at yet" }
-            return age < .seconds(3)
-                ? nil : "its storage has not answered for \(age.components.seconds) s"
-        }
-        do {
-            _ = try await reader.run { try $0.catchUp() }
-            return nil
-        } catch {
-            return String(describing: error)
-        }
+    var hindrance: String? {
+        guard let age = following.follower.age else { return "it was not looked at yet" }
+        return age < .seconds(3)
+            ? nil : "its storage has not answered for \(age.components.seconds) s"
     }
 
-    /// How the data set fares that others write to; nil where nobody does.
-    func followingState(_ name: String) async -> FollowingState? {
-        guard let following else { return nil }
+    /// How the data set fares that others write to.
+    func followingState(_ name: String) async -> FollowingState {
         let age = following.follower.age ?? .seconds(0)
         let (seconds, attoseconds) = age.components
         // A storage that does not answer would hold up whoever asks for metrics.
@@ -321,7 +315,7 @@ final class DataSetService: Sendable {
 
     /// Finishes what was accepted and closes the file; SQLite then writes its log back.
     func stop() async {
-        await following?.stop()
+        await following.stop()
         await snapshots.stop()
         await queue.stop()
         await announcer.outlet?.end()

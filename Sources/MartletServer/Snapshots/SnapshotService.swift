@@ -7,7 +7,8 @@ internal import Synchronization
 /// The snapshots of one data set: what there is, and when the next is made.
 ///
 /// They are made in the background, after so many revisions, and never for a request. One is made
-/// at a time in the whole server, so that making them takes one core and the memory of one.
+/// at a time in the whole server, so that making them takes one core and the memory of one. What
+/// failed is tried again by itself, however little is written meanwhile.
 final class SnapshotService: Sendable {
     /// What snapshots are made of and where they are kept.
     struct Setup: Sendable {
@@ -25,6 +26,8 @@ final class SnapshotService: Sendable {
         var every: Int64
         /// Where all the server's snapshots are made.
         var queue: DispatchQueue
+        /// Runs what is to be done after a while.
+        var later: Later
         var metrics: Metrics
         var log: ServerLog
         var name: String
@@ -32,13 +35,22 @@ final class SnapshotService: Sendable {
         var unsendable: UnsendableRows
     }
 
+    /// Between a failure and the next try: the first pause, doubled by each failure that follows,
+    /// and the longest.
+    static let firstPause = 1
+    static let longestPause = 60
+
     private struct State {
         /// By permission class; the newest first.
         var kept: [PermissionClass: [SnapshotManifest]] = [:]
-        /// The revision at which making one was begun last.
-        var begun: Revision = 0
+        /// The revision at which making one was begun last; nil until what is on the disk was taken
+        /// up.
+        var begun: Revision?
         /// The newest revision heard of.
         var newest: Revision = 0
+        /// How many tries have failed since one worked. While there are any, only time brings the
+        /// next.
+        var failures = 0
         var isMaking = false
         var isStopped = false
         var ended: [CheckedContinuation<Void, Never>] = []
@@ -61,7 +73,7 @@ final class SnapshotService: Sendable {
         at revision: Revision,
         history: @escaping @Sendable () -> (Revision, String) -> Bool
     ) {
-        enqueue(revision) {
+        enqueue {
             let kept = try self.takeUp(history())
             let fits = kept.values.allSatisfy { manifests in
                 guard let newest = manifests.first else { return false }
@@ -79,11 +91,13 @@ final class SnapshotService: Sendable {
     func reached(_ revision: Revision) {
         let isDue = state.withLock { state in
             state.newest = max(state.newest, revision)
-            guard !state.isMaking, revision - state.begun >= setup.every else { return false }
+            guard let begun = state.begun, !state.isMaking, state.failures == 0,
+                revision - begun >= setup.every
+            else { return false }
             state.begun = revision
             return true
         }
-        if isDue { enqueue(revision) { try self.make() } }
+        if isDue { enqueue { try self.make() } }
     }
 
     /// Ends what is being made, and returns when that is over.
@@ -126,7 +140,7 @@ final class SnapshotService: Sendable {
         setup.folder + "/" + permissions.name
     }
 
-    private func enqueue(_ revision: Revision, _ work: @escaping @Sendable () throws -> Void) {
+    private func enqueue(_ work: @escaping @Sendable () throws -> Void) {
         let isFree = state.withLock { state in
             guard !state.isMaking, !state.isStopped else { return false }
             state.isMaking = true
@@ -134,28 +148,38 @@ final class SnapshotService: Sendable {
         }
         guard isFree else { return }
         setup.queue.async {
+            var failure: (any Error)?
             do {
                 if self.isWanted { try work() }
-            } catch  where self.isWanted {
-                self.setup.metrics.countSnapshot(isMade: false)
-                self.setup.log.log(
-                    .error, "snapshot",
-                    [
-                        ("dataSet", .text(self.setup.name)),
-                        ("reason", .text(String(describing: error))),
-                    ])
             } catch {
-                // The server stops; what was begun is removed at the next start.
+                // Where the server stops, what was begun is removed at the next start.
+                if self.isWanted { failure = error }
             }
-            let (ended, newest) = self.state.withLock { state in
+            let (ended, newest, failures) = self.state.withLock { state in
                 state.isMaking = false
+                state.failures = failure == nil ? 0 : state.failures + 1
                 defer { state.ended.removeAll() }
-                return (state.ended, state.newest)
+                return (state.ended, state.newest, state.failures)
             }
             ended.forEach { $0.resume() }
+            if let failure { self.tryAgain(work, after: failures, failure) }
             // Enough may have come meanwhile, and perhaps nothing comes after it.
             self.reached(newest)
         }
+    }
+
+    private func tryAgain(
+        _ work: @escaping @Sendable () throws -> Void, after failures: Int, _ failure: any Error
+    ) {
+        let pause = min(Self.longestPause, Self.firstPause << min(failures - 1, 6))
+        setup.metrics.countSnapshot(isMade: false)
+        setup.log.log(
+            .error, "snapshot",
+            [
+                ("dataSet", .text(setup.name)), ("reason", .text(String(describing: failure))),
+                ("tries", .number(failures)), ("nextInSeconds", .number(pause)),
+            ])
+        setup.later(.seconds(pause)) { [weak self] in self?.enqueue(work) }
     }
 
     private func takeUp(
@@ -175,6 +199,7 @@ final class SnapshotService: Sendable {
     }
 
     private func make() throws {
+        state.withLock { $0.begun = max($0.begun ?? 0, $0.newest) }
         let source = try setup.source { self.isWanted }
         defer { source.remove() }
         for permissions in filter.permissionClasses {

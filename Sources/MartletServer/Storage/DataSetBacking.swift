@@ -18,6 +18,8 @@ struct OpenedDataSet {
     let log: any LogSource
     /// CREATE statements that make a device's tables.
     let ddl: String
+    /// The state of the tables as opened; where a look finds another, the data set is opened again.
+    let tables: Int64
     let readers: any DataSetReaders
 }
 
@@ -32,8 +34,8 @@ protocol DataSetReaders: Sendable {
     ///   - isWanted: Asked again and again; once it says no, this ends with an error.
     func snapshotFile(in folder: String, while isWanted: @escaping () -> Bool) throws
         -> SnapshotFile
-    /// What looks for others' writes; nil where the writer itself has to.
-    func watch() -> (any StorageWatch)?
+    /// What looks for others' writes.
+    func watch() -> any StorageWatch
     /// What tells other processes of this one's commits; nil where there is no Redis.
     func outlet(of feed: DataSetFeed, name: String) async throws -> Confined<CommitOutlet>?
 }

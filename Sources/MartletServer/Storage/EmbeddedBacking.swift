@@ -20,7 +20,8 @@ struct EmbeddedBacking: DataSetBacking {
         let connection = try Connection(path: path, mode: .readWrite)
         return OpenedDataSet(
             storage: store, log: readers.log(),
-            ddl: try SchemaMigration.ddl(of: connection, triggers: false), readers: readers)
+            ddl: try SchemaMigration.ddl(of: connection, triggers: false), tables: 0,
+            readers: readers)
     }
 
     private struct Readers: DataSetReaders {
@@ -41,7 +42,7 @@ struct EmbeddedBacking: DataSetBacking {
             SnapshotFile(path: path, remove: {})
         }
 
-        func watch() -> (any StorageWatch)? { Watch(path: path) }
+        func watch() -> any StorageWatch { Watch(path: path) }
 
         func outlet(of feed: DataSetFeed, name: String) -> Confined<CommitOutlet>? { nil }
     }

@@ -25,7 +25,8 @@ struct PostgresBacking: DataSetBacking {
         let readers = Readers(
             place: place, tables: tables, unsendable: unsendable, redis: redis, now: self.now)
         return OpenedDataSet(
-            storage: store, log: readers.storedLog(), ddl: tables.deviceScript, readers: readers)
+            storage: store, log: readers.storedLog(), ddl: tables.deviceScript,
+            tables: store.tables, readers: readers)
     }
 
     /// The tables as they are at the start, with what there is to say of them; what changed since the
@@ -80,7 +81,7 @@ extension PostgresBacking {
                 schema: tables.schema, unsendable: unsendable)
         }
 
-        func watch() -> (any StorageWatch)? { PostgresWatch(place.address) }
+        func watch() -> any StorageWatch { PostgresWatch(place.address) }
 
         func snapshotFile(
             in folder: String, while isWanted: @escaping () -> Bool

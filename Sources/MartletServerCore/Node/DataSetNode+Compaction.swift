@@ -48,8 +48,7 @@ extension DataSetNode {
                 emptied: emptied, floor: feed.floor, isDone: compactable(keeping: newest) == 0)
         } catch {
             needsRecovery = true
-            do throws(StorageFault) { try recover() } catch {}
-            fault = error
+            fault = faultAfterRecovery(from: error)
             return CompactionStep(emptied: 0, floor: feed.floor, isDone: true)
         }
     }

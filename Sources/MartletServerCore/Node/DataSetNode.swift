@@ -117,9 +117,9 @@ public final class DataSetNode {
                 if error.kind == .rolledBack, rounds > 0 { continue }
                 // Now rather than later, so that a reader beside the node sees no open
                 // transaction; when it fails, the next batch tries again.
-                do throws(StorageFault) { try recover() } catch {}
-                fault = error
-                let problem = RequestCheck.problem(for: error)
+                let found = faultAfterRecovery(from: error)
+                fault = found
+                let problem = RequestCheck.problem(for: found)
                 return requests.map { _ in .failure(problem) }
             }
         }
@@ -162,9 +162,19 @@ public final class DataSetNode {
             return try storage.look().hasOutsideChanges
         } catch {
             needsRecovery = true
-            do throws(StorageFault) { try recover() } catch {}
-            fault = error
+            fault = faultAfterRecovery(from: error)
             return false
+        }
+    }
+
+    /// Recovers, or leaves that to the next batch.
+    /// - Returns: What is to be told: the fault, or what was found to be behind it.
+    func faultAfterRecovery(from fault: StorageFault) -> StorageFault {
+        do throws(StorageFault) {
+            try recover()
+            return fault
+        } catch {
+            return error.kind == .changed ? error : fault
         }
     }
 

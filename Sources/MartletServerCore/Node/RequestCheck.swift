@@ -33,6 +33,15 @@ enum RequestCheck {
                 status: 400, kind: "invalidRequest",
                 detail: "“clientId” is empty or longer than \(Limits.nameBytes) bytes")
         }
+        if !names(of: request).allSatisfy(isStorable) {
+            return Problem(
+                status: 400, kind: "invalidRequest",
+                detail: """
+                    “clientId”, or an “identifier” or “dependencyIdentifier” of a change set, holds \
+                    NUL (U+0000), which not every database can keep; such a name cannot be told \
+                    from another one, so name them without it
+                    """)
+        }
         if let dataSet = request.dataSet, dataSet != identity {
             return Problem(
                 status: 409, kind: "wrongDataSet",
@@ -51,6 +60,19 @@ enum RequestCheck {
         }
         return nil
     }
+
+    /// What a request names that a storage keeps and finds again by its bytes.
+    private static func names(of request: SyncRequest) -> [String] {
+        var names = request.clientID.map { [$0] } ?? []
+        for set in request.changeSets {
+            if let identifier = set.identifier { names.append(identifier) }
+            if let dependency = set.dependencyIdentifier { names.append(dependency) }
+        }
+        return names
+    }
+
+    /// Whether every storage keeps a text as it is: PostgreSQL has none with NUL.
+    private static func isStorable(_ name: String) -> Bool { !name.utf8.contains(0) }
 
     /// Whether a problem says that the device's history and the server's are not one.
     static func isOfHistory(_ problem: Problem) -> Bool {
@@ -87,6 +109,14 @@ enum RequestCheck {
                 status: 503, kind: "storage",
                 detail: "the server has no room left on its disk; send the same again later",
                 retryAfter: 30)
+        case .changed:
+            Problem(
+                status: 503, kind: "storage",
+                detail: """
+                    the data set's tables have changed, and the server has yet to take them up as \
+                    they are now; send the same again
+                    """,
+                retryAfter: 5)
         case .failed, .rolledBack:
             Problem(
                 status: 503, kind: "storage",

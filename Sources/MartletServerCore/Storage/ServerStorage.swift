@@ -93,11 +93,17 @@ package struct StorageLook: Hashable, Sendable {
     package var floor: Revision
     /// Whether other programs have written to the tables what is not in the log yet.
     package var hasOutsideChanges: Bool
+    /// The state of the tables, which grows as tables and columns come and go; 0 where none do while
+    /// the storage is open.
+    package var tables: Int64
 
-    package init(head: LogHead, floor: Revision, hasOutsideChanges: Bool) {
+    package init(
+        head: LogHead, floor: Revision, hasOutsideChanges: Bool, tables: Int64 = 0
+    ) {
         self.head = head
         self.floor = floor
         self.hasOutsideChanges = hasOutsideChanges
+        self.tables = tables
     }
 }
 

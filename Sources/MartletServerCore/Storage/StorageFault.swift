@@ -11,6 +11,9 @@ public struct StorageFault: Error, Hashable, Sendable, CustomStringConvertible {
         /// One set made the database roll back the whole transaction. After `recover` the batch
         /// can be done again; that set will then be refused.
         case rolledBack
+        /// The tables are others than when the storage was opened, and nothing is written until it is
+        /// opened again.
+        case changed
         /// Anything else: reading or writing failed, the file is damaged.
         case failed
     }

@@ -1,0 +1,25 @@
+import PostgresKit
+
+/// The synchronised tables as the database has them now, as one number: where it is another one,
+/// tables, columns, their types or keys have come, gone or changed.
+enum TableState {
+    private static let sql = """
+        SELECT pg_catalog.hashtextextended(pg_catalog.concat_ws('/', \
+        (SELECT tables FROM _martlet.dataset WHERE number = 1), \
+        (SELECT string_agg(concat_ws(',', t.number, c.oid, c.relnamespace, c.relname), ' ' \
+        ORDER BY t.number) FROM _martlet.types AS t \
+        LEFT JOIN pg_catalog.pg_class AS c ON c.oid = t.relation::oid), \
+        (SELECT string_agg(concat_ws(',', a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, \
+        a.attnotnull, a.attgenerated, a.attidentity), ' ' ORDER BY a.attrelid, a.attnum) \
+        FROM _martlet.types AS t JOIN pg_catalog.pg_attribute AS a ON a.attrelid = t.relation::oid \
+        WHERE a.attnum > 0 AND NOT a.attisdropped), \
+        (SELECT string_agg(concat_ws(',', k.oid, k.contype, k.conkey::text, k.confrelid, \
+        k.confkey::text, k.confdeltype, k.condeferrable), ' ' ORDER BY k.oid) \
+        FROM _martlet.types AS t JOIN pg_catalog.pg_constraint AS k ON k.conrelid = t.relation::oid)), \
+        0)
+        """
+
+    static func read(_ connection: PostgresConnection) throws(PostgresError) -> Int64 {
+        try connection.query(sql).integer(0, 0)
+    }
+}
