@@ -274,6 +274,15 @@ let package = Package(
                 "WebSocketKit", "SocketTalk", "Waiting", "OpenSSLKit",
             ], swiftSettings: strict),
         .testTarget(
+            name: "FuzzCorpusTests",
+            dependencies: [
+                "Martlet", "MartletProtocol", "MartletCore", "MartletRedis", "MartletServer",
+                "MartletServerCore", "SQLiteKit", "SQLiteRecords", "CompressionKit", "DeflateKit",
+                "ZstdKit", "OpenSSLKit", "WebSocketKit", "HTTPKit", "WebTokens", "ConnectionKit",
+                "PostgresKit",
+            ], path: "Tests/Fuzzing", exclude: ["Corpora", "Dictionaries", "Program"],
+            swiftSettings: strict),
+        .testTarget(
             name: "SeedingTests",
             dependencies: [
                 "Martlet", "MartletStore", "MartletProtocol", "MartletCore", "MartletServer",

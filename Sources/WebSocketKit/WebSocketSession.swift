@@ -321,6 +321,8 @@ extension WebSocketSession {
             let reason = payload(from: 2)
             if message.msg_length == 1 { fault = .protocolError }
             if String(validating: reason, as: UTF8.self) == nil { fault = .invalidText }
+            // A faulty frame says nothing, whoever notices.
+            guard fault == nil else { return }
             let code = message.status_code
             events.append(
                 .close(code: code == 0 ? .none : WebSocketCode(rawValue: code), reason: reason))

@@ -15,6 +15,7 @@ struct Rule: Sendable {
     static let all: [Rule] = [
         .fileLength, .functionLength, .nondeterminism, .unsafe, .uncheckedSendable, .cImports,
         .downwardImports, .forcedTry, .unfinished, .folderNames, .machinePaths, .documentation,
+        .secrets,
     ]
 }
 

@@ -110,6 +110,18 @@ struct RuleTests {
         #expect(sentences(.forcedTry, "let a = try! f()", at: "Tests/ATests/A.swift") == 1)
     }
 
+    @Test("secrets are compared by the one function that takes the same time for all")
+    func secrets() {
+        let path = "Sources/MartletServer/Tokens/TokenIndex.swift"
+        #expect(sentences(.secrets, "if entry.hash == hash {}", at: path) == 1)
+        #expect(sentences(.secrets, "if a.token != other {}", at: path) == 1)
+        #expect(sentences(.secrets, "if code == signature {}", at: path) == 1)
+        #expect(sentences(.secrets, "if constantTimeEqual(entry.hash, hash) {}", at: path) == 0)
+        #expect(sentences(.secrets, "if token == nil || nil != hash {}", at: path) == 0)
+        #expect(sentences(.secrets, "if hash.count == 32 {}", at: path) == 0)
+        #expect(sentences(.secrets, "if hash == after {}") == 0)
+    }
+
     @Test("notes about unfinished work are refused, in comments too")
     func unfinished() {
         #expect(sentences(.unfinished, "// TO" + "DO: later") == 1)

@@ -57,10 +57,15 @@ enum Repository {
         "",
     ]
 
-    static func files() throws -> [SourceFile] {
+    /// Read and split into tokens once, for all rules.
+    private static let all = Result {
         var found: [SourceFile] = []
         try visit(root, relative: "", into: &found)
         return found
+    }
+
+    static func files() throws -> [SourceFile] {
+        try all.get()
     }
 
     private static func visit(

@@ -10,7 +10,7 @@ public import MartletProtocol
 public struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport {
     private let endpoint: URL
     private let tokens: TokenKeeper
-    private let session: URLSession
+    private let answers: WholeAnswers
     private let live: DeltaEvents
     private let snapshots: SnapshotRequests
 
@@ -44,7 +44,7 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport
         configuration.httpCookieStorage = nil
         configuration.httpMaximumConnectionsPerHost = 2
         // One session for the transport's life: URLSession keeps the connection alive.
-        session = URLSession(configuration: configuration)
+        answers = WholeAnswers(configuration: configuration)
         // A stream holds its connection for as long as it lives; exchanges have theirs.
         configuration.httpMaximumConnectionsPerHost = 1_024
         let streaming = AuthorizedSession(
@@ -77,7 +77,7 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport
         _ cursor: DeltaCursor, receive: @escaping @Sendable (LiveEvent) async -> Void
     ) async throws(TransportFailure) {
         #if !canImport(FoundationNetworking)
-            let socket = DeltaSocket(server: live.server, tokens: tokens, session: session)
+            let socket = DeltaSocket(server: live.server, tokens: tokens, session: answers.session)
             if try await socket.listen(cursor, receive: receive) { return }
         #endif
         try await live.listen(cursor, receive: receive)
@@ -151,10 +151,6 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport
     ) async throws -> (Data, HTTPURLResponse) {
         var request = request
         if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
-        let (data, response) = try await session.data(for: request)
-        guard let response = response as? HTTPURLResponse else {
-            throw TransportFailure(message: "The server's answer was not HTTP.")
-        }
-        return (data, response)
+        return try await answers.answer(to: request)
     }
 }

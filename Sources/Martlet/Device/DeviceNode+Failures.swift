@@ -28,7 +28,9 @@ extension DeviceNode {
             return start(now: now)
         case (429, _), (500..., _):
             let seconds = retryAfter ?? problem.retryAfter
-            return pause(SyncError(.busy, problem.detail), atLeast: (seconds ?? 0) * 1_000)
+            return pause(
+                SyncError(.busy, problem.detail),
+                atLeast: Backoff.milliseconds(askedFor: seconds ?? 0))
         default: return halt(SyncError(.rejected, problem.detail))
         }
     }

@@ -119,7 +119,7 @@ extension DeviceNode {
 
     func partFailed(_ number: Int, _ error: SyncError, retryAfter: Int64?) -> [Action] {
         guard case .fetching(number) = parts else { return [] }
-        return retryParts(error, atLeast: (retryAfter ?? 0) * 1_000)
+        return retryParts(error, atLeast: Backoff.milliseconds(askedFor: retryAfter ?? 0))
     }
 
     private func retryParts(_ error: SyncError, atLeast floor: Int64 = 0) -> [Action] {

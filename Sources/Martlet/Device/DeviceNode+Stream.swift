@@ -174,7 +174,7 @@ extension DeviceNode {
             // A batch that was cut once may have had bad luck; where it is all that came, the next
             // stream would end in it too.
             let isStuck = inBatch && ended?.hasBrought != true
-            let floor = retryAfter.map { $0 * 1_000 }
+            let floor = retryAfter.map { Backoff.milliseconds(askedFor: $0) }
             return notices + retryStream(after: floor, exchangesFirst: isStuck) + pollWhenIdle()
         }
     }

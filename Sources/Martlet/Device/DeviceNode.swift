@@ -366,7 +366,7 @@ extension DeviceNode {
         if !answer.more {
             guard unanswered.isEmpty else { return pause(leftOpen()) }
             if let wait = answer.changeSets.compactMap(\.retryAfter).max() {
-                return pauseQuietly(milliseconds: wait * 1_000)
+                return pauseQuietly(milliseconds: Backoff.milliseconds(askedFor: wait))
             }
         }
         state = .idle
@@ -466,7 +466,8 @@ extension DeviceNode {
         if goesOn { return [notice] + start(now: now) }
         let opening = openStreamIfWanted() + fetchPart()
         if mustSend, let waitSeconds {
-            return [notice] + pauseQuietly(milliseconds: waitSeconds * 1_000) + opening
+            let wait = Backoff.milliseconds(askedFor: waitSeconds)
+            return [notice] + pauseQuietly(milliseconds: wait) + opening
         }
         return [notice] + opening + waitForPoll()
     }

@@ -78,6 +78,15 @@ final class StreamingSession: Sendable {
             completionHandler(.allow)
         }
 
+        /// Follows none, as `WholeAnswers`.
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask,
+            willPerformHTTPRedirection response: HTTPURLResponse, newRequest request: URLRequest,
+            completionHandler: @escaping (URLRequest?) -> Void
+        ) {
+            completionHandler(nil)
+        }
+
         func urlSession(
             _ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data
         ) {

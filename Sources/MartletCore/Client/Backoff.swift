@@ -22,4 +22,10 @@ public struct Backoff: Hashable, Sendable {
         let span = UInt64(ceiling - floor) + 1
         return floor + Int64(random % span)
     }
+
+    /// The wait that a server asks for, in milliseconds: never below nothing and never more than a day,
+    /// so that a number out of range neither overflows nor stops a device for good.
+    package static func milliseconds(askedFor seconds: Int64) -> Int64 {
+        min(max(0, seconds), 86_400) * 1_000
+    }
 }

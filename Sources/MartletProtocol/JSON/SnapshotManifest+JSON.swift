@@ -163,7 +163,7 @@ private enum ManifestReader {
 
     /// A part's name becomes the name of a file.
     private static func isPlain(_ name: String) -> Bool {
-        name.utf8.count <= 64
+        1...64 ~= name.utf8.count
             && name.utf8.allSatisfy { byte in
                 (97...122).contains(byte) || (48...57).contains(byte) || byte == 95 || byte == 45
             }

@@ -111,6 +111,9 @@ extension SyncReader {
             default: try reader.json.skipValue()
             }
         }
+        guard !type.name.isEmpty else {
+            throw WireFault("A check is answered without its type.", at: json.position)
+        }
         return type
     }
 

@@ -57,7 +57,8 @@ extension SyncReader {
             case "v": delta.version = try reader.readCount()
             case "t": delta.seconds = try reader.json.readInteger()
             case "e": delta.type = try reader.readName()
-            case "eid": delta.id = try reader.readName()
+            // A key of text may be longer than a name.
+            case "eid": delta.id = try reader.json.readText()
             case "op":
                 let position = reader.json.position
                 guard let operation = Delta.Operation(rawValue: try reader.json.readText()) else {
@@ -91,9 +92,11 @@ extension SyncReader {
         if let from = batch.from, from > batch.nextVersion {
             throw WireFault("A batch begins after its end.", at: 0, shape: true)
         }
-        var last = batch.from.map { $0 + 1 } ?? 0
+        var last: Revision = 0
         for delta in batch.deltas {
-            guard delta.version >= last, delta.version <= batch.nextVersion else {
+            guard delta.version >= last, delta.version > batch.from ?? -1,
+                delta.version <= batch.nextVersion
+            else {
                 throw WireFault(
                     "A delta's version goes down, or lies outside its batch.", at: 0, shape: true)
             }

@@ -22,6 +22,7 @@ public enum RulesFile {
     }
 
     private static func decode(_ bytes: [UInt8]) throws(ServerFailure) -> File {
+        try SoundJSON.check(bytes, of: "The rules file")
         do {
             return try JSONDecoder().decode(File.self, from: Data(bytes))
         } catch let DecodingError.dataCorrupted(context) where !context.codingPath.isEmpty {

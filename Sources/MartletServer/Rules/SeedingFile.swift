@@ -11,6 +11,7 @@ public enum SeedingFile {
     /// - Throws: `ServerFailure` for anything else, with the place in words. Types and expressions
     ///   are not checked yet (`SeedingPlan.check`).
     public static func parse(_ bytes: [UInt8]) throws(ServerFailure) -> SeedingPlan {
+        try SoundJSON.check(bytes, of: "The seeding file")
         let file: File
         do {
             file = try JSONDecoder().decode(File.self, from: Data(bytes))

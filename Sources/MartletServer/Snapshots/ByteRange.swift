@@ -20,7 +20,7 @@ enum ByteRange {
         case (let first?, nil) where ends[1].isEmpty:
             return first < count ? .part(first..<count) : .unsatisfiable
         case (let first?, let last?) where first <= last:
-            return first < count ? .part(first..<min(last + 1, count)) : .unsatisfiable
+            return first < count ? .part(first..<(min(last, count - 1) + 1)) : .unsatisfiable
         case (nil, let length?) where ends[0].isEmpty:
             return length > 0 && count > 0 ? .part(max(0, count - length)..<count) : .unsatisfiable
         default:
