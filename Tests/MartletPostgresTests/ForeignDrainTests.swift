@@ -12,9 +12,11 @@ struct ForeignDrainTests {
         "00000000-0000-4000-8000-" + String(format: "%012d", number)
     }
 
-    @Test("Each transaction is a set: creates, updates and deletes, with values as they are stored")
-    func transactions() async throws {
-        try await ForeignWorld.with { world in
+    @Test(
+        "Each transaction is a set: creates, updates and deletes, with values as they are stored",
+        arguments: ForeignCapture.allCases)
+    func transactions(_ capture: ForeignCapture) async throws {
+        try await ForeignWorld.with(capture) { world in
             let program = try world.program()
             try program.execute(
                 """
@@ -57,9 +59,11 @@ struct ForeignDrainTests {
         }
     }
 
-    @Test("A transaction is taken when it has committed; nothing waits for it")
-    func late() async throws {
-        try await ForeignWorld.with { world in
+    @Test(
+        "A transaction is taken when it has committed; nothing waits for it",
+        arguments: ForeignCapture.allCases)
+    func late(_ capture: ForeignCapture) async throws {
+        try await ForeignWorld.with(capture) { world in
             let (slow, quick) = (try world.program(), try world.program())
             try slow.begin()
             _ = try slow.query("INSERT INTO lists (title) VALUES ('slow')")

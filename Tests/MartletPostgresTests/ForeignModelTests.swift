@@ -43,9 +43,9 @@ struct ForeignModelTests {
 
     @Test(
         "a device that follows the log has what the tables hold, in parts or as wholes",
-        arguments: [1, 2, 3, 4])
-    func model(seed: UInt64) async throws {
-        try await ForeignWorld.with { world in
+        arguments: ForeignCapture.allCases, [1, 2, 3, 4])
+    func model(_ capture: ForeignCapture, seed: UInt64) async throws {
+        try await ForeignWorld.with(capture) { world in
             var chance = Chance(state: seed)
             let programs = [try world.program(), try world.program(), try world.program()]
             for program in programs { try program.execute("SET lock_timeout = 5") }

@@ -13,13 +13,21 @@ import Testing
 /// that follows the log. Confined to the thread that made it.
 final class ForeignWorld {
     /// Runs `body` with a world of its own, off the cooperative pool.
+    /// - Parameter capture: How what programs write is found.
     static func with<Answer: Sendable>(
+        _ capture: ForeignCapture = .triggers,
         _ body: @escaping @Sendable (ForeignWorld) throws -> Answer
     ) async throws -> Answer {
-        let address = try PostgresAddress(try await DatabaseServers.shared().postgresURL)
+        let servers = try await capture == .logical ? DatabaseServers.logical() : .shared()
+        let address = try PostgresAddress(servers.postgresURL)
         return try await withCheckedThrowingContinuation { continuation in
             Thread.detachNewThread {
-                continuation.resume(with: Result { try body(try ForeignWorld(address)) })
+                continuation.resume(
+                    with: Result {
+                        let world = try ForeignWorld(address, capture)
+                        defer { world.close() }
+                        return try body(world)
+                    })
             }
         }
     }
@@ -56,19 +64,19 @@ final class ForeignWorld {
             code character(3));
         """
 
-    private init(_ shared: PostgresAddress) throws {
+    private init(_ shared: PostgresAddress, _ capture: ForeignCapture) throws {
         let name = "foreign_" + UUID().uuidString.replacing("-", with: "").lowercased()
         try PostgresConnection(shared).execute("CREATE DATABASE \(name)")
         address = shared.setting("dbname", name)
-        server = try PostgresConnection(address)
+        server = try PostgresConnection(address, PostgresOptions(statement: nil, lock: nil))
         try server.execute(Self.script)
         try server.execute(MartletTables.script)
-        let identity = "0123456789abcdef"
+        let identity = UUID().uuidString.replacing("-", with: "").lowercased()
         head = LogHead(revision: 0, hash: LineageHash(origin: identity))
         _ = try server.query(
             """
             INSERT INTO _martlet.dataset (number, format, name, identity, revision, floor, hash) \
-            VALUES (1, 1, 'team', $1, 0, 0, $2)
+            VALUES (1, \(MartletTables.format), 'team', $1, 0, 0, $2)
             """, [.text(identity), .binary(head.hash.bytes)])
         _ = try server.query(
             "INSERT INTO _martlet.types (name, relation) VALUES ('lists', 'lists'), ('tasks', 'tasks')"
@@ -80,6 +88,35 @@ final class ForeignWorld {
         smallDrain = ForeignDrain(
             schema: schema, tables: tables, unsendable: unsendable.sink,
             extent: ForeignDrain.Extent(few: 0, many: 3, page: 2))
+        reader = LogicalReader(address)
+        wait = LogicalWait(address)
+        guard capture == .logical else { return }
+        self.capture = capture
+        _ = try CaptureSwitch(on: server).change(to: .logical)
+    }
+
+    private(set) var capture = ForeignCapture.triggers
+    /// What reads the write-ahead log.
+    let reader: LogicalReader
+    private let wait: LogicalWait
+
+    /// Lets go of what others could not use meanwhile.
+    private func close() {
+        reader.close()
+        wait.close()
+        guard let state = try? LogicalState.read(server) else { return }
+        try? LogicalSlot(on: server).drop(state.slot)
+    }
+
+    /// Reads all that was committed until now, where it has to be read.
+    func read() throws {
+        guard capture == .logical else { return }
+        let end = try wait.place()
+        for _ in 0..<3_000 {
+            if try reader.step(within: .milliseconds(10)) == .unused { return }
+            if let position = reader.position, position >= end { return }
+        }
+        Issue.record("the slot sends nothing")
     }
 
     /// Another program's connection.
@@ -92,6 +129,7 @@ final class ForeignWorld {
     func take(maxBytes: Int = 1 << 20, now: Int64 = 1_000, inParts: Bool = false) throws
         -> [ChangeSet]
     {
+        try read()
         let made = try server.transaction {
             _ = try server.query("SELECT 1 FROM _martlet.dataset FOR UPDATE")
             return try (inParts ? smallDrain : drain).entries(

@@ -11,14 +11,19 @@ struct TestDatabase: Sendable {
     let url: String
     let address: PostgresAddress
 
-    static func make() async throws -> TestDatabase {
-        let shared = try PostgresAddress(try await DatabaseServers.shared().postgresURL)
+    static func make(on servers: DatabaseServers? = nil) async throws -> TestDatabase {
+        let url: String
+        if let servers {
+            url = servers.postgresURL
+        } else {
+            url = try await DatabaseServers.shared().postgresURL
+        }
+        let shared = try PostgresAddress(url)
         let name = "t_" + UUID().uuidString.replacing("-", with: "").lowercased()
         try await blocking {
             try PostgresConnection(shared).execute("CREATE DATABASE \(name)")
         }
-        let parts = try #require(
-            URLComponents(string: try await DatabaseServers.shared().postgresURL))
+        let parts = try #require(URLComponents(string: url))
         var changed = parts
         changed.path = "/" + name
         return TestDatabase(

@@ -1,3 +1,4 @@
+import Foundation
 import MartletCore
 import MartletProtocol
 import PostgresKit
@@ -24,14 +25,19 @@ final class TestStore {
     /// - Parameters:
     ///   - script: Makes the tables.
     ///   - adopts: Whether Martlet's triggers are put on them.
+    ///   - capture: How what other programs write is found.
     ///   - through: Where the store connects, if not to the server itself.
     init(
         _ address: PostgresAddress, _ script: String? = nil, tables: [String] = [],
-        adopts: Bool = false, through proxy: PostgresAddress? = nil,
+        adopts: Bool = false, capture: ForeignCapture = .triggers,
+        through proxy: PostgresAddress? = nil,
         options: PostgresOptions = PostgresOptions()
     ) throws {
         self.address = address
-        other = try PostgresConnection(address)
+        other = try PostgresConnection(
+            address,
+            capture == .logical
+                ? PostgresOptions(statement: nil, lock: nil) : PostgresOptions())
         if let script {
             try other.execute(script)
             try other.register(tables)
@@ -39,6 +45,13 @@ final class TestStore {
                 for table in try PostgresSchema.read(other).tables {
                     try ForeignTriggers.install(on: other, table: table)
                 }
+            }
+            if capture == .logical {
+                // A slot's name is made of it, and the server has only one of a name.
+                _ = try other.query(
+                    "UPDATE _martlet.dataset SET identity = $1",
+                    [.text(UUID().uuidString.replacing("-", with: "").lowercased())])
+                _ = try CaptureSwitch(on: other).change(to: .logical)
             }
         }
         store = try PostgresStore(proxy ?? address, options)

@@ -17,6 +17,21 @@ public final class DatabaseServers: Sendable {
     /// A whole bundle of tests at once holds more connections than PostgreSQL allows by itself.
     private static let sharing = Task { try await start(["--set", "max_connections=400"]) }
 
+    /// A PostgreSQL whose write-ahead log can be read, for all tests of the process that do. The making
+    /// of a slot waits for all transactions of a server.
+    public static func logical() async throws -> DatabaseServers {
+        try await sharingLogical.value
+    }
+
+    private static let sharingLogical = Task {
+        try await start(
+            ["--postgres"]
+                + [
+                    "max_connections=200", "wal_level=logical", "max_replication_slots=60",
+                    "max_wal_senders=60",
+                ].flatMap { ["--set", $0] })
+    }
+
     /// What the script said of each server: `POSTGRES_URL`, `POSTGRES_CERTIFICATE`, `REDIS_URL`.
     private let said: [String: String]
     private let input: FileHandle

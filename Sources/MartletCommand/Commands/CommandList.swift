@@ -2,7 +2,7 @@ extension CommandDescription {
     /// All commands, in the order of the overview.
     static let all: [CommandDescription] = [
         .serve, .tokenCreate, .tokenList, .tokenRevoke, .postgresInit, .postgresAdopt,
-        .postgresRelease, .postgresSchema, .initialise, .sync, .status, .check,
+        .postgresRelease, .postgresSchema, .postgresCompare, .initialise, .sync, .status, .check,
         .importRecords,
         .exportRecords, .schema, .snapshot, .backup, .restore, .compact, .doctor, .demo, .simulate,
         .mock, .completion,

@@ -21,6 +21,7 @@ extension CommandDescription {
             postgresOption,
             Option(name: "name", value: "NAME", help: "the data set's name"),
             Option(name: "schema", value: "FILE", help: "CREATE statements, in PostgreSQL's SQL"),
+            captureOption,
             Option(name: "dry-run", help: "say what would be done, and undo it"),
         ],
         examples: [
@@ -33,11 +34,15 @@ extension CommandDescription {
         guard let script = FileManager.default.contents(atPath: path) else {
             throw CommandError("The schema file \(path) cannot be read.")
         }
-        let make = PostgresInit(on: try connection(arguments), now: now())
+        let capture = try capture(arguments)
+        let connection = try connection(arguments)
         let isDryRun = arguments.has("dry-run")
-        let report = try make.make(
+        var report = try PostgresInit(on: connection, now: now()).make(
             String(decoding: script, as: UTF8.self), name: try required("name", arguments),
             isDryRun: isDryRun)
+        if let capture, !isDryRun {
+            report.steps += try CaptureSwitch(on: connection).change(to: capture).steps
+        }
         show(report, isDryRun: isDryRun, arguments, console)
         return .done
     }
@@ -49,7 +54,8 @@ extension CommandDescription {
             Takes tables as they are: their rows become entries of the log, so that devices get them,
             and triggers note what other programs write. Anything that stands in the way is said, all
             of it at once, with what to do. Adding tables to a data set, and naming those it has
-            again, is fine: their triggers are made anew and new columns announced.
+            again, is fine: their triggers are made anew and new columns announced. With --cdc and
+            without --tables it only changes how other programs' writes are found.
             """,
         options: [
             postgresOption,
@@ -62,6 +68,7 @@ extension CommandDescription {
             Option(
                 name: "surrogate", value: "A,B,…",
                 help: "tables that get a key column where they have none of one column"),
+            captureOption,
             Option(name: "dry-run", help: "say what would be done; nothing is changed or locked"),
         ],
         examples: [
@@ -73,6 +80,15 @@ extension CommandDescription {
                 "with the address in MARTLET_POSTGRES"),
         ]
     ) { arguments, console in
+        let capture = try capture(arguments)
+        let connection = try connection(arguments)
+        let isDryRun = arguments.has("dry-run")
+        if let capture, arguments.value("tables") == nil {
+            let change = CaptureSwitch(on: connection)
+            let report = try isDryRun ? change.plan(capture) : change.change(to: capture)
+            show(report, isDryRun: isDryRun, arguments, console)
+            return .done
+        }
         var request = PostgresAdoption.Request(
             name: try required("name", arguments), tables: list(try required("tables", arguments)))
         if let word = arguments.value("truncate") {
@@ -82,9 +98,11 @@ extension CommandDescription {
             request.truncation = truncation
         }
         request.surrogates = Set(list(arguments.value("surrogate") ?? ""))
-        let adoption = PostgresAdoption(on: try connection(arguments), now: now())
-        let isDryRun = arguments.has("dry-run")
-        let report = try isDryRun ? adoption.plan(request) : adoption.adopt(request)
+        let adoption = PostgresAdoption(on: connection, now: now())
+        var report = try isDryRun ? adoption.plan(request) : adoption.adopt(request)
+        if let capture, !isDryRun {
+            report.steps += try CaptureSwitch(on: connection).change(to: capture).steps
+        }
         show(report, isDryRun: isDryRun, arguments, console)
         return .done
     }
@@ -152,8 +170,21 @@ extension CommandDescription {
         return .done
     }
 
+    private static let captureOption = Option(
+        name: "cdc", value: "HOW",
+        help: "how other programs' writes are found: triggers (the default), or logical decoding")
+
+    /// nil where nothing is said of it.
+    private static func capture(_ arguments: ParsedArguments) throws -> ForeignCapture? {
+        guard let word = arguments.value("cdc") else { return nil }
+        guard let capture = ForeignCapture(rawValue: word) else {
+            throw UsageError("--cdc takes triggers or logical.", command: arguments.command)
+        }
+        return capture
+    }
+
     /// A connection for work that may take long.
-    private static func connection(_ arguments: ParsedArguments) throws -> PostgresConnection {
+    static func connection(_ arguments: ParsedArguments) throws -> PostgresConnection {
         let environment = ProcessInfo.processInfo.environment["MARTLET_POSTGRES"]
         guard let url = arguments.value("postgres") ?? environment, !url.isEmpty else {
             throw UsageError(

@@ -135,6 +135,6 @@ extension PostgresSchema {
     private func adding(notes more: [String]) -> PostgresSchema {
         PostgresSchema(
             schema: schema, tables: tables, deviceScript: deviceScript, notes: notes + more,
-            version: version)
+            version: version, capture: capture)
     }
 }

@@ -82,6 +82,7 @@ package struct PostgresAdoption {
                 on: connection, name: request.name, identity: try identity())
         }
         let log = try LogAppender(on: connection, now: now)
+        let logical = try LogicalState.read(connection)
         try prepare(checks.candidates)
         let first = try registered().count
         for candidate in checks.candidates { try register(candidate, request) }
@@ -105,7 +106,17 @@ package struct PostgresAdoption {
                     [.integer(table.number), .text(truncation.rawValue)])
             }
             try ForeignTriggers.install(
-                on: connection, table: table, truncation: try truncation(of: table).triggers)
+                on: connection, table: table,
+                truncation: try Truncation.of(table, connection).triggers,
+                capture: logical == nil ? .triggers : .logical)
+        }
+        if let logical, !new.isEmpty {
+            try LogicalChecks(connection).check(schema.tables, isNew: false)
+            try connection.execute(
+                """
+                ALTER PUBLICATION \(PostgresConnection.quoted(logical.publication)) SET \
+                \(CaptureSwitch.list(schema.tables).dropFirst(4))
+                """)
         }
         if first > 0, !new.isEmpty {
             report.notes.append("servers that run must be started again to know the new tables")
@@ -226,12 +237,6 @@ package struct PostgresAdoption {
                 .text(candidate.table.name), .integer(Int64(candidate.table.oid)),
                 .text(truncation.rawValue),
             ])
-    }
-
-    private func truncation(of table: PostgresTable) throws(PostgresError) -> Truncation {
-        let rows = try connection.query(
-            "SELECT truncation FROM _martlet.types WHERE number = $1", [.integer(table.number)])
-        return Truncation(rawValue: try rows.text(0, 0)) ?? .refuse
     }
 
     /// Sets a key's sequence above the keys that are there, where it is not: it would give them

@@ -23,9 +23,17 @@ package struct PostgresRelease {
     /// - Returns: Sentences about what was done.
     /// - Throws: As `plan`, and `AdoptionError` while servers run. Nothing has happened then.
     package func release(name: String?, dropsSurrogates: Bool) throws -> [String] {
+        let logical = try LogicalState.read(connection)
+        let steps = try remove(name, dropsSurrogates)
+        // What drops a slot cannot be undone, so it comes when all else is done.
+        if let logical { try LogicalSlot(on: connection).drop(logical.slot) }
+        return steps
+    }
+
+    private func remove(_ name: String?, _ dropsSurrogates: Bool) throws -> [String] {
         try connection.transaction {
             try check(name)
-            try checkServers()
+            try Self.checkServers(connection)
             _ = try connection.query("SELECT 1 FROM _martlet.dataset FOR UPDATE")
             let schema = try PostgresSchema.read(connection)
             let steps = try steps(dropsSurrogates, schema)
@@ -35,6 +43,10 @@ package struct PostgresRelease {
                     try connection.execute(
                         "ALTER TABLE \(table.sqlName) DROP COLUMN \(table.key.sqlName)")
                 }
+            }
+            if let logical = try LogicalState.read(connection) {
+                try connection.execute(
+                    "DROP PUBLICATION IF EXISTS \(PostgresConnection.quoted(logical.publication))")
             }
             try connection.execute("DROP SCHEMA _martlet CASCADE")
             return steps
@@ -52,16 +64,16 @@ package struct PostgresRelease {
     }
 
     /// - Throws: `AdoptionError` while a server writes to the data set, as far as the role may see it.
-    private func checkServers() throws {
+    static func checkServers(_ connection: PostgresConnection) throws {
         let rows = try connection.query(
             """
             SELECT count(*) FROM pg_catalog.pg_stat_activity \
             WHERE datname = pg_catalog.current_database() AND application_name = $1
-            """, [.text(Self.writer)])
+            """, [.text(writer)])
         guard try rows.integer(0, 0) == 0 else {
             throw AdoptionError(
                 "\(try rows.integer(0, 0)) servers of the data set run",
-                "stop them, and release it then")
+                "stop them first")
         }
     }
 
@@ -70,6 +82,9 @@ package struct PostgresRelease {
 
     private func steps(_ dropsSurrogates: Bool, _ schema: PostgresSchema) throws -> [String] {
         var steps: [String] = []
+        if let logical = try LogicalState.read(connection) {
+            steps.append("drop the replication slot and the publication “\(logical.slot)”")
+        }
         for table in schema.tables {
             steps.append("remove Martlet's triggers from \(table.sqlName)")
             guard table.key.name == MartletTables.surrogate else { continue }

@@ -1,3 +1,5 @@
+import PostgresKit
+
 /// What becomes of TRUNCATE on a synchronised table.
 package enum Truncation: String, Hashable, Sendable, CaseIterable {
     /// It fails, with a sentence.
@@ -7,6 +9,15 @@ package enum Truncation: String, Hashable, Sendable, CaseIterable {
 }
 
 extension Truncation {
+    /// What was chosen for a table.
+    static func of(
+        _ table: PostgresTable, _ connection: PostgresConnection
+    ) throws(PostgresError) -> Truncation {
+        let rows = try connection.query(
+            "SELECT truncation FROM _martlet.types WHERE number = $1", [.integer(table.number)])
+        return Truncation(rawValue: try rows.text(0, 0)) ?? .refuse
+    }
+
     /// What the triggers do.
     var triggers: ForeignTriggers.Truncation {
         switch self {

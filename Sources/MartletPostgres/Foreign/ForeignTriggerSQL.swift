@@ -6,13 +6,24 @@ struct ForeignTriggerSQL {
     let table: PostgresTable
     /// The number of the key column in its table.
     let keyPlace: Int64
+    let capture: ForeignCapture
+    let truncation: ForeignTriggers.Truncation
 
     /// The triggers, and in which sessions they fire: O in those of ordinary programs, R in those
     /// that play back another server's changes, A in all.
-    static let names: [String: String] = [
-        "martlet_insert": "O", "martlet_update": "O", "martlet_delete": "O", "martlet_key": "O",
-        "martlet_truncate": "A", "martlet_replica": "R",
-    ]
+    static func names(_ capture: ForeignCapture) -> [String: String] {
+        switch capture {
+        case .triggers:
+            [
+                "martlet_insert": "O", "martlet_update": "O", "martlet_delete": "O",
+                "martlet_key": "O", "martlet_truncate": "A", "martlet_replica": "R",
+            ]
+        case .logical: ["martlet_behind": "O", "martlet_truncate": "A"]
+        }
+    }
+
+    /// All there may be.
+    private static let allNames = Set(ForeignCapture.allCases.flatMap { names($0).keys })
 
     private var key: String { table.key.sqlName }
 
@@ -23,7 +34,7 @@ struct ForeignTriggerSQL {
     private static let purposes = ["rows", "key", "row", "truncate"]
 
     var dropTriggers: String {
-        Self.names.keys.sorted().map { "DROP TRIGGER IF EXISTS \($0) ON \(table.sqlName)" }
+        Self.allNames.sorted().map { "DROP TRIGGER IF EXISTS \($0) ON \(table.sqlName)" }
             .joined(separator: ";\n")
     }
 
@@ -38,7 +49,37 @@ struct ForeignTriggerSQL {
         "pg_catalog.current_setting('martlet.applying', true) IS DISTINCT FROM 'on'"
 
     var triggers: [String] {
-        let on = "ON \(table.sqlName)"
+        switch capture {
+        case .triggers: noting + truncating
+        case .logical: behind + truncating
+        }
+    }
+
+    private var on: String { "ON \(table.sqlName)" }
+
+    private var truncating: [String] {
+        [
+            """
+            CREATE TRIGGER martlet_truncate BEFORE TRUNCATE \(on) FOR EACH STATEMENT \
+            EXECUTE FUNCTION \(function("truncate"))()
+            """,
+            "ALTER TABLE \(table.sqlName) ENABLE ALWAYS TRIGGER martlet_truncate",
+        ]
+    }
+
+    /// What the database changes on its own behind Martlet's statements belongs to the set, and must
+    /// be known before its transaction ends.
+    private var behind: [String] {
+        [
+            """
+            CREATE TRIGGER martlet_behind AFTER INSERT OR UPDATE OR DELETE \(on) FOR EACH ROW \
+            WHEN (pg_catalog.current_setting('martlet.applying', true) = 'capture') \
+            EXECUTE FUNCTION \(function("row"))()
+            """
+        ]
+    }
+
+    private var noting: [String] {
         func statements(_ event: String, _ side: String) -> String {
             """
             CREATE TRIGGER martlet_\(event.lowercased()) AFTER \(event) \(on) \
@@ -59,28 +100,27 @@ struct ForeignTriggerSQL {
             FOR EACH ROW WHEN (\(Self.isForeign)) EXECUTE FUNCTION \(function("row"))()
             """,
             "ALTER TABLE \(table.sqlName) ENABLE REPLICA TRIGGER martlet_replica",
-            """
-            CREATE TRIGGER martlet_truncate BEFORE TRUNCATE \(on) FOR EACH STATEMENT \
-            EXECUTE FUNCTION \(function("truncate"))()
-            """,
-            "ALTER TABLE \(table.sqlName) ENABLE ALWAYS TRIGGER martlet_truncate",
         ]
     }
 
     // MARK: - Functions
 
-    func functions(_ truncation: ForeignTriggers.Truncation) -> [String] {
-        [
-            create("rows", rowsBody), create("key", rowBody(["OLD"])), create("row", anyRowBody),
-            create("truncate", truncateBody(truncation)),
-        ]
+    var functions: [String] {
+        switch capture {
+        case .triggers:
+            [
+                create("rows", rowsBody), create("key", rowBody(["OLD"])),
+                create("row", anyRowBody), create("truncate", truncateBody(truncation)),
+            ]
+        case .logical: [create("row", anyRowBody), create("truncate", truncateBody(truncation))]
+        }
     }
 
     /// What the function behind a trigger may hold.
     func bodies(of trigger: String) -> [String] {
         switch trigger {
         case "martlet_key": [rowBody(["OLD"])]
-        case "martlet_replica": [anyRowBody]
+        case "martlet_replica", "martlet_behind": [anyRowBody]
         case "martlet_truncate": ForeignTriggers.Truncation.allCases.map { truncateBody($0) }
         default: [rowsBody]
         }
@@ -194,6 +234,14 @@ struct ForeignTriggerSQL {
                 RAISE EXCEPTION 'TRUNCATE of a table that Martlet synchronises: "%"', TG_TABLE_NAME
                     USING ERRCODE = 'feature_not_supported', HINT =
                         'Use DELETE, or adopt the table again so that TRUNCATE deletes all rows.';
+            END
+            """
+        case .deletes where capture == .logical:
+            // The write-ahead log says so.
+            """
+
+            BEGIN
+                RETURN NULL;
             END
             """
         case .deletes:

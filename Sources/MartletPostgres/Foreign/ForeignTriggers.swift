@@ -26,12 +26,13 @@ package enum ForeignTriggers {
     /// - Throws: `PostgresError`, such as `.forbidden` for a role that does not own the table.
     package static func install(
         on connection: PostgresConnection, table: PostgresTable,
-        truncation: Truncation = .refused
+        truncation: Truncation = .refused, capture: ForeignCapture = .triggers
     ) throws(PostgresError) {
-        let place = try keyPlace(on: connection, table)
-        let installation = ForeignTriggerSQL(table: table, keyPlace: place)
+        let installation = ForeignTriggerSQL(
+            table: table, keyPlace: try keyPlace(on: connection, table), capture: capture,
+            truncation: truncation)
         try connection.execute(
-            ([installation.dropTriggers] + installation.functions(truncation)
+            ([installation.dropTriggers, installation.dropFunctions] + installation.functions
                 + installation.triggers)
                 .joined(separator: ";\n"))
     }
@@ -41,17 +42,21 @@ package enum ForeignTriggers {
     package static func remove(
         on connection: PostgresConnection, table: PostgresTable
     ) throws(PostgresError) {
-        let installation = ForeignTriggerSQL(table: table, keyPlace: 0)
+        let installation = ForeignTriggerSQL(
+            table: table, keyPlace: 0, capture: .triggers, truncation: .refused)
         try connection.execute(
             installation.dropTriggers + ";\n" + installation.dropFunctions)
     }
 
     /// What is wrong with a table's triggers, in sentences; none when all is well.
     package static func verify(
-        on connection: PostgresConnection, table: PostgresTable
+        on connection: PostgresConnection, table: PostgresTable,
+        capture: ForeignCapture = .triggers
     ) throws(PostgresError) -> [String] {
-        let place = try keyPlace(on: connection, table)
-        let installation = ForeignTriggerSQL(table: table, keyPlace: place)
+        let installation = ForeignTriggerSQL(
+            table: table, keyPlace: try keyPlace(on: connection, table), capture: capture,
+            truncation: .refused)
+        let names = ForeignTriggerSQL.names(capture)
         let rows = try connection.query(
             """
             SELECT t.tgname::text, t.tgenabled::text, p.prosrc, p.prosecdef, \
@@ -67,7 +72,7 @@ package enum ForeignTriggers {
         var found: [String: String] = [:]
         for row in 0..<rows.count {
             let name = try rows.text(row, 0)
-            guard ForeignTriggerSQL.names.keys.contains(name) else { continue }
+            guard names.keys.contains(name) else { continue }
             found[name] = try rows.text(row, 1)
             let bodies = installation.bodies(of: name)
             let source = try rows.text(row, 2)
@@ -82,7 +87,7 @@ package enum ForeignTriggers {
                     "the owner of trigger “\(name)”'s function may not write to Martlet's schema")
             }
         }
-        for (name, enabled) in ForeignTriggerSQL.names.sorted(by: { $0.key < $1.key }) {
+        for (name, enabled) in names.sorted(by: { $0.key < $1.key }) {
             switch found[name] {
             case nil: problems.append("trigger “\(name)” is missing")
             case enabled: break

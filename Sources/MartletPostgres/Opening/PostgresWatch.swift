@@ -13,6 +13,20 @@ package final class PostgresWatch {
         /// How long the oldest transaction has been open that has written anything, in any database
         /// of the cluster, in seconds; 0 where there is none.
         package var oldestWriterSeconds: Double
+        /// The slot that other programs' writes are read from; nil where triggers note them.
+        package var slot: Slot?
+    }
+
+    /// How the reading of the write-ahead log stands.
+    package struct Slot: Hashable, Sendable {
+        /// Whether somebody reads it.
+        package var isActive: Bool
+        /// Whether what it has yet to send is gone, or it is gone itself.
+        package var isLost: Bool
+        /// Bytes of the write-ahead log that are kept for it.
+        package var retainedBytes: Int64
+        /// Bytes of the write-ahead log that were written and are not read yet.
+        package var lagBytes: Int64
     }
 
     /// Changes that are counted at most.
@@ -76,8 +90,28 @@ package final class PostgresWatch {
                 throw PostgresError(.other, "the age of a transaction is no number")
             }
             return Outside(
-                waiting: Int(try row.integer(0, 0)), oldestWriterSeconds: max(0, seconds))
+                waiting: Int(try row.integer(0, 0)), oldestWriterSeconds: max(0, seconds),
+                slot: try Self.slot(connection))
         }
+    }
+
+    /// nil where triggers note what other programs write.
+    static func slot(_ connection: PostgresConnection) throws(PostgresError) -> Slot? {
+        guard let state = try LogicalState.read(connection) else { return nil }
+        let rows = try connection.query(
+            """
+            SELECT active, coalesce(wal_status = 'lost', false), \
+            coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), 0)::bigint, \
+            coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn), 0)::bigint \
+            FROM pg_catalog.pg_replication_slots WHERE slot_name = $1
+            """, [.text(state.slot)])
+        guard rows.count == 1 else {
+            return Slot(isActive: false, isLost: true, retainedBytes: 0, lagBytes: 0)
+        }
+        return Slot(
+            isActive: try rows.boolean(0, 0), isLost: try rows.boolean(0, 1),
+            retainedBytes: max(0, try rows.integer(0, 2)),
+            lagBytes: max(0, try rows.integer(0, 3)))
     }
 
     private func reading<Answer>(

@@ -49,7 +49,7 @@ package struct PostgresDoctor {
                     "This release needs format \(MartletTables.format).",
                     "Nothing: the next server that starts brings them there."))
         }
-        found += try activity() + slots() + room() + log() + pending()
+        found += try activity() + SlotFindings(connection).all() + room() + log() + pending()
         do {
             let schema = try PostgresSchema.read(connection)
             found += schema.notes.map {
@@ -59,7 +59,8 @@ package struct PostgresDoctor {
             }
             for table in schema.tables {
                 found +=
-                    try triggers(of: table) + storage(of: table) + sequence(of: table)
+                    try triggers(of: table, schema.capture) + storage(of: table)
+                    + sequence(of: table)
                     + indexes(of: table)
             }
         } catch let refusal as AdoptionError {
@@ -214,31 +215,6 @@ package struct PostgresDoctor {
         return found
     }
 
-    private func slots() throws -> [Finding] {
-        let rows = try connection.query(
-            """
-            SELECT slot_name::text, active, coalesce(wal_status, ''), \
-            coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), 0)::bigint \
-            FROM pg_catalog.pg_replication_slots WHERE NOT pg_is_in_recovery()
-            """)
-        var found: [Finding] = []
-        for row in 0..<rows.count {
-            let name = try rows.text(row, 0)
-            let kept = try rows.integer(row, 3)
-            let isLost = try rows.text(row, 2) == "lost"
-            guard try isLost || (!rows.boolean(row, 1) && kept > 1 << 30) else { continue }
-            found.append(
-                Finding(
-                    isError: isLost, check: "slots",
-                    what: isLost
-                        ? "The replication slot “\(name)” is lost."
-                        : "Nobody reads the replication slot “\(name)”; it keeps \(kept >> 20) MiB.",
-                    why: "A slot that is not read keeps the log of writes until the disk is full.",
-                    fix: "Start its reader, or: SELECT pg_drop_replication_slot('\(name)');"))
-        }
-        return found
-    }
-
     // MARK: - Martlet's tables
 
     private func log() throws -> [Finding] {
@@ -288,8 +264,10 @@ package struct PostgresDoctor {
 
     // MARK: - The user's tables
 
-    private func triggers(of table: PostgresTable) throws -> [Finding] {
-        try ForeignTriggers.verify(on: connection, table: table).map {
+    private func triggers(
+        of table: PostgresTable, _ capture: ForeignCapture
+    ) throws -> [Finding] {
+        try ForeignTriggers.verify(on: connection, table: table, capture: capture).map {
             error(
                 "triggers", $0, "What other programs write to it reaches no device.",
                 "martlet postgres adopt --tables \(table.type.name), as said.")

@@ -27,8 +27,7 @@ package final class PostgresMoment {
         guard try MartletTables.dataSet(on: connection) != nil else {
             throw PostgresRefusal("The database (\(address)) has no data set.")
         }
-        try connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        snapshot = try connection.query("SELECT pg_catalog.pg_export_snapshot()").text(0, 0)
+        snapshot = try Self.begin(connection)
         let row = try connection.query(
             "SELECT name, identity, revision, hash FROM _martlet.dataset")
         dataSet = try row.text(0, 0)
@@ -36,6 +35,23 @@ package final class PostgresMoment {
         revision = try row.integer(0, 2)
         lineage = LineageHash(stored: try row.binary(0, 3)).text
         schema = try PostgresSchema.read(connection).schema.fingerprint
+    }
+
+    /// How often a moment is looked for at which everything others committed has been read.
+    private static let tries = 50
+
+    /// Begins the transaction, and shares what it sees.
+    private static func begin(_ connection: PostgresConnection) throws -> String {
+        let logical = try LogicalMoment(connection)
+        defer { logical?.close() }
+        for _ in 0..<tries {
+            try connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            let snapshot = try connection.query("SELECT pg_catalog.pg_export_snapshot()").text(0, 0)
+            guard try logical?.hasUnread(connection) ?? false else { return snapshot }
+            try connection.rollback()
+        }
+        throw PostgresRefusal(
+            "Other programs write faster than it is read; take the backup when they do less.")
     }
 
     /// Lets go of it.
@@ -76,6 +92,15 @@ package enum PostgresRestoring {
         else {
             throw PostgresRefusal(
                 "The restored data set does not end where the backup's manifest says.")
+        }
+        // Places in the write-ahead log and numbers of transactions were another server's. The dump
+        // holds all that was written, and what the log had yet to take of it.
+        if try LogicalState.read(connection) != nil {
+            try connection.execute(
+                """
+                UPDATE _martlet.capture SET position = NULL, \
+                horizon = pg_snapshot_xmin(pg_current_snapshot())
+                """)
         }
         try connection.execute("ANALYZE")
     }

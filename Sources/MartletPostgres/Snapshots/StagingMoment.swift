@@ -31,21 +31,23 @@ struct StagingMoment {
 
     private func reader(_ fingerprint: String?, _ tries: Int) throws -> PostgresConnection {
         let reader = try PostgresConnection(address, Self.options("martlet snapshot"))
+        let logical = try LogicalMoment(reader)
+        defer { logical?.close() }
         try begin(reader)
-        guard try isPending(reader) else { return reader }
+        guard try isPending(reader, logical) else { return reader }
         let writer = try PostgresConnection(address, Self.options("martlet snapshot drain"))
         defer { writer.close() }
         for _ in 0..<tries {
             try reader.rollback()
             try writer.transaction { try drain(writer, fingerprint) }
             try begin(reader)
-            guard try isPending(reader) else { return reader }
+            guard try isPending(reader, logical) else { return reader }
         }
         try reader.rollback()
-        try keepingWritersOut(writer, fingerprint) {
+        try keepingWritersOut(writer, fingerprint, logical) {
             try begin(reader)
             // The first statement decides what the transaction sees.
-            guard try !isPending(reader) else {
+            guard try !isPending(reader, logical) else {
                 throw PostgresError(.busy, "other programs write faster than the log takes it in")
             }
         }
@@ -54,6 +56,14 @@ struct StagingMoment {
 
     private func begin(_ reader: PostgresConnection) throws(PostgresError) {
         _ = try reader.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    }
+
+    /// Whether the reader's transaction sees what the log does not have.
+    private func isPending(
+        _ reader: PostgresConnection, _ logical: LogicalMoment?
+    ) throws(PostgresError) -> Bool {
+        if try isPending(reader) { return true }
+        return try logical?.hasUnread(reader) ?? false
     }
 
     private func isPending(_ connection: PostgresConnection) throws(PostgresError) -> Bool {
@@ -88,7 +98,8 @@ struct StagingMoment {
     /// The data set's row first: who holds it waits for nobody outside. Then the tables, then what is
     /// pending; when that is committed, nothing new can have come.
     private func keepingWritersOut(
-        _ writer: PostgresConnection, _ fingerprint: String?, _ body: () throws -> Void
+        _ writer: PostgresConnection, _ fingerprint: String?, _ logical: LogicalMoment?,
+        _ body: () throws -> Void
     ) throws {
         let guardian = try PostgresConnection(address, Self.options("martlet snapshot guard"))
         defer { guardian.close() }
@@ -98,6 +109,7 @@ struct StagingMoment {
             for table in try PostgresSchema.read(guardian).tables {
                 try guardian.execute("LOCK TABLE \(table.sqlName) IN SHARE MODE")
             }
+            try logical?.awaitAll()
             try drain(writer, fingerprint)
         }
         try body()

@@ -76,7 +76,7 @@ package final class PostgresStore {
 
     /// Ends the session.
     package func close() {
-        current?.connection.close()
+        current?.close()
         current = nil
     }
 
@@ -90,6 +90,7 @@ package final class PostgresStore {
         do throws(PostgresError) {
             return try body(current)
         } catch {
+            guard !current.isOutdated else { throw StorageFault(.rolledBack, error.message) }
             throw StorageFault(error)
         }
     }
@@ -121,16 +122,25 @@ extension PostgresStore: ServerStorage {
     }
 
     package func recover() throws(StorageFault) {
+        if let current, current.isOutdated {
+            do throws(PostgresError) {
+                try current.restart()
+                return
+            } catch {
+                // As after any other failure.
+                current.isOutdated = false
+            }
+        }
         if let current {
             // What is not known to be committed is not known to be stored either.
             last = (current.head, current.floor)
-            current.connection.close()
+            current.close()
         }
         current = nil
         let (session, _) = try Self.open(connect, unbearable, unsendable)
         guard session.identity == identity, session.schema.fingerprint == schema.fingerprint
         else {
-            session.connection.close()
+            session.close()
             throw StorageFault(
                 .changed,
                 "the database's tables or its data set are not those the server opened")

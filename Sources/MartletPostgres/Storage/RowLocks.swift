@@ -42,12 +42,14 @@ struct RowLocks {
     }
 
     /// One for each of `types`. Rows that somebody else has locked are passed over.
-    func statements(_ forms: [TableForm]) -> [PostgresStatement] {
+    func statements(_ forms: [TableForm], isVersioned: Bool) -> [PostgresStatement] {
         changed.sorted { $0.key < $1.key }.map {
-            forms[$0.key].locking(Array($0.value), isDelete: false, skips: true)
+            forms[$0.key].locking(
+                Array($0.value), isDelete: false, skips: true, isVersioned: isVersioned)
         }
             + deleted.sorted { $0.key < $1.key }.map {
-                forms[$0.key].locking(Array($0.value), isDelete: true, skips: true)
+                forms[$0.key].locking(
+                    Array($0.value), isDelete: true, skips: true, isVersioned: isVersioned)
             }
     }
 
@@ -57,14 +59,18 @@ struct RowLocks {
     }
 
     /// Notes what a statement locked.
-    func add(
-        _ rows: PostgresRows, _ form: TableForm, to held: inout Set<RecordAddress>
+    static func add(
+        _ rows: PostgresRows, _ form: TableForm, to held: inout HeldRows
     ) throws(PostgresError) {
         for row in 0..<rows.count {
-            held.insert(RecordAddress(form.position, try form.id(rows, row, 0)))
+            held[RecordAddress(form.position, try form.id(rows, row, 0))] =
+                rows.columnCount > 1 ? try rows.integer(row, 1) : 0
         }
     }
 }
+
+/// Rows that are locked, and the transactions that wrote them, where those are asked for.
+typealias HeldRows = [RecordAddress: Int64]
 
 /// What was found about records once their rows were locked.
 struct RecordFacts {
@@ -72,11 +78,11 @@ struct RecordFacts {
     var outside: Set<RecordAddress>
     var facts: [RecordAddress: RowFacts]
     /// Records whose rows are locked.
-    var held: Set<RecordAddress>
+    var held: HeldRows
 
     /// Records that are there, as far as is known, and whose rows somebody else holds.
     func missing(of addresses: [RecordAddress]) -> [RecordAddress] {
-        addresses.filter { !held.contains($0) && facts[$0].map { !$0.isDeleted } ?? false }
+        addresses.filter { held[$0] == nil && facts[$0].map { !$0.isDeleted } ?? false }
     }
 
     /// Records about which nothing can be decided now.
@@ -88,10 +94,13 @@ extension TableForm {
     /// - Parameters:
     ///   - isDelete: Whether they are to be deleted: then nobody may point at them meanwhile.
     ///   - skips: Whether rows that others have locked are passed over; else they are waited for.
-    func locking(_ ids: [RecordID], isDelete: Bool, skips: Bool) -> PostgresStatement {
+    ///   - isVersioned: Whether the numbers of the transactions that wrote them are given too.
+    func locking(
+        _ ids: [RecordID], isDelete: Bool, skips: Bool, isVersioned: Bool
+    ) -> PostgresStatement {
         PostgresStatement(
             """
-            SELECT t.\(key) FROM \(table.sqlName) AS t WHERE t.\(key) = ANY ($1::\(keyType)) \
+            SELECT t.\(key)\(isVersioned ? ", t.xmin::text::bigint" : "") FROM \(table.sqlName) AS t WHERE t.\(key) = ANY ($1::\(keyType)) \
             ORDER BY 1 FOR \(isDelete ? "UPDATE" : "NO KEY UPDATE")\(skips ? " SKIP LOCKED" : "")
             """, [keys(ids)])
     }
@@ -100,27 +109,25 @@ extension TableForm {
 extension StoreSession {
     /// Locks the records not held yet, and reads what is known of all.
     func lockAndRead(
-        _ addresses: [RecordAddress], held: Set<RecordAddress>
+        _ addresses: [RecordAddress], held: HeldRows
     ) throws(PostgresError) -> RecordFacts {
         var known = RecordFacts(outside: [], facts: [:], held: held)
         let all = Array(Set(addresses))
         guard !all.isEmpty else { return known }
         var wanted: [Int: [RecordID]] = [:]
-        for address in all where !held.contains(address) {
+        for address in all where held[address] == nil {
             wanted[address.type, default: []].append(address.id)
         }
         let types = wanted.keys.sorted()
         var statements = types.map {
-            model.forms[$0].locking(wanted[$0] ?? [], isDelete: true, skips: true)
+            model.forms[$0].locking(
+                wanted[$0] ?? [], isDelete: true, skips: true, isVersioned: horizon != nil)
         }
         statements.append(RecordLookup.outside(all, tables))
         statements.append(RecordLookup.facts(all, tables))
         let answers = try run(statements)
         for (type, rows) in zip(types, answers) {
-            let form = model.forms[type]
-            for row in 0..<rows.count {
-                known.held.insert(RecordAddress(type, try form.id(rows, row, 0)))
-            }
+            try RowLocks.add(rows, model.forms[type], to: &known.held)
         }
         known.outside = try RecordLookup.outside(answers[types.count], of: all)
         known.facts = try RecordLookup.facts(answers[types.count + 1], of: all)
@@ -141,7 +148,8 @@ extension StoreSession {
                 [
                     PostgresStatement("SAVEPOINT martlet_wait"),
                     PostgresStatement("SELECT set_config('lock_timeout', '50', true)"),
-                    form.locking(ids, isDelete: isDelete, skips: false),
+                    form.locking(
+                        ids, isDelete: isDelete, skips: false, isVersioned: horizon != nil),
                 ]
             ])[0]
             switch answers[2] {
@@ -151,7 +159,7 @@ extension StoreSession {
                         "SELECT set_config('lock_timeout', '\(Self.lockMilliseconds)', true)"),
                     PostgresStatement("RELEASE SAVEPOINT martlet_wait"),
                 ])
-                try locks.add(rows, form, to: &known.held)
+                try RowLocks.add(rows, form, to: &known.held)
             case .failure(let error):
                 guard SetError(error) == .passing else { throw error }
                 // One after the other: until the first has run, nothing else can be prepared.
@@ -166,5 +174,43 @@ extension StoreSession {
         ])
         known.contested.formUnion(try RecordLookup.outside(answers[0], of: missing))
         known.facts.merge(try RecordLookup.facts(answers[1], of: missing)) { $1 }
+    }
+
+    /// Where other programs' writes are read from the write-ahead log, what they committed shows in
+    /// the rows before it is noted. Rows that a transaction wrote which may not have been read, and
+    /// those that are gone, are asked about again once everything up to now has been read: they are
+    /// locked, so no more can come.
+    func awaitUnread(
+        _ addresses: [RecordAddress], _ known: inout RecordFacts
+    ) throws(PostgresError) {
+        guard let horizon, let logicalWait else { return }
+        let doubtful = Set(addresses).filter { address in
+            if let version = known.held[address] {
+                return !LogicalState.isRead(version, horizon: horizon)
+            }
+            return known.facts[address].map { !$0.isDeleted } ?? false
+        }.subtracting(known.contested)
+        guard !doubtful.isEmpty else { return }
+        let isRead: Bool
+        do throws(PostgresError) {
+            isRead = try logicalWait.wait()
+        } catch {
+            // This transaction is none the worse for it.
+            isRead = false
+        }
+        guard isRead else {
+            known.contested.formUnion(doubtful)
+            return
+        }
+        let asked = Array(doubtful)
+        let rows = try run([RecordLookup.outside(asked, tables)])[0]
+        let outside = try RecordLookup.outside(rows, of: asked)
+        guard !outside.isEmpty else { return }
+        // Begun anew, the batch has it in the log. Once: whoever writes without end stops nobody.
+        guard isAnew else {
+            isOutdated = true
+            throw PostgresError(.busy, "what other programs wrote was read under a batch")
+        }
+        known.contested.formUnion(outside)
     }
 }

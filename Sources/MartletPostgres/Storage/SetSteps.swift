@@ -152,7 +152,8 @@ struct SetSteps {
             let form = session.model.forms[group.type]
             if group.names.isEmpty {
                 add(
-                    form.locking(group.ids, isDelete: false, skips: false),
+                    form.locking(
+                        group.ids, isDelete: false, skips: false, isVersioned: false),
                     .looked(type: group.type))
             } else {
                 add(

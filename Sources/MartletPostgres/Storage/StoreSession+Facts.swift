@@ -59,7 +59,7 @@ extension StoreSession {
         }
         let drawn = wanted.keys.enumerated().compactMap { drawing($0.element, of: $0.offset) }
         statements += drawn.map(\.statement)
-        let locking = locks.statements(model.forms)
+        let locking = locks.statements(model.forms, isVersioned: horizon != nil)
         statements += locking
         let addresses = locks.all
         if !wanted.deletesParents, !addresses.isEmpty {
@@ -79,9 +79,9 @@ extension StoreSession {
             try add(answers[next], toKeysOf: draw.type)
             next += 1
         }
-        var held: Set<RecordAddress> = []
+        var held: HeldRows = [:]
         for form in locks.types {
-            try locks.add(answers[next], model.forms[form], to: &held)
+            try RowLocks.add(answers[next], model.forms[form], to: &held)
             next += 1
         }
         if wanted.deletesParents {
@@ -97,6 +97,8 @@ extension StoreSession {
                 facts: try RecordLookup.facts(answers[next + 1], of: addresses), held: held)
         }
         try wait(for: &known, locks)
+        try awaitUnread(
+            locks.all + facts.flatMap { $0.affected.map(\.address) }, &known)
         contested.subtract(locks.all)
         contested.formUnion(known.contested)
         for index in questions.indices {

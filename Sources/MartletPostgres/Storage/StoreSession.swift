@@ -12,6 +12,16 @@ final class StoreSession {
     let checks: ValueChecks
     let unbearable: UnbearableSets
     private let foreign: ForeignDrain
+    /// Where other programs' writes are read from the write-ahead log: waits for whoever reads it.
+    let logicalWait: LogicalWait?
+    /// Of the open transaction: rows by transactions below it are in the log, or noted; nil where
+    /// triggers note them all.
+    private(set) var horizon: UInt64?
+    /// The open transaction has to be given up and done anew: it has seen the log without what other
+    /// programs had written before it.
+    var isOutdated = false
+    /// Whether the open transaction is one that is done anew.
+    private(set) var isAnew = false
 
     /// Of the open transaction, else as of the last look.
     var head: LogHead
@@ -56,6 +66,7 @@ final class StoreSession {
         foreign = ForeignDrain(
             schema: schema.schema, tables: schema.tables, unsendable: unsendable)
         try connection.execute(Self.settings)
+        logicalWait = try LogicalState.read(connection).map { _ in LogicalWait(connection.address) }
         model = try PostgresModel(schema: schema.schema, tables: tables, connection)
         checks = schema.checks
         keys = KeyPool(count: tables.count)
@@ -143,6 +154,12 @@ extension StoreSession {
         if !model.deferring.isEmpty {
             statements.append(PostgresStatement("SET CONSTRAINTS ALL DEFERRED"))
         }
+        if logicalWait != nil {
+            // What is written from here on is nothing foreign to whoever reads the write-ahead log.
+            statements.append(
+                PostgresStatement(
+                    "SELECT horizon, \(LogicalState.ownMark)::text FROM _martlet.capture"))
+        }
         let answers = try run(statements)
         guard answers[1].count == 1 else {
             throw PostgresError(.other, "_martlet.dataset is empty")
@@ -154,7 +171,30 @@ extension StoreSession {
             throw PostgresError(
                 .statement, "tables or columns have come or gone", sqlState: "42P01")
         }
+        if logicalWait != nil, let row = answers.last, row.count == 1 {
+            horizon = UInt64(bitPattern: try row.integer(0, 0))
+        }
         return try answers[2].boolean(0, 0)
+    }
+
+    /// Gives the open transaction up, so that another can begin.
+    func restart() throws(PostgresError) {
+        try connection.rollback()
+        isOutdated = false
+        isAnew = true
+        pending = PendingWrites()
+        devices.removeAll()
+        openSavepoints = false
+        let row = try connection.query(
+            "SELECT revision, floor, hash FROM _martlet.dataset WHERE number = 1")
+        guard row.count == 1 else { throw PostgresError(.other, "_martlet.dataset is empty") }
+        try take(row)
+    }
+
+    /// Ends the connections.
+    func close() {
+        logicalWait?.close()
+        connection.close()
     }
 
     /// Takes into the log what other programs have written.
@@ -174,6 +214,7 @@ extension StoreSession {
         guard answers.last?.tag != "ROLLBACK" else {
             throw PostgresError(.rolledBack, "the transaction had failed before its commit")
         }
+        isAnew = false
     }
 
     func look() throws(PostgresError) -> StorageLook {

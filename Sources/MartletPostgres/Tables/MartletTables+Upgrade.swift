@@ -13,8 +13,8 @@ extension MartletTables {
     /// From a format to the one above it: what brings the tables there.
     typealias Steps = [Int64: String]
 
-    /// None yet: the first release's tables are of format 1.
-    static let steps: Steps = [:]
+    /// Format 2 can say that other programs' writes are read from the write-ahead log.
+    static let steps: Steps = [1: capture]
 
     /// The data set of the database; nil where there is none.
     static func dataSet(on connection: PostgresConnection) throws -> PostgresDataSet? {

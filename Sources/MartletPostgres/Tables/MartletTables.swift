@@ -11,7 +11,7 @@ enum MartletTables {
     static let surrogate = ReservedWords.surrogateKey
 
     /// Raised with every change of these tables that an older server could not work with.
-    static let format: Int64 = 1
+    static let format: Int64 = 2
 
     /// One script for all of it, run in a transaction.
     static let script = """
@@ -74,5 +74,14 @@ enum MartletTables {
         CREATE INDEX foreign_changes_transaction
             ON _martlet.foreign_changes (transaction, number);
         CREATE INDEX foreign_changes_record ON _martlet.foreign_changes (type, id);
+        \(capture)
+        """
+
+    /// Has a row where other programs' writes are read from the write-ahead log: see `LogicalState`.
+    static let capture = """
+        CREATE TABLE IF NOT EXISTS _martlet.capture (
+            number integer PRIMARY KEY CHECK (number = 1), slot text NOT NULL,
+            publication text NOT NULL, position pg_lsn, horizon xid8 NOT NULL,
+            entered bigint NOT NULL DEFAULT 0) WITH (fillfactor = 10);
         """
 }

@@ -14,6 +14,8 @@ package struct PostgresSchema: Sendable {
     /// Raised whenever a server or an adoption finds that tables or columns have come or gone. A
     /// server that knows another does not write.
     package let version: Int64
+    /// How it is learnt what other programs write.
+    package let capture: ForeignCapture
 
     /// Reads the tables that are registered in Martlet's tables, whatever their names are now.
     ///
@@ -33,7 +35,8 @@ package struct PostgresSchema: Sendable {
             let catalogue = try Catalogue.read(registered.map(\.relation), on: connection)
             let version = try connection.query("SELECT tables FROM _martlet.dataset")
             return try make(
-                registered, catalogue, version: version.count == 1 ? version.integer(0, 0) : 0)
+                registered, catalogue, version: version.count == 1 ? version.integer(0, 0) : 0,
+                capture: LogicalState.read(connection) == nil ? .triggers : .logical)
         }
     }
 
@@ -46,7 +49,8 @@ package struct PostgresSchema: Sendable {
 
     /// - Throws: `AdoptionError` with everything that stands in the way.
     static func make(
-        _ registered: [Registered], _ catalogue: Catalogue, version: Int64
+        _ registered: [Registered], _ catalogue: Catalogue, version: Int64,
+        capture: ForeignCapture = .triggers
     ) throws(AdoptionError) -> PostgresSchema {
         var notes: [String] = []
         var problems: [AdoptionError.Problem] = []
@@ -83,7 +87,7 @@ package struct PostgresSchema: Sendable {
                 DeviceScript.statement(
                     member.entry.name, key: member.key, member.reading,
                     references: table.type.references)
-            }.joined(), notes: notes, version: version)
+            }.joined(), notes: notes, version: version, capture: capture)
     }
 
     /// Tables on either side of a foreign key that changes rows and is not a reference.

@@ -292,9 +292,34 @@ extension Metrics {
             text.sample(
                 "martlet_oldest_writer_seconds", [("data_set", name)], account.oldestWriterSeconds)
         }
+        append(
+            accounts.compactMap { name, account in account.slot.map { (name, $0) } }, to: &text)
         text.single(
             "martlet_outside_sets_total", "counter",
             "Change sets made of what other programs wrote.", taken)
+    }
+
+    /// Replication slots that other programs' writes are read from.
+    private func append(_ slots: [(String, SlotAccount)], to text: inout PrometheusText) {
+        guard !slots.isEmpty else { return }
+        let families: [(String, String, (SlotAccount) -> Int64)] = [
+            ("active", "1 where a server reads the replication slot.", { $0.isActive ? 1 : 0 }),
+            (
+                "lost", "1 where the slot is gone or has lost what it had to send.",
+                { $0.isLost ? 1 : 0 }
+            ),
+            (
+                "retained_bytes", "Write-ahead log that PostgreSQL keeps for the slot.",
+                { $0.retainedBytes }
+            ),
+            ("lag_bytes", "Write-ahead log that is not read yet.", { $0.lagBytes }),
+        ]
+        for (name, help, value) in families {
+            text.family("martlet_slot_\(name)", "gauge", help)
+            for (dataSet, slot) in slots {
+                text.sample("martlet_slot_\(name)", [("data_set", dataSet)], value(slot))
+            }
+        }
     }
 }
 

@@ -26,8 +26,11 @@ extension DataSetService {
     struct Following: Sendable {
         let lookout: Confined<Lookout>
         let follower: Follower
+        /// What brings what other programs write to where it is looked for; nil where they do.
+        let reading: OutsideReading?
 
         func stop() async {
+            await reading?.stop()
             follower.stop()
             await lookout.end()
         }
@@ -84,7 +87,30 @@ extension DataSetService {
             if revision > feed.head.revision { follower.wake() }
         }
         follower.start()
-        return Following(lookout: lookout, follower: follower)
+        return Following(
+            lookout: lookout, follower: follower,
+            reading: try await read(name, opened, follower, setup))
+    }
+
+    /// Begins to read what other programs write, where it is not noted without.
+    private static func read(
+        _ name: String, _ opened: Opening, _ follower: Follower, _ setup: Setup
+    ) async throws -> OutsideReading? {
+        guard try opened.readers.outsideReader() != nil else { return nil }
+        let reader = try await Confined<any OutsideReader>(label: "martlet.changes.\(name)") {
+            [readers = opened.readers] in
+            guard let reader = try readers.outsideReader() else { throw ConfinedValueIsGone() }
+            return reader
+        }
+        let reading = OutsideReading(
+            reader, found: { follower.wake() },
+            report: { words, isFailure in
+                setup.log.log(
+                    isFailure ? .error : .info, "changes",
+                    [("dataSet", .text(name)), ("note", .text(words))])
+            })
+        reading.start()
+        return reading
     }
 
     /// Tells the operator of a fault, and has the data set opened again where that helps.

@@ -36,6 +36,8 @@ protocol DataSetReaders: Sendable {
         -> SnapshotFile
     /// What looks for others' writes.
     func watch() -> any StorageWatch
+    /// What reads other programs' writes; nil where they are noted without.
+    func outsideReader() throws -> (any OutsideReader)?
     /// What tells other processes of this one's commits; nil where there is no Redis.
     func outlet(of feed: DataSetFeed, name: String) async throws -> Confined<CommitOutlet>?
 }
@@ -53,6 +55,31 @@ struct StorageAccount: Sendable {
     var waiting: Int
     /// How long the oldest transaction has been open that has written something, in seconds.
     var oldestWriterSeconds: Double
+    /// How a replication slot stands that other programs' writes are read from.
+    var slot: SlotAccount?
+}
+
+/// How a replication slot stands.
+struct SlotAccount {
+    /// Whether a server reads it.
+    var isActive: Bool
+    /// Whether it is gone, or has lost what it had yet to send.
+    var isLost: Bool
+    /// Bytes of the write-ahead log that are kept for it.
+    var retainedBytes: Int64
+    /// Bytes of the write-ahead log that nobody has read yet.
+    var lagBytes: Int64
+}
+
+/// Reads other programs' writes from where the storage keeps them, where somebody has to; confined to
+/// whoever made it.
+protocol OutsideReader: AnyObject {
+    /// Takes what has come, waiting for it no longer than said.
+    /// - Returns: Whether anything was found; nil where another process reads, and this one asks
+    ///   again later.
+    func step(within limit: Duration) throws(StorageFault) -> Bool?
+    /// Sentences for the operator, each once.
+    func takeNotes() -> [String]
 }
 
 /// A file that snapshots are made of.

@@ -44,6 +44,8 @@ struct EmbeddedBacking: DataSetBacking {
 
         func watch() -> any StorageWatch { Watch(path: path) }
 
+        func outsideReader() -> (any OutsideReader)? { nil }
+
         func outlet(of feed: DataSetFeed, name: String) -> Confined<CommitOutlet>? { nil }
     }
 

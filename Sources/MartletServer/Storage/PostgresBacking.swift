@@ -83,6 +83,11 @@ extension PostgresBacking {
 
         func watch() -> any StorageWatch { PostgresWatch(place.address) }
 
+        func outsideReader() throws -> (any OutsideReader)? {
+            guard tables.capture == .logical else { return nil }
+            return LogicalReader(place.address)
+        }
+
         func snapshotFile(
             in folder: String, while isWanted: @escaping () -> Bool
         ) throws -> SnapshotFile {
@@ -112,6 +117,22 @@ extension PostgresWatch: StorageWatch {
     func account() throws(StorageFault) -> StorageAccount {
         let outside = try outside()
         return StorageAccount(
-            waiting: outside.waiting, oldestWriterSeconds: outside.oldestWriterSeconds)
+            waiting: outside.waiting, oldestWriterSeconds: outside.oldestWriterSeconds,
+            slot: outside.slot.map {
+                SlotAccount(
+                    isActive: $0.isActive, isLost: $0.isLost, retainedBytes: $0.retainedBytes,
+                    lagBytes: $0.lagBytes)
+            })
+    }
+}
+
+extension LogicalReader: OutsideReader {
+    func step(within limit: Duration) throws(StorageFault) -> Bool? {
+        let outcome: Outcome = try step(within: limit)
+        switch outcome {
+        case .found: return true
+        case .reading: return false
+        case .elsewhere, .unused: return nil
+        }
     }
 }

@@ -1,0 +1,56 @@
+import MartletPostgres
+import PostgresKit
+
+extension CommandDescription {
+    static let postgresCompare = CommandDescription(
+        name: "postgres compare",
+        summary: "compare tables of a PostgreSQL database with the log",
+        discussion: """
+            Looks for rows that were written past the log, as with triggers switched off, and for
+            records whose rows are gone. With --repair they are taken into the log as a change of
+            another program: devices receive them, and go on from where they are. Servers may run. Ends
+            with 1 where something differs and is not repaired.
+            """,
+        options: [
+            postgresOption,
+            Option(name: "repair", help: "take what differs into the log"),
+        ],
+        examples: [
+            Example("postgres compare --postgres postgresql://app@localhost/club", "what differs"),
+            Example("postgres compare --repair", "have devices receive it"),
+        ]
+    ) { arguments, console in
+        let connection = try connection(arguments)
+        let repairs = arguments.has("repair")
+        let found = try PostgresComparison.run(on: connection, repairs: repairs)
+        if arguments.isJSON {
+            console.print(
+                JSONText.object([
+                    ("changed", .integer(found.changed)), ("deleted", .integer(found.deleted)),
+                    ("repaired", .boolean(repairs)),
+                    (
+                        "records",
+                        .list(
+                            found.records.map {
+                                .object([
+                                    ("type", .text($0.type)), ("id", .text($0.id)),
+                                    ("deleted", .boolean($0.isDeleted)),
+                                ])
+                            })
+                    ),
+                ]).description)
+        } else if found.isEmpty {
+            console.print("The tables are what the log says.")
+        } else {
+            console.print("\(found.changed) rows are new or other, \(found.deleted) are gone.")
+            for record in found.records {
+                console.print("- \(record.type) \(record.id)\(record.isDeleted ? " (gone)" : "")")
+            }
+            console.note(
+                repairs
+                    ? "The next server that runs takes them into the log."
+                    : "Nothing was changed; --repair has devices receive them.")
+        }
+        return found.isEmpty || repairs ? .done : .failed
+    }
+}

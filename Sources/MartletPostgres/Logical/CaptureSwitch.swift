@@ -1,0 +1,180 @@
+package import PostgresKit
+
+/// Changes how Martlet learns what other programs write, without losing any of it.
+package struct CaptureSwitch {
+    private let connection: PostgresConnection
+
+    /// - Parameter connection: Without limits of time for statements.
+    package init(on connection: PostgresConnection) {
+        self.connection = connection
+    }
+
+    /// What `change` would do. Changes nothing.
+    /// - Throws: As `change`.
+    package func plan(_ capture: ForeignCapture) throws -> PostgresAdoption.Report {
+        let dataSet = try dataSet()
+        let state = try LogicalState.read(connection)
+        let schema = try PostgresSchema.read(connection)
+        guard (state == nil) == (capture == .logical) else { return PostgresAdoption.Report() }
+        switch capture {
+        case .logical:
+            try LogicalChecks(connection).check(schema.tables, isNew: true)
+            return report(toLogical: LogicalState.name(dataSet), schema)
+        case .triggers: return report(toTriggers: state?.slot ?? "", schema)
+        }
+    }
+
+    /// Changes it, where it is not so already. Programs that write to the tables wait for a moment;
+    /// the making of a slot waits for transactions that are open.
+    /// - Throws: `AdoptionError` with all that stands in the way; `PostgresError`. It is as before
+    ///   then.
+    package func change(to capture: ForeignCapture) throws -> PostgresAdoption.Report {
+        try MartletTables.upgrade(on: connection)
+        let report = try plan(capture)
+        guard !report.steps.isEmpty else { return report }
+        try PostgresRelease.checkServers(connection)
+        switch capture {
+        case .logical: try changeToLogical(LogicalState.name(try dataSet()))
+        case .triggers: try changeToTriggers()
+        }
+        return report
+    }
+
+    private func dataSet() throws -> PostgresDataSet {
+        guard let found = try MartletTables.dataSet(on: connection) else {
+            throw AdoptionError(
+                "the database holds no data set",
+                "make one with martlet postgres init or martlet postgres adopt")
+        }
+        return found
+    }
+
+    // MARK: - To logical decoding
+
+    private func report(toLogical name: String, _ schema: PostgresSchema) -> PostgresAdoption.Report
+    {
+        PostgresAdoption.Report(steps: [
+            "make the publication and the replication slot “\(name)”; a server must run from then on, "
+                + "or the slot keeps PostgreSQL's write-ahead log",
+            "remove the triggers that note what other programs write from "
+                + schema.tables.map(\.sqlName).joined(separator: ", "),
+        ])
+    }
+
+    /// The publication first: what the slot sends is looked up in it as it was then.
+    private func changeToLogical(_ name: String) throws {
+        let slot = LogicalSlot(on: connection)
+        do {
+            try slot.drop(name)
+            try connection.transaction {
+                let tables = try PostgresSchema.read(connection).tables
+                try connection.execute(
+                    """
+                    DROP PUBLICATION IF EXISTS \(PostgresConnection.quoted(name));
+                    CREATE PUBLICATION \(PostgresConnection.quoted(name)) \(Self.list(tables))
+                    """)
+            }
+            _ = try slot.make(name)
+            try connection.transaction {
+                let schema = try PostgresSchema.read(connection)
+                try lock(schema)
+                for table in schema.tables {
+                    try ForeignTriggers.install(
+                        on: connection, table: table,
+                        truncation: try Truncation.of(table, connection).triggers,
+                        capture: .logical)
+                }
+                // Nobody writes to the tables now; all that was written has been noted.
+                _ = try connection.query(
+                    """
+                    INSERT INTO _martlet.capture (number, slot, publication, position, horizon) \
+                    VALUES (1, $1, $1, pg_current_wal_insert_lsn(), \
+                    pg_snapshot_xmin(pg_current_snapshot()))
+                    """, [.text(name)])
+                try raiseVersion()
+            }
+        } catch {
+            if connection.isInTransaction { try? connection.rollback() }
+            try? slot.drop(name)
+            try? connection.execute(
+                "DROP PUBLICATION IF EXISTS \(PostgresConnection.quoted(name))")
+            throw error
+        }
+    }
+
+    /// The tables of a publication.
+    static func list(_ tables: [PostgresTable]) -> String {
+        tables.isEmpty ? "" : "FOR TABLE " + tables.map(\.sqlName).joined(separator: ", ")
+    }
+
+    // MARK: - To triggers
+
+    private func report(toTriggers slot: String, _ schema: PostgresSchema)
+        -> PostgresAdoption.Report
+    {
+        PostgresAdoption.Report(steps: [
+            "add the triggers that note what other programs write to "
+                + schema.tables.map(\.sqlName).joined(separator: ", "),
+            "read what the replication slot has yet to send, and drop “\(slot)” and its publication",
+        ])
+    }
+
+    private func changeToTriggers() throws {
+        guard let state = try LogicalState.read(connection) else { return }
+        let reader = LogicalReader(connection.address)
+        let wait = LogicalWait(connection.address)
+        defer {
+            reader.close()
+            wait.close()
+        }
+        // Outside the transaction: a slot that has to be made anew waits for those that are open.
+        try read(reader, wait)
+        try connection.transaction {
+            let schema = try PostgresSchema.read(connection)
+            try lock(schema)
+            // Nobody writes to the tables now. What was written before the triggers is read here,
+            // and before the triggers keep readers out, too.
+            try read(reader, wait)
+            reader.close()
+            for table in schema.tables {
+                try ForeignTriggers.install(
+                    on: connection, table: table,
+                    truncation: try Truncation.of(table, connection).triggers)
+            }
+            try connection.execute(
+                """
+                DELETE FROM _martlet.capture;
+                DROP PUBLICATION IF EXISTS \(PostgresConnection.quoted(state.publication))
+                """)
+            try raiseVersion()
+        }
+        try LogicalSlot(on: connection).drop(state.slot)
+    }
+
+    private func read(_ reader: LogicalReader, _ wait: LogicalWait) throws {
+        let end = try wait.place()
+        for _ in 0..<600 {
+            if try reader.step(within: .milliseconds(100)) == .elsewhere {
+                _ = try connection.query("SELECT pg_catalog.pg_sleep(0.05)")
+            }
+            if let position = reader.position, position >= end { return }
+        }
+        throw AdoptionError(
+            "the replication slot has more to send than could be read in a minute",
+            "run a server until “martlet doctor” says that it has caught up, and try again")
+    }
+
+    // MARK: - Both
+
+    private func lock(_ schema: PostgresSchema) throws(PostgresError) {
+        _ = try connection.query("SELECT 1 FROM _martlet.dataset FOR UPDATE")
+        for table in schema.tables {
+            try connection.execute("LOCK TABLE \(table.sqlName) IN SHARE ROW EXCLUSIVE MODE")
+        }
+    }
+
+    /// A server that knows another way does not write.
+    private func raiseVersion() throws(PostgresError) {
+        _ = try connection.query("UPDATE _martlet.dataset SET tables = tables + 1")
+    }
+}

@@ -1,0 +1,131 @@
+import PostgresKit
+
+/// The replication slot and the publication of a data set.
+struct LogicalSlot {
+    /// What the server says of a slot.
+    struct Standing: Hashable {
+        let isActive: Bool
+        /// What it has yet to send is gone: it is of no use any more.
+        let isLost: Bool
+    }
+
+    private let connection: PostgresConnection
+
+    init(on connection: PostgresConnection) {
+        self.connection = connection
+    }
+
+    /// nil where there is no such slot, or it is another database's.
+    func standing(_ name: String) throws(PostgresError) -> Standing? {
+        let rows = try connection.query(
+            """
+            SELECT active, coalesce(wal_status = 'lost', false) \
+            FROM pg_catalog.pg_replication_slots WHERE slot_name = $1 \
+            AND database = pg_catalog.current_database() AND plugin = 'pgoutput'
+            """, [.text(name)])
+        guard rows.count == 1 else { return nil }
+        return Standing(isActive: try rows.boolean(0, 0), isLost: try rows.boolean(0, 1))
+    }
+
+    /// Makes the slot, outside any transaction. Waits for transactions that are open now, wherever in
+    /// the cluster, as long as the connection waits for locks.
+    /// - Returns: From where it has everything.
+    /// - Throws: `PostgresError`, `.busy` where others did not end in time.
+    func make(_ name: String) throws(PostgresError) -> UInt64 {
+        let rows: PostgresRows
+        do throws(PostgresError) {
+            rows = try connection.query(
+                "SELECT lsn::text FROM pg_catalog.pg_create_logical_replication_slot($1, 'pgoutput')",
+                [.text(name)])
+        } catch {
+            guard error.kind == .busy else { throw error }
+            throw PostgresError(
+                .busy,
+                """
+                a replication slot can be made once transactions that are open now have ended; see \
+                pg_stat_activity, the oldest xact_start
+                """, sqlState: error.sqlState)
+        }
+        guard let place = PostgresConnection.position(try rows.text(0, 0)) else {
+            throw PostgresError(.other, "a slot was made of which nobody says where it begins")
+        }
+        return place
+    }
+
+    /// Drops the slot, outside any transaction; nothing where there is none. Whoever has just
+    /// stopped reading it is waited for, a moment.
+    func drop(_ name: String) throws(PostgresError) {
+        for attempt in 0..<100 {
+            guard try standing(name) != nil else { return }
+            do throws(PostgresError) {
+                _ = try connection.query(
+                    "SELECT pg_catalog.pg_drop_replication_slot($1)", [.text(name)])
+                return
+            } catch {
+                guard error.sqlState == "55006", attempt < 99 else { throw error }
+            }
+            _ = try connection.query("SELECT pg_catalog.pg_sleep(0.05)")
+        }
+    }
+
+    /// Under another name where a copy of the data set, in another database of the server, has it.
+    private func makeAnew(_ name: String) throws(PostgresError) {
+        let taken = try connection.query(
+            """
+            SELECT EXISTS (SELECT FROM pg_catalog.pg_replication_slots WHERE slot_name = $1), \
+            (SELECT oid::text FROM pg_catalog.pg_database WHERE datname = current_database())
+            """, [.text(name)])
+        guard try taken.boolean(0, 0) else {
+            _ = try make(name)
+            return
+        }
+        let other = "\(name.prefix(48))_\(try taken.text(0, 1))"
+        try drop(other)
+        _ = try make(other)
+        _ = try connection.query("UPDATE _martlet.capture SET slot = $1", [.text(other)])
+    }
+
+    /// Makes a slot that is gone or lost anew; then what was written meanwhile is found by comparing
+    /// the tables with the log. Also ends what was begun of that.
+    /// - Returns: Sentences about it.
+    func mend() throws -> [String] {
+        guard let state = try LogicalState.read(connection) else { return [] }
+        var notes: [String] = []
+        let standing = try standing(state.slot)
+        if standing?.isLost ?? true {
+            // First, so that whoever goes on from here knows.
+            _ = try connection.query("UPDATE _martlet.capture SET position = NULL")
+            try drop(state.slot)
+            try makeAnew(state.slot)
+            notes.append(
+                """
+                the replication slot “\(state.slot)” was \(standing == nil ? "gone" : "lost"); it was \
+                made anew
+                """)
+        } else if state.position != nil {
+            return []
+        }
+        let rows = try connection.query(
+            """
+            SELECT confirmed_flush_lsn::text FROM pg_catalog.pg_replication_slots \
+            WHERE slot_name = (SELECT slot FROM _martlet.capture)
+            """)
+        let place = try rows.text(0, 0)
+        let schema = try PostgresSchema.read(connection)
+        let found = try connection.transaction {
+            let found = try PostgresComparison(on: connection, schema).enter(
+                .unread(since: state.horizon))
+            _ = try connection.query(
+                """
+                UPDATE _martlet.capture SET position = $1::text::pg_lsn, entered = entered + 1
+                """, [.text(place)])
+            return found
+        }
+        notes.append(
+            """
+            the tables were compared with the log: \(found.changed) records changed or new, \
+            \(found.deleted) gone
+            """)
+        return notes
+    }
+}

@@ -1,0 +1,77 @@
+import PostgresKit
+
+/// Waits until what other programs have committed by now has been read from the write-ahead log.
+///
+/// On a connection of its own: what it asks for must be written to disk before anybody can read it, and
+/// the caller's transaction is open.
+final class LogicalWait {
+    private let address: PostgresAddress
+    private var connection: PostgresConnection?
+
+    init(_ address: PostgresAddress) {
+        self.address = address
+    }
+
+    func close() {
+        connection?.close()
+        connection = nil
+    }
+
+    /// Has everything that was committed until now written to disk.
+    /// - Returns: A place in the write-ahead log behind all of it.
+    func place() throws(PostgresError) -> UInt64 {
+        let open: PostgresConnection
+        if let connection {
+            open = connection
+        } else {
+            open = try connect()
+            connection = open
+        }
+        // Its commit writes out whatever was committed before it, and it is a sign for who reads.
+        let text = try open.query(
+            "SELECT pg_catalog.pg_logical_emit_message(true, 'martlet.wait', '')::text"
+        ).text(0, 0)
+        guard let position = PostgresConnection.position(text) else {
+            throw PostgresError(.other, "“\(text)” is no place in the write-ahead log")
+        }
+        return position
+    }
+
+    /// - Parameter rounds: How often it is looked, about a millisecond apart.
+    /// - Returns: Whether it has been read.
+    func wait(rounds: Int = 500) throws(PostgresError) -> Bool {
+        if let connection, !connection.isUsable() { close() }
+        do throws(PostgresError) {
+            let place = PostgresConnection.place(try place())
+            guard let connection else { return false }
+            let look = [
+                PostgresStatement("SELECT pg_catalog.pg_sleep(0.001)"),
+                PostgresStatement(
+                    """
+                    SELECT coalesce(position >= $1::text::pg_lsn, false), position IS NULL \
+                    FROM _martlet.capture
+                    """, [.text(place)]),
+            ]
+            for _ in 0..<rounds {
+                // Each a transaction of its own, which sees what was committed meanwhile.
+                let rows = try connection.pipeline(look.map { [$0] })[1][0].get()
+                // Without a row there are triggers again.
+                guard rows.count > 0 else { return true }
+                if try rows.boolean(0, 0) { return true }
+                // The tables have to be compared first, which may take its time.
+                if try rows.boolean(0, 1) { return false }
+            }
+            return false
+        } catch {
+            close()
+            throw error
+        }
+    }
+
+    private func connect() throws(PostgresError) -> PostgresConnection {
+        let connection = try PostgresConnection(
+            address, PostgresOptions(connecting: .seconds(5), name: "martlet wait"))
+        try connection.execute("SET synchronous_commit = local")
+        return connection
+    }
+}

@@ -1,0 +1,151 @@
+/// A message of the output plug-in pgoutput, protocol version 1, as far as it matters here
+/// (https://www.postgresql.org/docs/15/protocol-logicalrep-message-formats.html).
+enum OutputMessage: Hashable {
+    /// A column of a table as it was when a row was written.
+    struct Column: Hashable {
+        let name: String
+        /// Whether it is part of what names a row.
+        let isKey: Bool
+    }
+
+    /// The values of a row as texts; nil for null and for what was not sent.
+    typealias Row = [String?]
+
+    case begin(transaction: UInt32)
+    /// - Parameter end: Where the transaction ends in the write-ahead log.
+    case commit(end: UInt64)
+    /// What `pg_logical_emit_message` said.
+    case said(prefix: String, content: String)
+    case relation(UInt32, columns: [Column])
+    case insert(UInt32, Row)
+    /// - Parameter old: What named the row before, where that has changed.
+    case update(UInt32, old: Row?, Row)
+    case delete(UInt32, Row)
+    case truncate([UInt32])
+    /// Anything else.
+    case other
+
+    /// nil for bytes that are no such message.
+    init?(_ bytes: [UInt8]) {
+        var reader = OutputReader(bytes)
+        guard let kind = reader.byte(), let message = Self.read(kind, &reader),
+            !reader.isShort
+        else { return nil }
+        self = message
+    }
+
+    private static func read(_ kind: UInt8, _ reader: inout OutputReader) -> OutputMessage? {
+        switch kind {
+        case UInt8(ascii: "B"):
+            reader.skip(16)
+            return .begin(transaction: reader.number32())
+        case UInt8(ascii: "C"):
+            reader.skip(9)
+            return .commit(end: reader.number64())
+        case UInt8(ascii: "M"):
+            reader.skip(9)
+            let prefix = reader.text()
+            return .said(prefix: prefix, content: reader.text(Int(reader.number32())))
+        case UInt8(ascii: "R"): return relation(&reader)
+        case UInt8(ascii: "I"):
+            let relation = reader.number32()
+            guard reader.byte() == UInt8(ascii: "N") else { return nil }
+            return .insert(relation, reader.row())
+        case UInt8(ascii: "U"): return update(&reader)
+        case UInt8(ascii: "D"):
+            let relation = reader.number32()
+            guard reader.byte() != nil else { return nil }
+            return .delete(relation, reader.row())
+        case UInt8(ascii: "T"):
+            let count = Int(reader.number32())
+            reader.skip(1)
+            guard count <= reader.left / 4 else { return nil }
+            return .truncate((0..<count).map { _ in reader.number32() })
+        default: return .other
+        }
+    }
+
+    private static func relation(_ reader: inout OutputReader) -> OutputMessage {
+        let relation = reader.number32()
+        _ = reader.text()
+        _ = reader.text()
+        reader.skip(1)
+        var columns: [Column] = []
+        for _ in 0..<Int(reader.number16()) where !reader.isShort {
+            let isKey = (reader.byte() ?? 0) & 1 == 1
+            columns.append(Column(name: reader.text(), isKey: isKey))
+            reader.skip(8)
+        }
+        return .relation(relation, columns: columns)
+    }
+
+    private static func update(_ reader: inout OutputReader) -> OutputMessage? {
+        let relation = reader.number32()
+        var kind = reader.byte()
+        var old: Row?
+        if kind != UInt8(ascii: "N") {
+            old = reader.row()
+            kind = reader.byte()
+        }
+        guard kind == UInt8(ascii: "N") else { return nil }
+        return .update(relation, old: old, reader.row())
+    }
+}
+
+/// Reads a message's fields. What is cut off reads as nothing, and is told of.
+private struct OutputReader {
+    private let bytes: [UInt8]
+    private var place = 0
+    /// Whether more was asked for than there is.
+    private(set) var isShort = false
+
+    init(_ bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    var left: Int { bytes.count - place }
+
+    private mutating func take(_ count: Int) -> ArraySlice<UInt8>? {
+        guard count >= 0, count <= left else {
+            isShort = true
+            return nil
+        }
+        defer { place += count }
+        return bytes[place..<(place + count)]
+    }
+
+    mutating func skip(_ count: Int) {
+        _ = take(count)
+    }
+
+    mutating func byte() -> UInt8? { take(1)?.first }
+
+    mutating func number16() -> UInt16 { (take(2) ?? []).reduce(0) { $0 << 8 | UInt16($1) } }
+
+    mutating func number32() -> UInt32 { (take(4) ?? []).reduce(0) { $0 << 8 | UInt32($1) } }
+
+    mutating func number64() -> UInt64 { (take(8) ?? []).reduce(0) { $0 << 8 | UInt64($1) } }
+
+    mutating func text(_ count: Int) -> String {
+        String(decoding: take(count) ?? [], as: UTF8.self)
+    }
+
+    /// Up to the next NUL.
+    mutating func text() -> String {
+        let end = bytes[place...].firstIndex(of: 0) ?? bytes.endIndex
+        let text = text(end - place)
+        skip(1)
+        return text
+    }
+
+    mutating func row() -> OutputMessage.Row {
+        var row: OutputMessage.Row = []
+        for _ in 0..<Int(number16()) where !isShort {
+            switch byte() {
+            case UInt8(ascii: "t")?, UInt8(ascii: "b")?: row.append(text(Int(number32())))
+            default: row.append(nil)
+            }
+        }
+        return row
+    }
+}

@@ -1,0 +1,131 @@
+import PostgresKit
+
+/// What is wrong with replication slots: with the data set's own, and with others that keep the
+/// write-ahead log.
+struct SlotFindings {
+    /// What a slot keeps that nobody reads before it is worth a word.
+    private static let muchKept: Int64 = 1 << 30
+    /// The same for the data set's own while it is read.
+    private static let muchBehind: Int64 = 1 << 28
+
+    private let connection: PostgresConnection
+
+    init(_ connection: PostgresConnection) {
+        self.connection = connection
+    }
+
+    /// A slot as the server lists it.
+    private struct Slot {
+        let name: String
+        let isActive: Bool
+        let isLost: Bool
+        let kept: Int64
+        let isHere: Bool
+    }
+
+    func all() throws -> [PostgresDoctor.Finding] {
+        let state = try LogicalState.read(connection)
+        let slots = try read()
+        var found: [PostgresDoctor.Finding] = []
+        if let state { found += try own(state, slots.first { $0.name == state.slot && $0.isHere }) }
+        for slot in slots where slot.name != state?.slot || !slot.isHere { found += other(slot) }
+        return found
+    }
+
+    private func read() throws -> [Slot] {
+        let rows = try connection.query(
+            """
+            SELECT slot_name::text, active, coalesce(wal_status = 'lost', false), \
+            coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), 0)::bigint, \
+            coalesce(database = current_database(), false) \
+            FROM pg_catalog.pg_replication_slots WHERE NOT pg_is_in_recovery() ORDER BY 1
+            """)
+        return try (0..<rows.count).map { row in
+            Slot(
+                name: try rows.text(row, 0), isActive: try rows.boolean(row, 1),
+                isLost: try rows.boolean(row, 2), kept: try rows.integer(row, 3),
+                isHere: try rows.boolean(row, 4))
+        }
+    }
+
+    private func finding(
+        _ isError: Bool, _ what: String, _ why: String, _ fix: String
+    ) -> PostgresDoctor.Finding {
+        PostgresDoctor.Finding(isError: isError, check: "slots", what: what, why: why, fix: fix)
+    }
+
+    private func own(_ state: LogicalState, _ slot: Slot?) throws -> [PostgresDoctor.Finding] {
+        var found: [PostgresDoctor.Finding] = []
+        let level = try connection.query("SELECT current_setting('wal_level')").text(0, 0)
+        if level != "logical" {
+            found.append(
+                finding(
+                    true,
+                    "wal_level is “\(level)”, and other programs' writes are read from there.",
+                    "What they write reaches no device.",
+                    "ALTER SYSTEM SET wal_level = logical; and start PostgreSQL again."))
+        }
+        let publication = try connection.query(
+            "SELECT count(*) FROM pg_catalog.pg_publication WHERE pubname = $1",
+            [.text(state.publication)])
+        if try publication.integer(0, 0) == 0 {
+            found.append(
+                finding(
+                    true, "The publication “\(state.publication)” is gone.",
+                    "What other programs write reaches no device.",
+                    "martlet postgres adopt --cdc triggers, and --cdc logical again."))
+        }
+        guard let slot, !slot.isLost else {
+            return found + [
+                finding(
+                    true,
+                    "The replication slot “\(state.slot)” is \(slot == nil ? "gone" : "lost").",
+                    "What other programs wrote since is in no entry of the log.",
+                    """
+                    Start a server: it makes the slot anew and compares the tables with the log. Raise \
+                    max_slot_wal_keep_size if servers are to be down for longer.
+                    """)
+            ]
+        }
+        if !slot.isActive {
+            found.append(
+                finding(
+                    slot.kept > Self.muchKept,
+                    "Nobody reads the replication slot “\(slot.name)”; it keeps \(slot.kept >> 20) MiB.",
+                    "What other programs write reaches no device, and the disk fills.",
+                    "Start a server, or: martlet postgres adopt --cdc triggers."))
+        } else if slot.kept > Self.muchBehind {
+            found.append(
+                finding(
+                    false,
+                    "The replication slot “\(slot.name)” keeps \(slot.kept >> 20) MiB.",
+                    "A transaction is open for long, or the server cannot keep up.",
+                    "Look for old transactions in pg_stat_activity."))
+        }
+        return found
+    }
+
+    private func other(_ slot: Slot) -> [PostgresDoctor.Finding] {
+        if slot.isHere, slot.name.hasPrefix("martlet_") {
+            return [
+                finding(
+                    slot.kept > Self.muchKept,
+                    "The replication slot “\(slot.name)” is no data set's any more.",
+                    "It keeps the write-ahead log, \(slot.kept >> 20) MiB by now.",
+                    "SELECT pg_drop_replication_slot('\(slot.name)');")
+            ]
+        }
+        guard slot.isLost || (!slot.isActive && slot.kept > Self.muchKept) else { return [] }
+        return [
+            finding(
+                slot.isLost,
+                slot.isLost
+                    ? "The replication slot “\(slot.name)” is lost."
+                    : """
+                    Nobody reads the replication slot “\(slot.name)”; it keeps \(slot.kept >> 20) MiB.
+                    """,
+                "A slot that is not read keeps the log of writes until the disk is full.",
+                "Start its reader, or: SELECT pg_drop_replication_slot('\(slot.name)');")
+        ]
+    }
+}

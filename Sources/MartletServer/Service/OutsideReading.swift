@@ -1,0 +1,66 @@
+internal import Dispatch
+internal import MartletServerCore
+internal import Synchronization
+
+/// Has a data set's reader of other programs' writes read, for as long as the server runs: on a queue
+/// of its own, where it waits for what comes.
+final class OutsideReading: Sendable {
+    /// How long one step waits: so late does it end when the server stops.
+    private static let step = Duration.milliseconds(100)
+    /// Until it is tried again where another process reads, or after a failure.
+    private static let pause = DispatchTimeInterval.milliseconds(500)
+
+    private let reader: Confined<any OutsideReader>
+    /// Called when something was found.
+    private let found: @Sendable () -> Void
+    /// Hears what is to be told, and whether it is a failure.
+    private let report: @Sendable (_ words: String, _ isFailure: Bool) -> Void
+    private let isStopped = Mutex(false)
+
+    init(
+        _ reader: Confined<any OutsideReader>, found: @escaping @Sendable () -> Void,
+        report: @escaping @Sendable (_ words: String, _ isFailure: Bool) -> Void
+    ) {
+        self.reader = reader
+        self.found = found
+        self.report = report
+    }
+
+    func start() {
+        reader.queue.async { self.run(hasFailed: false) }
+    }
+
+    func stop() async {
+        isStopped.withLock { $0 = true }
+        await reader.end()
+    }
+
+    private func run(hasFailed: Bool) {
+        guard !isStopped.withLock({ $0 }) else { return }
+        do {
+            let (hasFound, notes) = try reader.here { reader in
+                let hasFound = try reader.step(within: Self.step)
+                return (hasFound, reader.takeNotes())
+            }
+            for note in notes { report(note, false) }
+            if hasFailed { report("other programs' writes are read again", false) }
+            if let hasFound {
+                if hasFound { found() }
+                reader.queue.async { self.run(hasFailed: false) }
+            } else {
+                again(hasFailed: false)
+            }
+        } catch is ConfinedValueIsGone {
+            return
+        } catch {
+            if !hasFailed { report(String(describing: error), true) }
+            again(hasFailed: true)
+        }
+    }
+
+    private func again(hasFailed: Bool) {
+        reader.queue.asyncAfter(deadline: .now() + Self.pause) {
+            self.run(hasFailed: hasFailed)
+        }
+    }
+}

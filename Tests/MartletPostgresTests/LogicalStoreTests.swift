@@ -1,0 +1,206 @@
+import Foundation
+import MartletCore
+import MartletProtocol
+import PostgresKit
+import Synchronization
+import TestDatabases
+import Testing
+
+@testable import MartletPostgres
+@testable import MartletServerCore
+
+@Suite("Accepting beside other programs whose writes are read from the write-ahead log")
+struct LogicalStoreTests {
+    /// Reads the write-ahead log on a thread of its own.
+    private final class Pump: Sendable {
+        private let isStopped = Mutex(false)
+        private let ended = DispatchSemaphore(value: 0)
+
+        init(_ address: PostgresAddress) {
+            Thread.detachNewThread { [self] in
+                let reader = LogicalReader(address)
+                while !isStopped.withLock({ $0 }) {
+                    do {
+                        _ = try reader.step(within: .milliseconds(50))
+                    } catch let fault as StorageFault where fault.kind == .busy {
+                        continue
+                    } catch {
+                        Issue.record("\(error)")
+                        break
+                    }
+                }
+                reader.close()
+                ended.signal()
+            }
+        }
+
+        func stop() {
+            isStopped.withLock { $0 = true }
+            ended.wait()
+        }
+    }
+
+    private static func on(
+        _ script: String = StoreTests.script, tables: [String] = StoreTests.tables,
+        reads: Bool = true, _ body: @escaping @Sendable (TestStore) throws -> Void
+    ) async throws {
+        let database = try await TestDatabase.make(on: .logical())
+        try await TestDatabase.blocking {
+            let store = try TestStore(
+                database.address, script, tables: tables, adopts: true, capture: .logical)
+            let pump = reads ? Pump(database.address) : nil
+            defer {
+                pump?.stop()
+                store.store.close()
+                if let state = try? LogicalState.read(store.other) {
+                    try? LogicalSlot(on: store.other).drop(state.slot)
+                }
+            }
+            try store.send(
+                TestStore.set(
+                    "teams", create: ["-1", "-2"], #""-1":{"name":"Red"},"-2":{"name":"Blue"}"#))
+            try body(store)
+        }
+    }
+
+    private static func win(_ team: Int, _ wins: Int, at revision: Revision = 1) -> String {
+        TestStore.set(
+            "teams", update: ["\(team)"],
+            #""\#(team)":{"revision":\#(revision),"wins":\#(wins)}"#)
+    }
+
+    @Test(
+        "a stale edit against an UPDATE committed just now is never accepted, and refused with the truth",
+        arguments: ["on", "off"])
+    func stale(synchronousCommit: String) async throws {
+        try await Self.on { (store: TestStore) throws in
+            try store.other.execute("SET synchronous_commit = \(synchronousCommit)")
+            var known: Revision = 1
+            for round in 1...10 {
+                try store.other.execute("UPDATE teams SET wins = \(100 + round) WHERE id = 1")
+                let fate = try store.send(Self.win(1, 5, at: known), at: known)
+                #expect(fate.fate.hasPrefix("stale: someone else changed"), "\(fate.fate)")
+                #expect(
+                    fate.types.first?.entries.first?.attributes["wins"]
+                        == .integer(Int64(100 + round)))
+                known = store.node.head.revision
+            }
+            #expect(try store.rows("SELECT wins FROM teams ORDER BY id") == "110\n0")
+            // Nobody else has written since: own edits follow each other.
+            for wins in 1...3 {
+                let fate = try store.send(Self.win(1, wins, at: known), at: known)
+                #expect(fate.reason == nil, "\(fate.fate)")
+                known = store.node.head.revision
+            }
+        }
+    }
+
+    @Test(
+        "where nobody reads, what another program has changed is busy, and nothing is overwritten")
+    func unread() async throws {
+        try await Self.on(reads: false) { (store: TestStore) throws in
+            try store.other.execute("UPDATE teams SET wins = 9 WHERE id = 1")
+            try store.other.execute("DELETE FROM teams WHERE id = 2")
+            #expect(try store.send(Self.win(1, 5), at: 1).reason == .busy)
+            #expect(try store.send(Self.win(2, 5), at: 1).reason == .busy)
+            // New records are nobody's.
+            let team = TestStore.set("teams", create: ["-3"], #""-3":{"name":"Green"}"#)
+            #expect(try store.send(team).fate == "accepted 2")
+            let pump = Pump(store.address)
+            defer { pump.stop() }
+            var fate = try store.send(Self.win(1, 5), at: 1)
+            for _ in 1...200 where fate.reason == .busy {
+                fate = try store.send(Self.win(1, 5), at: 1)
+            }
+            #expect(fate.reason == .stale)
+            #expect(try store.send(Self.win(2, 5), at: 1).reason == .stale)
+            #expect(try store.rows("SELECT wins FROM teams ORDER BY id") == "9\n0")
+        }
+    }
+
+    @Test("what triggers of the user's change is part of the set, and nothing foreign")
+    func behind() async throws {
+        let script =
+            StoreTests.script + """
+                CREATE TABLE totals (id bigserial PRIMARY KEY, wins bigint NOT NULL);
+                INSERT INTO totals VALUES (1, 0);
+                CREATE FUNCTION sum() RETURNS trigger LANGUAGE plpgsql AS
+                $$ BEGIN UPDATE totals SET wins = wins + NEW.wins; RETURN NULL; END $$;
+                CREATE TRIGGER sum AFTER UPDATE ON teams FOR EACH ROW EXECUTE FUNCTION sum();
+                """
+        try await Self.on(script, tables: StoreTests.tables + ["totals"]) {
+            (store: TestStore) throws in
+            #expect(try store.send(Self.win(1, 5)).fate == "accepted 2")
+            let entry = try SyncCoder.decodeChangeSet(store.log.entries(at: [2])[0].body)
+            #expect(entry.types.map(\.name) == ["teams", "totals"])
+            #expect(entry.types[1].entries[0].attributes["wins"] == 5)
+            // Another program's are read with all that its triggers did.
+            try store.other.execute("UPDATE teams SET wins = 7 WHERE id = 2")
+            #expect(try LogicalMoment(store.other)?.awaitAll() != nil)
+            #expect(try store.store.begin(now: 2, maxBytes: 1 << 20).count == 1)
+            try store.store.commit()
+            let other = try SyncCoder.decodeChangeSet(store.log.entries(at: [3])[0].body)
+            #expect(other.types.map(\.name) == ["teams", "totals"])
+            #expect(try store.rows("SELECT entered FROM _martlet.capture") == "1")
+        }
+    }
+
+    @Test("a snapshot and a backup hold what was committed before them, in the log too")
+    func moments() async throws {
+        try await Self.on { (store: TestStore) throws in
+            for round in 1...5 {
+                try store.other.execute("UPDATE teams SET wins = \(round) WHERE id = 1")
+                let moment = StagingMoment(
+                    address: store.address, unsendable: UnsendableRows(), now: { 1 })
+                let (reader, _) = try moment.open(nil)
+                let marks = try reader.query(
+                    """
+                    SELECT r.author, t.wins FROM _martlet.records AS r \
+                    JOIN teams AS t ON t.id::text = r.id WHERE r.type = 1 AND r.id = '1'
+                    """)
+                #expect(try marks.integer(0, 0) == 0)
+                #expect(try marks.integer(0, 1) == Int64(round))
+                reader.close()
+                try store.other.execute("UPDATE teams SET wins = \(10 * round) WHERE id = 2")
+                let backup = try PostgresMoment(store.address)
+                #expect(
+                    try store.rows("SELECT entered >= \(2 * round) FROM _martlet.capture") == "t")
+                backup.end()
+            }
+        }
+    }
+
+    @Test("a slot that the server gave up for its size is found to be lost, and made anew")
+    func limits() async throws {
+        let servers = try await DatabaseServers.start(
+            [
+                "wal_level=logical", "max_slot_wal_keep_size=1MB", "max_wal_size=32MB",
+                "min_wal_size=32MB",
+            ].flatMap { ["--set", $0] } + ["--postgres"])
+        let address = try PostgresAddress(servers.postgresURL)
+        try await TestDatabase.blocking {
+            let store = try TestStore(
+                address, StoreTests.script, tables: StoreTests.tables, adopts: true,
+                capture: .logical)
+            let team = TestStore.set("teams", create: ["-1"], #""-1":{"name":"Red"}"#)
+            #expect(try store.send(team).fate == "accepted 1")
+            try store.other.execute("UPDATE teams SET wins = 9 WHERE id = 1")
+            for _ in 1...4 { try store.other.execute("SELECT pg_switch_wal(); CHECKPOINT") }
+            let slot = try PostgresWatch.slot(store.other)
+            #expect(slot?.isLost == true)
+            #expect(
+                try SlotFindings(store.other).all().first?.fix.hasPrefix("Start a server") == true)
+            let pump = Pump(address)
+            defer { pump.stop() }
+            var fate = try store.send(Self.win(1, 5), at: 1)
+            for _ in 1...200 where fate.reason == .busy {
+                fate = try store.send(Self.win(1, 5), at: 1)
+            }
+            #expect(fate.reason == .stale)
+            #expect(fate.types[0].entries[0].attributes["wins"] == 9)
+            #expect(try PostgresWatch.slot(store.other)?.isLost == false)
+            store.store.close()
+        }
+        _ = servers
+    }
+}
