@@ -25,6 +25,7 @@ struct PostgresCommandTests {
             (["adopt", "--name", "a"], "needs --tables"),
             (["adopt", "--name", "a", "--tables", "a"], "needs --postgres URL"),
             (["adopt", "--name", "a", "--tables", "a", "--truncate", "x"], "refuse or delete"),
+            (["adopt", "--cdc", "x"], "--cdc takes triggers or logical"),
             (["init", "--name", "a"], "needs --schema"),
             (["release"], "needs --postgres URL, or MARTLET_POSTGRES"),
             (["schema", "--postgres", "postgresql://h", "x"], "schema"),
@@ -75,6 +76,20 @@ struct PostgresCommandTests {
         let again = await Self.run(
             ["postgres", "adopt", "--name", "club", "--tables", "teams", "--json"] + place)
         #expect(again.out.hasPrefix(#"{"done":true,"rows":0,"steps":["install the triggers"#))
+        let logical = await Self.run(["postgres", "adopt", "--cdc", "logical"] + place)
+        #expect(logical.code == .failed)
+        #expect(logical.err.contains("ALTER SYSTEM SET wal_level = logical"))
+        let compared = await Self.run(["postgres", "compare"] + place)
+        #expect(compared.out == "The tables are what the log says.\n", "\(compared.err)")
+        try await Self.blocking {
+            try PostgresConnection(PostgresAddress(url)).execute(
+                "SET session_replication_role = replica; ALTER TABLE teams DISABLE TRIGGER ALL; "
+                    + "INSERT INTO teams (name) VALUES ('past the log')")
+        }
+        #expect(await Self.run(["postgres", "compare"] + place).code == .failed)
+        let repaired = await Self.run(["postgres", "compare", "--repair", "--json"] + place)
+        #expect(repaired.code == .done)
+        #expect(repaired.out.hasPrefix(#"{"changed":1,"deleted":0,"repaired":true"#))
         let asked = await Self.run(["postgres", "release"] + place)
         #expect(asked.err.contains("--yes does it"))
         let released = await Self.run(["postgres", "release", "--yes", "--name", "club"] + place)
@@ -87,17 +102,17 @@ struct PostgresCommandTests {
         let shared = try await DatabaseServers.shared().postgresURL
         let name = "c_" + UUID().uuidString.replacing("-", with: "").lowercased()
         var parts = try #require(URLComponents(string: shared))
-        // Off the cooperative pool: connecting blocks.
-        try await withCheckedThrowingContinuation { continuation in
-            Thread.detachNewThread {
-                continuation.resume(
-                    with: Result {
-                        try PostgresConnection(PostgresAddress(shared)).execute(
-                            "CREATE DATABASE \(name)")
-                    })
-            }
+        try await blocking {
+            try PostgresConnection(PostgresAddress(shared)).execute("CREATE DATABASE \(name)")
         }
         parts.path = "/" + name
         return parts.string ?? ""
+    }
+
+    /// Off the cooperative pool: connecting blocks.
+    private static func blocking(_ body: @escaping @Sendable () throws -> Void) async throws {
+        try await withCheckedThrowingContinuation { continuation in
+            Thread.detachNewThread { continuation.resume(with: Result { try body() }) }
+        }
     }
 }

@@ -36,6 +36,7 @@ extension CommandDescription {
         }
         let capture = try capture(arguments)
         let connection = try connection(arguments)
+        if let capture { try CaptureSwitch(on: connection).check(capture) }
         let isDryRun = arguments.has("dry-run")
         var report = try PostgresInit(on: connection, now: now()).make(
             String(decoding: script, as: UTF8.self), name: try required("name", arguments),
@@ -81,10 +82,9 @@ extension CommandDescription {
         ]
     ) { arguments, console in
         let capture = try capture(arguments)
-        let connection = try connection(arguments)
         let isDryRun = arguments.has("dry-run")
         if let capture, arguments.value("tables") == nil {
-            let change = CaptureSwitch(on: connection)
+            let change = CaptureSwitch(on: try connection(arguments))
             let report = try isDryRun ? change.plan(capture) : change.change(to: capture)
             show(report, isDryRun: isDryRun, arguments, console)
             return .done
@@ -98,6 +98,8 @@ extension CommandDescription {
             request.truncation = truncation
         }
         request.surrogates = Set(list(arguments.value("surrogate") ?? ""))
+        let connection = try connection(arguments)
+        if let capture { try CaptureSwitch(on: connection).check(capture) }
         let adoption = PostgresAdoption(on: connection, now: now())
         var report = try isDryRun ? adoption.plan(request) : adoption.adopt(request)
         if let capture, !isDryRun {

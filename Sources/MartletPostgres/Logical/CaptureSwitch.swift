@@ -9,6 +9,13 @@ package struct CaptureSwitch {
         self.connection = connection
     }
 
+    /// Whether the server and the role allow it, before there is a data set.
+    /// - Throws: `AdoptionError` with all that stands in the way; `PostgresError`.
+    package func check(_ capture: ForeignCapture) throws {
+        guard capture == .logical, try LogicalState.read(connection) == nil else { return }
+        try LogicalChecks(connection).check([], isNew: true)
+    }
+
     /// What `change` would do. Changes nothing.
     /// - Throws: As `change`.
     package func plan(_ capture: ForeignCapture) throws -> PostgresAdoption.Report {
