@@ -97,7 +97,7 @@ struct LogicalIntake {
         case .said("martlet", _): received?.isOwn = true
         case .said("martlet.wait", _): isAwaited = true
         case .said("martlet.author", let author):
-            received?.author = author.isEmpty ? nil : author
+            received?.author = author.isEmpty || author.utf8.contains(0) ? nil : author
         case .relation(let relation, let columns): try know(relation, columns)
         case .insert(let relation, let row): try note(relation, [row])
         case .update(let relation, let old, let row):
@@ -188,7 +188,7 @@ struct LogicalIntake {
                 """,
                 [
                     .text(String(number(current.number))),
-                    current.author.map { .text(PendingWrites.storable($0)) } ?? .null,
+                    current.author.map { .text($0) } ?? .null,
                 ])
             entered += 1
         }
