@@ -117,7 +117,9 @@ struct LogicalTests {
             world.reader.close()
             try LogicalSlot(on: world.server).drop(state.slot)
             // A copy of the data set in another database has taken the name.
-            let copy = try PostgresConnection(world.address.setting("dbname", "martlet"))
+            let copy = try PostgresConnection(
+                world.address.setting("dbname", "martlet"),
+                PostgresOptions(statement: nil, lock: nil))
             _ = try LogicalSlot(on: copy).make(state.slot)
             try program.execute(
                 "UPDATE lists SET title = 'b', parent = 4 WHERE id = 3")

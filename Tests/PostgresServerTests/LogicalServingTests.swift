@@ -11,7 +11,10 @@ struct LogicalServingTests {
     @Test("what other programs write is on a device soon; another server goes on where one stops")
     func serving() async throws {
         let database = try await ServedDatabase(.logical())
-        try await database.program { connection in
+        try await ServedDatabase.blocking {
+            // Other tests' transactions are waited for.
+            let connection = try PostgresConnection(
+                database.address, PostgresOptions(statement: nil, lock: nil))
             _ = try CaptureSwitch(on: connection).change(to: .logical)
         }
         let first = try await database.start("a")
