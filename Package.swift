@@ -195,7 +195,10 @@ let package = Package(
             ], swiftSettings: strict),
         .testTarget(
             name: "MartletTestingTests",
-            dependencies: ["MartletTesting", "MartletProtocol", "SocketTalk", "Waiting"],
+            dependencies: [
+                "MartletTesting", "Martlet", "MartletStore", "MartletProtocol", "SocketTalk",
+                "Waiting",
+            ],
             swiftSettings: strict),
         .testTarget(name: "HouseRulesTests", swiftSettings: strict),
         .testTarget(

@@ -22,6 +22,9 @@ let package = Package(
         .executableTarget(
             name: "YouthCommand", dependencies: ["YouthSports"], swiftSettings: strict),
         .testTarget(
-            name: "YouthSportsTests", dependencies: ["YouthSports"], swiftSettings: strict),
+            name: "YouthSportsTests",
+            dependencies: [
+                "YouthSports", .product(name: "MartletTesting", package: "martlet"),
+            ], swiftSettings: strict),
     ]
 )

@@ -9,6 +9,8 @@ struct SimulatorTests {
         var options = Simulator.Options()
         options.steps = 300
         options.faults = .none
+        options.faults.snapshots = 50
+        options.faults.lazySeeding = 60
         let report = try Simulator(seed: seed, options: options).run()
         #expect(report.accepted > 10)
         #expect(report.lostMessages == 0 && report.deviceCrashes == 0)

@@ -26,6 +26,33 @@ extension DeviceStore {
         return Queued(identifier: last.identifier, seen: seen)
     }
 
+    /// One record's part of a change set in the queue.
+    package struct QueuedChange {
+        package let type: String
+        package let id: RecordID
+        package let operation: ParkedChange.Operation
+        /// What the edit set; nil for a delete.
+        package let attributes: Attributes?
+    }
+
+    /// What the set queued last does; nothing when the queue is empty.
+    package func newestChanges() throws -> [QueuedChange] {
+        let outbox = Outbox(store: applying)
+        guard let last = try outbox.queued().last else { return [] }
+        return try outbox.changes(of: last.sequence).map { change in
+            let operation: ParkedChange.Operation =
+                switch change.operation {
+                case .create: .create
+                case .update: .update
+                case .delete: .delete
+                }
+            return QueuedChange(
+                type: try applying.typeName(ofNumber: change.number), id: change.id,
+                operation: operation,
+                attributes: try change.after.map { try SyncCoder.decodeAttributes($0) })
+        }
+    }
+
     /// Statements that the connection for remote change has compiled so far, and the steps of
     /// SQLite's machine on it since the last call.
     package func takeApplyingCounts() -> (prepared: Int, steps: Int) {

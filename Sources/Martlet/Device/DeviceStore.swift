@@ -243,7 +243,7 @@ package final class DeviceStore {
 
     /// Makes a synchronised table that was used before it was there.
     /// - Throws: `StoreError` `.schema` for a declaration that cannot be synchronised.
-    func make(_ missing: MissingTable) throws {
+    package func make(_ missing: MissingTable) throws {
         try checkWritable()
         if missing.isDerived {
             do {

@@ -50,6 +50,12 @@ extension CommandDescription {
         } else {
             console.print(totals.map { "\($0.count) \($0.name)" }.joined(separator: ", ") + ";")
             console.print("no promise broken.")
+            let missing = options.faults.kinds.filter { kind in
+                reports.allSatisfy { $0.faults[kind, default: 0] == 0 }
+            }
+            if !missing.isEmpty {
+                console.print("did not occur: \(missing.map(\.rawValue).joined(separator: ", "))")
+            }
         }
         return .done
     }

@@ -8,6 +8,9 @@ public struct DatabaseRegion: Hashable, Sendable {
     /// Single rows read, by rowid.
     var rows: [String: Set<Int64>] = [:]
 
+    /// No part: of a read that nobody observes.
+    package static var nothing: DatabaseRegion { DatabaseRegion() }
+
     /// Whether a change may show in what the query reads.
     /// - Complexity: O(*t* + *r*), *t* tables and *r* rows of the smaller side.
     func isTouched(by change: DatabaseChange) -> Bool {

@@ -23,13 +23,19 @@ final class DeviceMachine {
     /// The revision of the first part of the snapshot the device began with, while others are to
     /// come.
     var seededAt: Revision?
+    /// When the newest of its requests arrives, and of the answers to them.
+    var newestRequest: Int64 = 0
+    var newestAnswer: Int64 = 0
     /// Whether it keeps a stream open.
     var isLive = false
     /// When the newest message of its stream arrives: a connection keeps their order.
     var lastArrival: Int64 = 0
 
-    init(number: Int, seed: UInt64, name: String) {
+    private let app: SimulatedApp
+
+    init(number: Int, seed: UInt64, name: String, app: SimulatedApp) {
         self.number = number
+        self.app = app
         disk = FaultDisk(name: name, seed: seed)
     }
 
@@ -42,11 +48,12 @@ final class DeviceMachine {
 
     /// Switches the device on.
     /// - Throws: When the disk fails during the start; the device stays off.
-    func start(usesSnapshots: Bool, randomBits: @escaping () -> UInt64) throws {
+    func start(
+        usesSnapshots: Bool, now: Int64, randomBits: @escaping () -> UInt64
+    ) throws {
         life += 1
-        let store = try DeviceStore(
-            path: "device.sqlite", script: Workload.script, vfs: disk.vfsName,
-            randomBits: randomBits)
+        let store = try app.open(
+            path: "device.sqlite", vfs: disk.vfsName, now: now, randomBits: randomBits)
         var options = DeviceNode.Options()
         options.exchangeTimeout = 15_000
         options.sliceRecords = 7
@@ -63,7 +70,7 @@ final class DeviceMachine {
         mayHaveBegunAnew = true
         try DeviceStore.beginAnew(
             path: "device.sqlite", vfs: disk.vfsName, now: now, randomBits: randomBits,
-            making: { try $0.execute(Workload.script) })
+            making: { try app.makeTables(on: $0) })
     }
 
     /// Switches the device off; what its disk had not synced is lost, in whole or in part.

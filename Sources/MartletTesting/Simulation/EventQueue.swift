@@ -16,6 +16,9 @@ struct EventQueue<Event> {
 
     var isEmpty: Bool { heap.isEmpty }
 
+    /// When the next event happens; nil where none is to come.
+    var nextTime: Int64? { heap.first?.time }
+
     mutating func put(_ event: Event, at time: Int64) {
         order += 1
         heap.append(Entry(time: time, order: order, event: event))

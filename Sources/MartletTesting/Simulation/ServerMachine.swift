@@ -17,12 +17,15 @@ final class ServerMachine {
     private let plan: SeedingPlan
     /// Looks into the file from outside the code under test.
     private var reader: Connection?
-    private var tables: [RecordTable] = []
+    private(set) var tables: [RecordTable] = []
 
     private static let path = "server.sqlite"
 
-    init(seed: UInt64, name: String, plan: SeedingPlan) {
+    private let script: String
+
+    init(seed: UInt64, name: String, script: String, plan: SeedingPlan) {
         self.plan = plan
+        self.script = script
         disk = FaultDisk(name: name, seed: seed)
     }
 
@@ -41,7 +44,7 @@ final class ServerMachine {
     func start(randomBits: () -> UInt64, now: Int64) throws {
         let identity = String(randomBits(), radix: 16)
         let store = try EmbeddedStore(
-            path: Self.path, vfs: disk.vfsName, script: Workload.script, identity: identity,
+            path: Self.path, vfs: disk.vfsName, script: script, identity: identity,
             now: now)
         let node = try DataSetNode(store: store, cacheBytes: 40_000, answerBytes: 5_000)
         self.node = node

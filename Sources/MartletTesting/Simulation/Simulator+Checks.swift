@@ -1,6 +1,8 @@
 internal import Martlet
+internal import MartletCore
 internal import MartletProtocol
 internal import SQLiteFaults
+internal import SQLiteRecords
 
 extension Simulator {
     /// Compares a device's confirmed state with the log folded up to its revision, and accounts
@@ -77,27 +79,46 @@ extension Simulator {
 
     /// Stops all faults, lets everything run out, and compares everything with everything.
     func settle() throws {
+        try stopFaults()
+        try comeToRest()
+        try compareAll()
+    }
+
+    /// Ends all that goes wrong, and switches the server on.
+    func stopFaults() throws {
         isSettling = true
         faults = .none
+        // Whoever comes as late as this begins as the others did.
+        faults.snapshots = options.faults.snapshots
         for device in devices {
             device.isolatedUntil = 0
             device.disk.heal()
         }
         server.disk.heal()
         try startServer()
+    }
+
+    /// Switches every device on, and lets them exchange until nothing is left to send or to fetch.
+    func comeToRest() throws {
         try drain()
-        for _ in 0..<3 {
+        for round in 0..<3 {
+            if round > 0, app.isScripted, try devices.allSatisfy({ try isAtRest($0) }) { return }
             for device in devices {
                 try start(device)
                 try handle(.wake(isUrgent: true), on: device)
             }
             try drain()
         }
-        try compareAll()
+    }
+
+    private func isAtRest(_ device: DeviceMachine) throws -> Bool {
+        guard let store = device.node?.store else { return false }
+        return try store.revision == model.revision && store.outboxCount == 0
+            && store.pendingSnapshot == nil
     }
 
     /// Delivers what is under way until nothing is. A world takes some hundred events for it.
-    private func drain() throws {
+    func drain() throws {
         let longest = 4_000 * (devices.count + 1)
         var delivered = 0
         while let (time, event) = queue.take() {
@@ -110,10 +131,12 @@ extension Simulator {
         }
     }
 
-    private func compareAll() throws {
+    /// Compares every device with the server, and the server with its log.
+    func compareAll() throws {
         if let difference = model.difference(from: try server.state()) {
             throw failure("the server's log and its tables differ: \(difference)")
         }
+        if let problem = try temporaryID() { throw failure(problem) }
         for device in devices {
             guard let node = device.node else { throw failure("device \(device.number) is off") }
             let revision = try node.store.revision
@@ -134,5 +157,24 @@ extension Simulator {
                 throw failure("device \(device.number) shows something else: \(difference)")
             }
         }
+    }
+
+    /// An id that only its device can know and that the server has all the same, in a sentence.
+    private func temporaryID() throws -> String? {
+        let state = try server.state()
+        for table in server.tables {
+            let type = table.type
+            for (id, record) in (state[type.name] ?? [:]).sorted(by: { $0.key < $1.key }) {
+                if id.isTemporary { return "a temporary id has come to rest: \(type.name) \(id)" }
+                for reference in type.references {
+                    guard let value = record[reference.attribute],
+                        RecordID(value)?.isTemporary == true
+                    else { continue }
+                    return "a temporary id has come to rest: \(type.name) \(id) has"
+                        + " \(reference.attribute) \(Journal.text(value))"
+                }
+            }
+        }
+        return nil
     }
 }

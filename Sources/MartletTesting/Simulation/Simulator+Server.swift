@@ -11,18 +11,19 @@ extension Simulator {
         do {
             try server.start(randomBits: bits(), now: now)
         } catch  where !isSettling && (error is SQLiteError || error is StorageFault) {
-            report.add("server start failed", 0)
+            note("server start failed", 0, at: .server)
             return stopServer()
         }
         mend(server.disk)
         if server.disk.isDown { return stopServer() }
-        report.add("server start", 0)
+        note("server start", 0, at: .server)
         try readLog()
     }
 
     func stopServer() {
         report.serverCrashes += 1
-        report.add("server crash", 0)
+        report.happened(.serverCrash)
+        note("server crash", 0, at: .server)
         server.stop(&random)
         for listener in listeners { cut(devices[listener.device], stream: listener.stream) }
         waiting.removeAll()
@@ -46,14 +47,15 @@ extension Simulator {
         defer { push() }
         if random.below(1_000) < faults.compactions {
             report.compactions += 1
-            report.add("compact", 0)
+            report.happened(.compaction)
+            note("compact", 0, at: .server)
             maybeBreak(server.disk)
             server.compact(keeping: Int64(random.below(40)))
             if server.disk.isDown { return stopServer() }
             mend(server.disk)
         }
         for (request, answer) in zip(batch, answers) {
-            report.add("answer \(answer.status)", request.device)
+            note("answer \(answer.status)", request.device)
             send(answer.status, body: answer.body, for: request)
         }
     }
@@ -61,16 +63,23 @@ extension Simulator {
     private func send(_ status: Int, body: [UInt8], for request: WaitingRequest) {
         let copies = random.chance(faults.doubledAnswers) ? 2 : 1
         report.doubledMessages += copies - 1
+        if copies > 1 { report.happened(.doubledMessage) }
         for _ in 0..<copies {
             if random.chance(faults.lostAnswers) {
                 report.lostMessages += 1
+                report.happened(.lostAnswer)
+                tell(.device(request.device)) { "an answer to it is lost" }
                 continue
             }
+            let arrival = now + 1 + Int64(random.below(faults.longestDelay))
+            let device = devices[request.device]
+            if arrival < device.newestAnswer { report.happened(.overtaking) }
+            device.newestAnswer = max(device.newestAnswer, arrival)
             queue.put(
                 .answer(
                     device: request.device, life: request.life, exchange: request.exchange,
                     status: status, body: body),
-                at: now + 1 + Int64(random.below(faults.longestDelay)))
+                at: arrival)
         }
     }
 
@@ -79,6 +88,10 @@ extension Simulator {
         for entry in try server.entries(after: model.revision) {
             report.accepted += 1
             report.add(entry.identifier, Int(entry.revision))
+            tell(.server) {
+                "takes set \(Journal.short(entry.identifier)) as revision \(entry.revision):"
+                    + " \(Journal.text(entry.set))"
+            }
             if let problem = model.fold(entry.set, revision: entry.revision) {
                 throw failure(problem)
             }

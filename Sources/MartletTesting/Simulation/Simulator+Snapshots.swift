@@ -35,7 +35,7 @@ extension Simulator {
             if file == nil, server.isUp {
                 let newest = try makeSnapshot(mayBeOld: random.chance(faults.oldSnapshots))
                 report.partsGone += 1
-                report.add("part gone", device.number)
+                note("part gone", device.number)
                 return queue.put(
                     .deviceEvent(
                         device: device.number, life: life,
@@ -54,9 +54,12 @@ extension Simulator {
         do {
             snapshot = try server.snapshot(mayBeOld: mayBeOld)
         } catch  where error is StorageFault || error is SQLiteError || error is SnapshotError {
-            report.add("no snapshot", 0)
+            note("no snapshot", 0, at: .server)
         }
         if server.disk.isDown { stopServer() } else { mend(server.disk) }
+        if let snapshot, snapshot.manifest.revision < model.revision {
+            report.happened(.oldSnapshot)
+        }
         return snapshot
     }
 
@@ -65,6 +68,7 @@ extension Simulator {
         guard var bytes = file, !bytes.isEmpty, random.chance(faults.spoiltSnapshots) else {
             return file
         }
+        report.happened(.spoiltSnapshot)
         switch random.below(3) {
         case 0: return nil
         case 1: return Array(bytes.prefix(random.below(bytes.count)))
@@ -105,10 +109,10 @@ extension Simulator {
         device.disk.install(inflated, at: path)
         do {
             try SnapshotReader(path: path, vfs: device.disk.vfsName).verify()
-            report.add("snapshot", device.number)
+            note("snapshot", device.number)
             return true
         } catch {
-            report.add("spoilt snapshot", device.number)
+            note("spoilt snapshot", device.number)
             return false
         }
     }

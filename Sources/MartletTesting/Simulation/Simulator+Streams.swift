@@ -26,7 +26,7 @@ extension Simulator {
             position: cursor.since)
         let question = question(listener, lineage: cursor.lineage)
         if case .failure(let problem)? = server.deltas(question) {
-            report.add("stream \(problem.status)", device.number)
+            note("stream \(problem.status)", device.number)
             return queue.put(
                 .deviceEvent(
                     device: device.number, life: life,
@@ -35,7 +35,7 @@ extension Simulator {
                 at: now + 1 + Int64(random.below(faults.longestDelay)))
         }
         report.streams += 1
-        report.add("stream", device.number)
+        note("stream", device.number)
         listeners.append(listener)
         device.lastArrival = max(
             device.lastArrival, now + 1 + Int64(random.below(faults.longestDelay)))
@@ -72,6 +72,7 @@ extension Simulator {
             listeners[index].position = batch.position
             if random.below(1_000) < faults.streamCuts {
                 listeners.remove(at: index)
+                report.happened(.streamCut)
                 return cut(device, stream: listener.stream)
             }
             send(batch.json, listener, to: device)
@@ -83,7 +84,8 @@ extension Simulator {
             device.lastArrival, now + 1 + Int64(random.below(faults.longestDelay / 4 + 1)))
         var arrivals = [device.lastArrival]
         if random.below(1_000) < faults.strayBatches {
-            report.add("stray", device.number)
+            note("stray", device.number)
+            report.happened(.strayBatch)
             let late = now + Int64(random.below(faults.longestDelay * 2 + 1))
             switch random.below(3) {
             case 0: arrivals = []
@@ -102,7 +104,7 @@ extension Simulator {
 
     /// A stream is cut; its device notices after a while.
     func cut(_ device: DeviceMachine, stream: Int) {
-        report.add("cut", device.number)
+        note("cut", device.number)
         listeners.removeAll { $0.device == device.number && $0.stream == stream }
         queue.put(
             .deviceEvent(

@@ -3,6 +3,7 @@ internal import MartletProtocol
 internal import MartletServerCore
 internal import MartletStore
 internal import SQLiteFaults
+internal import SQLiteKit
 internal import Synchronization
 
 /// Devices and a server in one thread, on virtual time, with everything going wrong.
@@ -16,7 +17,7 @@ public final class Simulator {
         public var devices = 5
         /// Events delivered before faults stop.
         public var steps = 2_000
-        public var faults = Faults()
+        public var faults = FaultPlan()
         /// Of how many events one full comparison of a replica with the log is made.
         public var checkInterval = 60
 
@@ -26,6 +27,10 @@ public final class Simulator {
     enum Event {
         case save(device: Int)
         case decide(device: Int)
+        /// Somebody uses the app, or the app decides about refused edits: done by whoever steps the
+        /// simulation, because the app's code may wait.
+        case use(device: Int)
+        case resolve(device: Int)
         case deviceEvent(device: Int, life: Int, DeviceNode.Event)
         case request(device: Int, life: Int, exchange: Int, body: [UInt8])
         case answer(device: Int, life: Int, exchange: Int, status: Int, body: [UInt8])
@@ -52,7 +57,9 @@ public final class Simulator {
 
     let seed: UInt64
     let options: Options
-    var faults: Faults
+    var faults: FaultPlan
+    /// What the devices open.
+    let app: SimulatedApp
     var random: SeededRandom
     var queue = EventQueue<Event>()
     var now: Int64 = 1_700_000_000_000
@@ -69,9 +76,24 @@ public final class Simulator {
     var isSettling = false
     var saves = 0
     public internal(set) var report = SimulationReport()
+    /// What a person types to see a failure again.
+    var replay: String
+    /// What happened, in words; nil where nobody wants to read it.
+    var journal: Journal?
+    /// A failure that a disk is to show some time soon.
+    var armed: ArmedFailure?
 
-    public init(seed: UInt64, options: Options = Options()) {
+    /// - Parameters:
+    ///   - seed: Decides everything that chance decides.
+    ///   - options: The size of the world, and how long it runs.
+    public convenience init(seed: UInt64, options: Options = Options()) {
+        self.init(seed: seed, options: options, app: .workload)
+    }
+
+    init(seed: UInt64, options: Options, app: SimulatedApp) {
         self.seed = seed
+        self.app = app
+        replay = "martlet simulate --seed \(seed)"
         self.options = options
         faults = options.faults
         var random = SeededRandom(seed: seed)
@@ -79,10 +101,10 @@ public final class Simulator {
         let name = "sim-\(Self.made.add(1, ordering: .relaxed).newValue)"
         let isLazy = random.chance(faults.lazySeeding)
         server = ServerMachine(
-            seed: random.next(), name: "\(name)-server",
-            plan: isLazy ? Workload.seeding : .whole)
+            seed: random.next(), name: "\(name)-server", script: app.serverScript,
+            plan: isLazy ? app.seeding : .whole)
         devices = (0..<options.devices).map {
-            DeviceMachine(number: $0, seed: random.next(), name: "\(name)-\($0)")
+            DeviceMachine(number: $0, seed: random.next(), name: "\(name)-\($0)", app: app)
         }
         self.random = random
     }
@@ -107,18 +129,23 @@ public final class Simulator {
         }
     }
 
-    private func startAll() throws {
+    func startAll() throws {
         try startServer()
         for device in devices {
             device.skew =
                 faults.clockSkew == 0
-                ? 0 : Int64(random.below(Int(faults.clockSkew) * 2)) - faults.clockSkew
-            // The last one comes late, to a log of some length.
-            let isLate = device.number == devices.count - 1
+                ? 0 : Int64(random.below(faults.clockSkew * 2) - faults.clockSkew)
+            // The last one comes late, to a log of some length, where others are there to write it.
+            let isLate = app.hasLatecomer && device.number > 1 && device.number == devices.count - 1
             let first = isLate ? now + Int64(random.below(600_000)) : now
             queue.put(.restart(device: device.number), at: first)
-            queue.put(.save(device: device.number), at: first + Int64(random.below(3_000)))
-            queue.put(.decide(device: device.number), at: now + Int64(random.below(60_000)))
+            let (number, isScripted) = (device.number, app.isScripted)
+            queue.put(
+                isScripted ? .use(device: number) : .save(device: number),
+                at: first + Int64(random.below(3_000)))
+            queue.put(
+                isScripted ? .resolve(device: number) : .decide(device: number),
+                at: now + Int64(random.below(60_000)))
         }
     }
 
@@ -142,12 +169,13 @@ public final class Simulator {
             if !isSettling {
                 queue.put(.decide(device: number), at: now + Int64(random.below(60_000)))
             }
+        case .use, .resolve: break
         case .deviceEvent(let number, let life, let inner):
             let device = devices[number]
             guard device.life == life, device.isUp else { return }
             try handle(inner, on: device)
         case .request(let number, let life, let exchange, let body):
-            report.add("request", exchange)
+            note("request", exchange, at: .device(number))
             guard server.isUp else { return }
             waiting.append(
                 WaitingRequest(device: number, life: life, exchange: exchange, body: body))
@@ -194,56 +222,7 @@ public final class Simulator {
     }
 
     func failure(_ message: String) -> SimulationFailure {
-        SimulationFailure(seed: seed, step: report.steps, message: message)
-    }
-}
-
-/// What a simulation did.
-public struct SimulationReport: Hashable, Sendable {
-    /// Events delivered.
-    public var steps = 0
-    /// Local saves that were committed.
-    public var saves = 0
-    /// Entries of the server's log.
-    public var accepted = 0
-    /// Saves that were refused, all of them kept.
-    public var refused = 0
-    public var lostMessages = 0
-    public var doubledMessages = 0
-    public var deviceCrashes = 0
-    public var serverCrashes = 0
-    public var diskErrors = 0
-    public var partitions = 0
-    /// Times a device threw its tables away and fetched everything anew.
-    public var newBeginnings = 0
-    /// Batches of streams that arrived.
-    public var batches = 0
-    /// Streams that were opened.
-    public var streams = 0
-    /// Snapshots that devices began with.
-    public var snapshots = 0
-    /// Further parts of snapshots that devices put in beside what they had.
-    public var parts = 0
-    /// Times a part was asked for that the server no longer had.
-    public var partsGone = 0
-    /// Times the log lost the bodies of old entries.
-    public var compactions = 0
-    /// A hash over everything that happened, in order: FNV-1a.
-    public var trace: UInt64 = 0xcbf2_9ce4_8422_2325
-
-    mutating func add(_ word: String, _ number: Int) {
-        for byte in word.utf8 { trace = (trace ^ UInt64(byte)) &* 0x100_0000_01b3 }
-        trace = (trace ^ UInt64(truncatingIfNeeded: number)) &* 0x100_0000_01b3
-    }
-}
-
-/// A broken promise, and how to see it again.
-public struct SimulationFailure: Error, CustomStringConvertible {
-    public let seed: UInt64
-    public let step: Int
-    public let message: String
-
-    public var description: String {
-        "seed \(seed), step \(step): \(message)\nrun it again: martlet simulate --seed \(seed)"
+        SimulationFailure(
+            seed: seed, step: report.steps, message: message, replay: replay)
     }
 }

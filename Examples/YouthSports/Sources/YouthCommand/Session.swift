@@ -19,6 +19,9 @@ struct Session: Sendable {
         guard hasServer else { return true }
         do {
             try await organisation.client.sync()
+            if try await organisation.refusedNotes.settle() > 0 {
+                try await organisation.client.sync()
+            }
             return true
         } catch let error as SyncError where error.kind == .offline {
             Terminal.note("The server was not reached; what you do waits on this device.")

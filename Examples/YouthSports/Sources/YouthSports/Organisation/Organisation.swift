@@ -9,6 +9,8 @@ public struct Organisation: Sendable {
     public let teams: TeamsCenter
     public let roster: RosterCenter
     public let screenings: ScreeningsCenter
+    /// Settles refused notes without a person.
+    public let refusedNotes: RefusedNotes
 
     /// Opens or creates the file, and leads it to the newest version.
     ///
@@ -35,6 +37,7 @@ public struct Organisation: Sendable {
         teams = TeamsCenter(database: client)
         roster = RosterCenter(database: client)
         screenings = ScreeningsCenter(database: client)
+        refusedNotes = RefusedNotes(database: client)
     }
 
     /// Stops exchanging and lets go of the file.

@@ -1,0 +1,61 @@
+/// Something that goes wrong in a simulation, as it is counted.
+public enum FaultKind: String, Hashable, Sendable, CaseIterable, Codable {
+    /// A request did not arrive.
+    case lostRequest
+    /// An answer was lost after the server had done its work.
+    case lostAnswer
+    /// A request or an answer arrived twice.
+    case doubledMessage
+    /// A message arrived before one that had been sent earlier.
+    case overtaking
+    /// A device was cut off from the network for a while.
+    case partition
+    /// A device was switched off, between two operations or in one of its disk.
+    case deviceCrash
+    /// The server was.
+    case serverCrash
+    /// An operation of a disk failed.
+    case diskError
+    /// A disk had no room.
+    case diskFull
+    /// A device's clock jumped.
+    case clockJump
+    /// A device threw its tables away and fetched everything anew.
+    case newBeginning
+    /// A stream was cut with a batch under way.
+    case streamCut
+    /// A batch of a stream was lost alone, came twice, or late.
+    case strayBatch
+    /// A device was given a snapshot older than the server's state.
+    case oldSnapshot
+    /// A snapshot was lost or damaged on the way.
+    case spoiltSnapshot
+    /// The server emptied old entries of its log.
+    case compaction
+}
+
+extension FaultPlan {
+    /// The kinds that can occur under this plan.
+    public var kinds: [FaultKind] {
+        FaultKind.allCases.filter { isWanted($0) }
+    }
+
+    private func isWanted(_ kind: FaultKind) -> Bool {
+        switch kind {
+        case .lostRequest: lostRequests > 0
+        case .lostAnswer: lostAnswers > 0
+        case .doubledMessage: doubledRequests + doubledAnswers > 0
+        case .overtaking: longestDelay > FaultPlan.none.longestDelay
+        case .partition: partitions > 0
+        case .deviceCrash, .serverCrash: crashes + diskCrashes > 0
+        case .diskError, .diskFull: diskErrors > 0
+        case .clockJump: clockJumps > 0
+        case .newBeginning: newBeginnings > 0
+        case .streamCut: streamChanges > 0 && streamCuts > 0
+        case .strayBatch: streamChanges > 0 && strayBatches > 0
+        case .oldSnapshot: snapshots > 0 && oldSnapshots > 0
+        case .spoiltSnapshot: snapshots > 0 && spoiltSnapshots > 0
+        case .compaction: compactions > 0
+        }
+    }
+}

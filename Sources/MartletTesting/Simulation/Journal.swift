@@ -1,0 +1,101 @@
+internal import Martlet
+internal import MartletProtocol
+
+/// What happened in a simulation, in words and in order, for a person to read.
+struct Journal {
+    /// Whom a line is about.
+    enum Place {
+        case server
+        case device(Int)
+    }
+
+    /// Milliseconds since 1970 at which the simulation began.
+    let start: Int64
+    private(set) var lines: [String] = []
+
+    init(start: Int64) {
+        self.start = start
+    }
+
+    mutating func add(_ text: String, at place: Place, now: Int64) {
+        let moment = now - start
+        let fraction = String(moment % 1_000)
+        let zeros = String(repeating: "0", count: max(0, 3 - fraction.count))
+        let clock = "\(moment / 1_000).\(zeros)\(fraction) s"
+        let margin = String(repeating: " ", count: max(0, 11 - clock.count))
+        let who =
+            switch place {
+            case .server: "server  "
+            case .device(let number): "device \(number)"
+            }
+        lines.append("\(margin)\(clock)  \(who)  \(text)")
+    }
+
+    /// An identifier, short enough to read and long enough to find again.
+    static func short(_ identifier: String) -> String {
+        String(identifier.prefix(6))
+    }
+
+    /// A change set as the server has it.
+    static func text(_ set: ChangeSet) -> String {
+        var parts: [String] = []
+        for changes in set.types {
+            let attributes = Dictionary(
+                changes.entries.map { ($0.id, $0.attributes) }, uniquingKeysWith: { $1 })
+            for (word, ids) in [
+                ("new ", changes.create), ("", changes.update), ("without ", changes.delete),
+            ] {
+                for id in ids {
+                    parts.append("\(word)\(changes.name) \(id)\(text(attributes[id]))")
+                }
+            }
+        }
+        return parts.joined(separator: ", ")
+    }
+
+    /// A change set as its device has it.
+    static func text(_ changes: [DeviceStore.QueuedChange]) -> String {
+        changes.map { change in
+            let word =
+                switch change.operation {
+                case .create: "new "
+                case .update: ""
+                case .delete: "without "
+                }
+            return "\(word)\(change.type) \(change.id)\(text(change.attributes))"
+        }.joined(separator: ", ")
+    }
+
+    private static func text(_ attributes: Attributes?) -> String {
+        guard let attributes, !attributes.names.isEmpty else { return "" }
+        let members = zip(attributes.names, attributes.values).map { "\($0) \(text($1))" }
+        return " (\(members.joined(separator: ", ")))"
+    }
+
+    /// A value: texts in quotation marks, line ends shown as ⏎.
+    static func text(_ value: Value) -> String {
+        switch value {
+        case .null: "null"
+        case .boolean(let flag): String(flag)
+        case .integer(let number): String(number)
+        case .real(let number): String(number)
+        case .text(let text):
+            "“\(text.split(separator: "\n", omittingEmptySubsequences: false).joined(separator: "⏎"))”"
+        }
+    }
+}
+
+extension Simulator {
+    /// Notes an event: in the trace's hash, and in words where somebody wants to read them.
+    /// - Parameter place: Whom it is about; nil: the device of that number.
+    func note(_ word: String, _ number: Int, at place: Journal.Place? = nil) {
+        report.add(word, number)
+        tell(place ?? .device(number)) { word }
+    }
+
+    /// Says something to whoever reads; the trace's hash does not hear of it.
+    func tell(_ place: Journal.Place, _ text: () -> String) {
+        guard journal != nil else { return }
+        journal?.add(text(), at: place, now: now)
+    }
+}

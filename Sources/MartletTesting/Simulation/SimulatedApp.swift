@@ -1,0 +1,110 @@
+internal import Martlet
+internal import MartletProtocol
+internal import MartletServerCore
+internal import MartletStore
+internal import SQLiteFaults
+internal import SQLiteKit
+internal import SQLiteRecords
+internal import Synchronization
+
+/// What the devices of a simulation open: tables, rules, handlers.
+struct SimulatedApp {
+    enum Tables {
+        case script(String)
+        case versions(Migrations)
+
+        init(_ schema: SimulatedSchema) {
+            switch schema.content {
+            case .script(let script): self = .script(script)
+            case .versions(let migrations): self = .versions(migrations)
+            }
+        }
+    }
+
+    private static let made = Atomic(0)
+
+    let tables: Tables
+    /// The same tables, as the server has them.
+    let serverScript: String
+    /// How snapshots are cut where they have several parts.
+    var seeding = SeedingPlan.whole
+    var hooks = WriteHooks()
+    var models = ModelRegistry()
+    /// Whether whoever steps the simulation does what people do; else edits are made up.
+    var isScripted = true
+    /// Whether the last of three devices and more comes late.
+    var hasLatecomer = true
+
+    /// The data set that Martlet itself is tried on.
+    static var workload: SimulatedApp {
+        var app = SimulatedApp(script: Workload.script)
+        app.seeding = Workload.seeding
+        app.isScripted = false
+        return app
+    }
+
+    private init(script: String) {
+        tables = .script(script)
+        serverScript = script
+    }
+
+    /// - Throws: `StoreError` for tables that cannot be made or synchronised.
+    init(_ schema: SimulatedSchema) throws {
+        self.init(schema, serverScript: try Self.serverScript(schema))
+    }
+
+    /// - Parameter serverScript: What `serverScript(_:)` has said of the schema.
+    init(_ schema: SimulatedSchema, serverScript: String) {
+        tables = Tables(schema)
+        self.serverScript = serverScript
+    }
+
+    /// The tables as the server gets them.
+    /// - Throws: `StoreError` for tables that cannot be made or synchronised.
+    static func serverScript(_ schema: SimulatedSchema) throws -> String {
+        // A device's file is made once, so that what is wrong with the schema is said here, and the
+        // server gets the tables as they are in the end.
+        let disk = FaultDisk(name: "schema-\(made.add(1, ordering: .relaxed).newValue)")
+        do {
+            let store = try open(
+                Tables(schema), WriteHooks(), path: "schema.sqlite", vfs: disk.vfsName, now: 0,
+                randomBits: { 0 })
+            return try SchemaMigration.ddl(of: store.local.connection, triggers: false)
+        } catch {
+            throw StoreError.of(error)
+        }
+    }
+
+    /// Opens or creates a device's file.
+    func open(
+        path: String, vfs: String, now: Int64, randomBits: @escaping () -> UInt64
+    ) throws -> DeviceStore {
+        let store = try Self.open(
+            tables, hooks, path: path, vfs: vfs, now: now, randomBits: randomBits)
+        store.registry = models
+        return store
+    }
+
+    private static func open(
+        _ tables: Tables, _ hooks: WriteHooks, path: String, vfs: String, now: Int64,
+        randomBits: @escaping () -> UInt64
+    ) throws -> DeviceStore {
+        switch tables {
+        case .script(let script):
+            try DeviceStore(
+                path: path, script: script, vfs: vfs, hooks: hooks, randomBits: randomBits)
+        case .versions(let migrations):
+            try DeviceStore(
+                path: path, migrations: migrations, vfs: vfs, hooks: hooks, now: now,
+                randomBits: randomBits)
+        }
+    }
+
+    /// Makes the tables, empty, in a file whose own were dropped.
+    func makeTables(on connection: Connection) throws {
+        switch tables {
+        case .script(let script): try connection.execute(script)
+        case .versions(let migrations): try Migrator(migrations, now: 0).makeTables(on: connection)
+        }
+    }
+}

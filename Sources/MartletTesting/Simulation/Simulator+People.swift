@@ -1,0 +1,136 @@
+internal import Martlet
+internal import MartletProtocol
+internal import MartletStore
+internal import SQLiteFaults
+internal import SQLiteKit
+
+extension Simulator {
+    /// A save that was committed.
+    struct Committed<Result> {
+        let result: Result
+        /// The set it queued last; nil where nothing that is kept in step was changed.
+        let identifier: String?
+    }
+
+    /// One person's save, of edits made up at random.
+    func save(_ device: DeviceMachine) throws {
+        guard device.isUp else { return }
+        saves += 1
+        let token = "t\(saves)"
+        var person = SeededRandom(seed: random.next())
+        do {
+            let committed = try commit(on: device, token: token) { context in
+                try Workload(token: token).run(context, &person)
+            }
+            guard committed?.identifier != nil else { return }
+        } catch let error as StoreError where error.constraint?.kind == .foreignKey {
+            // Whose parent is still to come, of that the references cannot be changed yet.
+            note("no parent yet", device.number)
+            return mend(device.disk)
+        } catch let error as SQLiteError {
+            // A constraint, or the disk: nothing was saved, unless the machine went down during
+            // the commit, when it may have been.
+            note("save failed \(error.code)", device.number)
+            return device.disk.isDown ? stop(device) : mend(device.disk)
+        }
+        try handle(.wake(isUrgent: random.chance(30)), on: device)
+    }
+
+    /// Runs one save on a device that is on, and books it with what the device had seen.
+    /// - Returns: nil where the machine went down after the commit.
+    /// - Throws: What the save throws; whether the disk is down, and how it is mended, is then the
+    ///   caller's.
+    func commit<Result>(
+        on device: DeviceMachine, token: String, _ body: (WriteContext) throws -> Result
+    ) throws -> Committed<Result>? {
+        guard let node = device.node else { return nil }
+        let before = try node.store.queuedIdentifiers().count
+        maybeBreak(device.disk)
+        let result = try node.store.write(now: localTime(device), body)
+        if device.disk.isDown {
+            // The commit was durable and the machine went down in the checkpoint that SQLite makes
+            // after it, whose failure is no failure of the commit. The file cannot be asked now.
+            note("down after a commit", device.number)
+            stop(device)
+            return nil
+        }
+        mend(device.disk)
+        let queued = try node.store.queuedIdentifiers().count
+        guard queued > before, let newest = try node.store.newestQueued() else {
+            return Committed(result: result, identifier: nil)
+        }
+        report.saves += 1
+        report.add(newest.identifier, device.number)
+        if journal != nil {
+            let changes = try node.store.newestChanges()
+            tell(.device(device.number)) {
+                "saves set \(Journal.short(newest.identifier)): \(Journal.text(changes))"
+            }
+        }
+        try book(newest, token: token, of: device)
+        return Committed(result: result, identifier: newest.identifier)
+    }
+
+    /// Books a queued set with what its device had seen of what it touches.
+    private func book(
+        _ newest: DeviceStore.Queued, token: String, of device: DeviceMachine
+    ) throws {
+        guard let node = device.node else { return }
+        var seen: [Ledger.Record: Revision] = [:]
+        for (type, id, revision) in newest.seen {
+            seen[Ledger.Record(type: type, id: id)] = revision
+        }
+        ledger.add(
+            Ledger.Save(
+                device: device.number, identifier: newest.identifier, token: token, seen: seen,
+                seenAll: try seenAll(node.store)))
+    }
+
+    /// What a person can know of records their save does not name: while parts of a snapshot are
+    /// still to come, nothing.
+    private func seenAll(_ store: DeviceStore) throws -> Revision {
+        try store.pendingSnapshot == nil ? store.revision : 0
+    }
+
+    /// A person looks at what was refused: drops one, sends one again, or leaves it.
+    func decide(_ device: DeviceMachine) throws {
+        guard let node = device.node, let parked = random.pick(try node.store.parked()) else {
+            return
+        }
+        do {
+            if random.chance(30) {
+                try drop(parked.identifier, on: device)
+            } else if random.chance(60) {
+                try retry(parked.identifier, on: device)
+                try handle(.wake(isUrgent: false), on: device)
+            }
+        } catch let error as StoreError where error.kind == .value {
+            note("kept", device.number)
+        }
+    }
+
+    /// Gives a refused set up.
+    func drop(_ identifier: String, on device: DeviceMachine) throws {
+        guard let node = device.node else { return }
+        try node.store.drop(identifier, now: localTime(device))
+        ledger.decide(identifier)
+        tell(.device(device.number)) { "drops the refused set \(Journal.short(identifier))" }
+    }
+
+    /// Makes a refused set's edits again.
+    /// - Returns: The new set's identifier.
+    @discardableResult
+    func retry(_ identifier: String, on device: DeviceMachine) throws -> String? {
+        guard let node = device.node else { return nil }
+        let made = try node.store.retry(identifier, now: localTime(device))
+        ledger.decide(identifier)
+        if let newest = try node.store.newestQueued(), newest.identifier == made {
+            try book(newest, token: "", of: device)
+        }
+        tell(.device(device.number)) {
+            "sends the refused set \(Journal.short(identifier)) again, as"
+                + " \(Journal.short(made))"
+        }
+        return made
+    }
+}

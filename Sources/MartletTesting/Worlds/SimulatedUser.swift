@@ -1,0 +1,60 @@
+internal import MartletProtocol
+
+/// Somebody who uses a simulated device: all that is left to chance in what they do comes from here,
+/// so that the same seed is the same world.
+///
+/// ```swift
+/// let player = players.randomElement(using: &user)
+/// let text = user.mark()
+/// ```
+public struct SimulatedUser: RandomNumberGenerator, Sendable {
+    private var random: SeededRandom
+    private let deed: Int
+    private var marks = 0
+
+    init(seed: UInt64, deed: Int) {
+        var mixer = SeededRandom(seed: seed)
+        random = SeededRandom(seed: mixer.next() ^ (UInt64(deed) &* 0x9e37_79b9_7f4a_7c15))
+        self.deed = deed
+    }
+
+    /// 64 evenly spread bits.
+    public mutating func next() -> UInt64 { random.next() }
+
+    /// A number from 0 up to, not including, `bound`.
+    public mutating func below(_ bound: Int) -> Int { random.below(bound) }
+
+    /// A text that nobody else types in this world: “‹17›”. Put it into what the user types; once
+    /// saved it must reach the server's history, or stand in an edit that is kept, or was dropped by
+    /// a user. Where neither is so in the end, the run fails.
+    public mutating func mark() -> String {
+        marks += 1
+        return marks == 1 ? "‹\(deed)›" : "‹\(deed).\(marks)›"
+    }
+}
+
+/// Finds marks in texts.
+enum Marks {
+    /// The marks in the texts of a record.
+    static func found(in attributes: Attributes) -> [String] {
+        attributes.values.flatMap { value -> [String] in
+            guard case .text(let text) = value else { return [] }
+            return found(in: text)
+        }
+    }
+
+    private static func found(in text: String) -> [String] {
+        var marks: [String] = []
+        var rest = text[...]
+        while let start = rest.firstIndex(of: "‹") {
+            rest = rest[start...]
+            guard let end = rest.firstIndex(of: "›") else { break }
+            let mark = rest[...end]
+            if mark.dropFirst().dropLast().allSatisfy({ $0.isNumber || $0 == "." }) {
+                marks.append(String(mark))
+            }
+            rest = rest.dropFirst()
+        }
+        return marks
+    }
+}

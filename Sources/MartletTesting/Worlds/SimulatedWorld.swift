@@ -1,0 +1,263 @@
+internal import Martlet
+internal import MartletProtocol
+internal import MartletStore
+internal import SQLiteKit
+
+/// One world of a simulation: devices, a server, and the time that passes between them.
+///
+/// `run()` lets everything happen by itself. A test that wants to say what happens steps it by hand:
+///
+/// ```swift
+/// let world = try SimulatedWorld(simulation, seed: 1)
+/// try await world.begin()
+/// await world.disconnect(1)
+/// try await world.devices[1].write { … }
+/// try await world.pass(.seconds(30))
+/// try await world.settle()
+/// print(try await world.text())
+/// ```
+public actor SimulatedWorld {
+    /// A text that somebody typed, and where.
+    struct Typed {
+        let mark: String
+        let device: Int
+        let identifier: String
+        let deed: String
+    }
+
+    public nonisolated let plan: WorldPlan
+    nonisolated let simulation: Simulation
+    nonisolated let hubs: [ChangeHub]
+    let engine: Simulator
+    /// A promise was found broken inside a deed, whose code may have caught the error.
+    var broken: SimulationFailure?
+    /// What is being done, for the reports; nil between deeds.
+    var deed: String?
+    /// Whether a person does it, and not the app by itself.
+    var isPerson = false
+    var typed: [Typed] = []
+    /// Refused sets that were given up, and whether a person did.
+    var dropped: [String: Bool] = [:]
+    /// Numbers of the deeds that were done.
+    var performed: [Int] = []
+    /// How often each deed ended well, and how often it threw.
+    var outcomes: [String: DeedCount] = [:]
+    private var deedCount = 0
+    private var stepsBefore = 0
+    private var hasBegun = false
+
+    /// - Parameters:
+    ///   - seed: Decides everything that chance decides.
+    ///   - isRecorded: Whether to note in words what happens; see `journal()`.
+    /// - Throws: `StoreError` for a schema that cannot be used.
+    public init(_ simulation: Simulation, seed: UInt64, isRecorded: Bool = false) throws {
+        try self.init(
+            simulation, plan: WorldPlan(simulation, seed: seed), isRecorded: isRecorded)
+    }
+
+    /// A world as a report has named it.
+    /// - Throws: `StoreError` for a schema that cannot be used.
+    public init(_ simulation: Simulation, plan: WorldPlan, isRecorded: Bool = false) throws {
+        self.simulation = simulation
+        self.plan = plan
+        var app =
+            try simulation.serverScript.map {
+                SimulatedApp(simulation.schema, serverScript: $0)
+            } ?? SimulatedApp(simulation.schema)
+        app.hooks = simulation.hooks
+        app.models = simulation.models
+        app.hasLatecomer = !simulation.deeds.isEmpty
+        var options = Simulator.Options()
+        options.devices = max(1, plan.devices)
+        options.steps = plan.steps
+        options.faults = plan.faults
+        hubs = (0..<options.devices).map { _ in ChangeHub() }
+        engine = Simulator(seed: plan.seed, options: options, app: app)
+        engine.replay = plan.command
+        if isRecorded { engine.journal = Journal(start: engine.now) }
+    }
+
+    /// The devices, whether they are on or off.
+    public nonisolated var devices: [SimulatedDevice] {
+        hubs.indices.map { SimulatedDevice(number: $0, world: self, life: nil) }
+    }
+
+    /// What happened until now. `trace` is the same for the same plan, event for event.
+    public var report: SimulationReport { engine.report }
+
+    /// What happened until now, in words; empty where it was not recorded.
+    public func journal() -> [String] { engine.journal?.lines ?? [] }
+
+    /// Events delivered since the world began.
+    var steps: Int { engine.report.steps - stepsBefore }
+
+    /// Lets everything happen: deeds and faults for as many steps as planned, then rest.
+    /// - Throws: `SimulationFailure` for the first broken promise.
+    @discardableResult
+    public func run() async throws -> SimulationReport {
+        try await begin()
+        while steps < plan.steps, try await step() {}
+        try await settle()
+        return report
+    }
+
+    /// Prepares what is to be there, and switches everything on.
+    /// - Throws: `SimulationFailure`.
+    public func begin() async throws {
+        guard !hasBegun else { return }
+        hasBegun = true
+        if let preparation = simulation.preparation {
+            engine.faults = .none
+            try guarded {
+                try engine.startServer()
+                try engine.start(engine.devices[0])
+            }
+            do {
+                try await preparation(devices[0])
+            } catch {
+                throw engine.failure("the preparation failed: \(error)")
+            }
+            try guarded { try engine.drain() }
+            engine.faults = plan.faults
+        }
+        try guarded { try engine.startAll() }
+        stepsBefore = engine.report.steps
+        // Whoever does not come late is on from here.
+        try await pass(.zero)
+    }
+
+    /// Lets time pass, and happen what happens.
+    /// - Throws: `SimulationFailure`.
+    public func pass(_ duration: Duration) async throws {
+        let end = engine.now + Self.milliseconds(duration)
+        while let next = engine.queue.nextTime, next <= end, try await step() {}
+        engine.now = max(engine.now, end)
+    }
+
+    /// Cuts a device off from the network; nil: until `connect`.
+    public func disconnect(_ device: Int, for duration: Duration? = nil) {
+        engine.devices[device].isolatedUntil =
+            duration.map { engine.now + Self.milliseconds($0) } ?? .max / 2
+    }
+
+    /// Ends that.
+    public func connect(_ device: Int) {
+        engine.devices[device].isolatedUntil = 0
+    }
+
+    /// Switches a device off in the middle of whatever it does; it comes back by itself, with what
+    /// its disk had synced.
+    public func crash(_ device: Int) {
+        if engine.devices[device].isUp { engine.stop(engine.devices[device]) }
+    }
+
+    private static func milliseconds(_ duration: Duration) -> Int64 {
+        duration.components.seconds * 1_000 + duration.components.attoseconds
+            / 1_000_000_000_000_000
+    }
+
+    // MARK: - Steps
+
+    /// Delivers the next event.
+    /// - Returns: False where none is to come.
+    private func step() async throws -> Bool {
+        guard let (time, event) = engine.queue.take() else { return false }
+        engine.now = max(engine.now, time)
+        switch event {
+        case .use(let device):
+            engine.report.steps += 1
+            try await use(device)
+        case .resolve(let device):
+            engine.report.steps += 1
+            let pause = Int64(engine.random.below(60_000))
+            engine.queue.put(event, at: engine.now + pause)
+            try await resolve(device)
+        default: try guarded { try engine.step(event) }
+        }
+        return true
+    }
+
+    /// Runs the engine's own code, in which every error is a broken promise.
+    func guarded<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch let failure as SimulationFailure {
+            broken = failure
+            throw failure
+        } catch {
+            let failure = engine.failure(
+                "an error came through that the code should have handled: \(error)")
+            broken = failure
+            throw failure
+        }
+    }
+
+    /// Somebody does something on a device.
+    private func use(_ number: Int) async throws {
+        let ordinal = deedCount
+        deedCount += 1
+        guard !simulation.deeds.isEmpty else { return }
+        let pause = 200 + Int64(engine.random.below(8_000))
+        engine.queue.put(.use(device: number), at: engine.now + pause)
+        guard engine.devices[number].isUp, !plan.without.contains(ordinal) else { return }
+        performed.append(ordinal)
+        var user = SimulatedUser(seed: plan.seed, deed: ordinal)
+        let chosen = simulation.deeds[user.below(simulation.deeds.count)]
+        engine.tell(.device(number)) { "somebody \(chosen.name)" }
+        let device = SimulatedDevice(
+            number: number, world: self, life: engine.devices[number].life)
+        deed = chosen.name
+        isPerson = true
+        defer {
+            deed = nil
+            isPerson = false
+        }
+        do {
+            try await chosen.body(device, &user)
+            outcomes[chosen.name, default: DeedCount()].done += 1
+        } catch {
+            outcomes[chosen.name, default: DeedCount()].add(error)
+            engine.tell(.device(number)) { "that failed: \(error)" }
+        }
+        if let broken { throw broken }
+        try checkAlways(number)
+    }
+
+    /// The app looks at what was refused.
+    func resolve(_ number: Int) async throws {
+        let machine = engine.devices[number]
+        guard let resolver = simulation.resolver, let node = machine.node,
+            try guarded({ try node.store.parkedCount > 0 })
+        else { return }
+        engine.tell(.device(number)) { "the resolver looks at what was refused" }
+        deed = "the resolver"
+        defer { deed = nil }
+        do {
+            try await resolver(
+                SimulatedDevice(number: number, world: self, life: machine.life))
+        } catch {
+            engine.tell(.device(number)) { "the resolver failed: \(error)" }
+        }
+        if let broken { throw broken }
+        try checkAlways(number)
+    }
+}
+
+/// How often something ended well, and how often it threw.
+struct DeedCount: Hashable, Sendable {
+    var done = 0
+    var thrown = 0
+    /// What was thrown last.
+    var error = ""
+
+    mutating func add(_ error: any Error) {
+        thrown += 1
+        self.error = "\(error)"
+    }
+
+    mutating func add(_ other: DeedCount) {
+        done += other.done
+        thrown += other.thrown
+        if !other.error.isEmpty { error = other.error }
+    }
+}
