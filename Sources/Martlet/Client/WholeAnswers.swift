@@ -1,4 +1,5 @@
 internal import Foundation
+internal import MartletProtocol
 internal import Synchronization
 
 #if canImport(FoundationNetworking)
@@ -13,9 +14,12 @@ internal import Synchronization
 final class WholeAnswers: Sendable {
     /// What WebSockets are opened with, too.
     let session: URLSession
-    private let answers = Answers()
+    private let answers: Answers
 
-    init(configuration: URLSessionConfiguration) {
+    /// - Parameter limit: Bytes of an answer, inflated; one that goes on is given up. No answer that can
+    ///   be read is longer.
+    init(configuration: URLSessionConfiguration, limit: Int = Limits.inflatedBytes) {
+        answers = Answers(limit: limit)
         session = URLSession(configuration: configuration, delegate: answers, delegateQueue: nil)
     }
 
@@ -42,13 +46,26 @@ final class WholeAnswers: Sendable {
     private struct Answer {
         var body = Data()
         var continuation: CheckedContinuation<(Data, HTTPURLResponse), any Error>?
+        var isTooLong = false
         /// Set where it ended before anybody waited: it was cancelled at once.
         var end: Whole?
+
+        /// Says whether it has become too long; nothing of it is kept then.
+        mutating func append(_ data: Data, limit: Int) -> Bool {
+            isTooLong = isTooLong || body.count + data.count > limit
+            if isTooLong { body = Data() } else { body.append(data) }
+            return isTooLong
+        }
     }
 
     /// Collects what URLSession tells, by request.
     private final class Answers: NSObject, URLSessionDataDelegate {
         private let underWay = Mutex<[Int: Answer]>([:])
+        private let limit: Int
+
+        init(limit: Int) {
+            self.limit = limit
+        }
 
         func wait(
             for number: Int, _ continuation: CheckedContinuation<(Data, HTTPURLResponse), any Error>
@@ -72,28 +89,38 @@ final class WholeAnswers: Sendable {
         func urlSession(
             _ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data
         ) {
-            underWay.withLock { $0[dataTask.taskIdentifier]?.body.append(data) }
+            let isTooLong = underWay.withLock { underWay in
+                underWay[dataTask.taskIdentifier]?.append(data, limit: limit) ?? false
+            }
+            if isTooLong { dataTask.cancel() }
         }
 
         func urlSession(
             _ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?
         ) {
-            let ending: @Sendable (Data) -> Whole = { [response = task.response] body in
-                if let error { return .failure(error) }
-                guard let response = response as? HTTPURLResponse else {
-                    return .failure(TransportFailure(message: "The server's answer was not HTTP."))
-                }
-                return .success((body, response))
-            }
             let (continuation, end) = underWay.withLock { underWay in
-                let answer = underWay.removeValue(forKey: task.taskIdentifier)
-                let end = ending(answer?.body ?? Data())
-                if answer?.continuation == nil {
-                    underWay[task.taskIdentifier] = Answer(end: end)
-                }
-                return (answer?.continuation, end)
+                let answer = underWay.removeValue(forKey: task.taskIdentifier) ?? Answer()
+                let end = whole(answer, task.response, error)
+                if answer.continuation == nil { underWay[task.taskIdentifier] = Answer(end: end) }
+                return (answer.continuation, end)
             }
             continuation?.resume(with: end)
+        }
+
+        private func whole(
+            _ answer: Answer, _ response: URLResponse?, _ error: (any Error)?
+        ) -> Whole {
+            if answer.isTooLong {
+                return .failure(
+                    TransportFailure(
+                        message:
+                            "The server's answer is longer than \(limit) bytes, the most taken."))
+            }
+            if let error { return .failure(error) }
+            guard let response = response as? HTTPURLResponse else {
+                return .failure(TransportFailure(message: "The server's answer was not HTTP."))
+            }
+            return .success((answer.body, response))
         }
     }
 }
