@@ -176,6 +176,17 @@ struct LogicalStoreTests {
                     try store.rows("SELECT entered >= \(2 * round) FROM _martlet.capture") == "t")
                 backup.end()
             }
+            // Of what devices and programs wrote, nothing is taken for written past the log.
+            let (red, blue) = (Self.win(1, 50, at: 50), Self.win(2, 60, at: 50))
+            for set in [red, blue, red] {
+                #expect(try Self.decided(store, set, at: store.node.head.revision).reason == nil)
+            }
+            try store.other.execute("UPDATE teams SET wins = 70 WHERE id = 2")
+            #expect(try PostgresComparison.run(on: store.other, repairs: false).isEmpty)
+            _ = try store.store.begin(now: 2, maxBytes: 1 << 20)
+            try store.store.commit()
+            #expect(try PostgresComparison.run(on: store.other, repairs: true).isEmpty)
+            #expect(try store.rows("SELECT count(*) FROM _martlet.foreign_changes") == "0")
         }
     }
 
