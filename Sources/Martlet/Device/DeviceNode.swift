@@ -316,11 +316,12 @@ extension DeviceNode {
             }
             if probe != nil { return try isCommon(now: now) }
             if try store.endsTooEarly(answer) {
-                return halt(
-                    SyncError(
-                        .wrongDataSet,
-                        "The server's history ends before the revision this file had. The data"
-                            + " set was restored from an older copy or made anew."))
+                return otherHistory(
+                    Problem(
+                        status: 409, kind: "revisionAhead",
+                        detail:
+                            "The server's history ends before the revision this file had. The data"
+                            + " set was restored from an older copy or made anew."), now: now)
             }
             if try store.confirmHistory(owner: owner, now: now) {
                 state = .idle
@@ -448,7 +449,7 @@ extension DeviceNode {
         uploadBytes = options.uploadBytes
         let mustSend: Bool
         do {
-            mustSend = try store.outboxCount > 0
+            mustSend = try store.outboxCount > 0 || store.historyToConfirm != nil
             try store.releaseLease(owner: owner)
         } catch {
             return pause(storageError(error))

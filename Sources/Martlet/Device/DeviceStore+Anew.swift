@@ -42,9 +42,9 @@ extension DeviceStore {
             let reached = try old.revision
             if reached > 0, try old.fetchingAnew == nil {
                 try store.setState(anewRevision, .integer(reached))
-                try store.setState(
-                    anewLineage, store.textState("lineage").map { .text($0) } ?? .null)
+                try old.noteHistoryToConfirm(reached)
             }
+            try store.setState(anewAsked, .null)
             try store.setState("revision", .integer(0))
             try store.setState("lineage", .null)
             try store.connection.execute(
@@ -87,39 +87,81 @@ extension DeviceStore {
     }
 
     static let anewRevision = "anewRevision"
+    /// The hash of the history the device was in, and the revision it is of.
     static let anewLineage = "anewLineage"
+    static let anewGoal = "anewGoal"
+    /// Set once the server has said, before anything was fetched, that this history is its own.
+    static let anewAsked = "anewAsked"
 }
 
 // MARK: - On the way back
 
 extension DeviceStore {
-    /// What the first request asks after a beginning anew: whether the server's history is still
-    /// the one the device was in, at the revision it had. Afterwards nobody could tell any more,
-    /// and queued edits would be taken for edits of other records.
+    /// What is asked after a beginning anew, before anything is fetched and again once all is there:
+    /// whether the server's history is still the one the device was in. Nobody else could tell, and
+    /// queued edits would be taken for edits of other records.
     var historyToConfirm: (revision: Revision, lineage: String)? {
         get throws {
+            // Who comes back to a restored server knows that it is not.
+            guard try rejoining == nil, let history = try historyBefore else { return nil }
+            let isAsked = try applying.integerState(Self.anewAsked) != nil
+            return try fetchingAnew != nil && isAsked ? nil : history
+        }
+    }
+
+    /// The history that what is queued was made in, from a beginning anew until the server has said
+    /// that it is its own.
+    var historyBefore: (revision: Revision, lineage: String)? {
+        get throws {
             guard let lineage = try applying.textState(Self.anewLineage),
-                let revision = try fetchingAnew
+                let revision = try applying.integerState(Self.anewGoal) ?? fetchingAnew
             else { return nil }
             return (revision, lineage)
         }
     }
 
+    /// Notes the history the device is in, or the newest place in it whose hash is remembered.
+    private func noteHistoryToConfirm(_ reached: Revision) throws {
+        // It may have begun anew before, and not heard yet.
+        guard try historyBefore == nil else { return }
+        var place = reached
+        var lineage = try applying.textState("lineage")
+        if lineage == nil {
+            let find = try applying.connection.statement(
+                "SELECT revision, lineage FROM martlet_lineages ORDER BY revision DESC LIMIT 1")
+            defer { find.reset() }
+            if try find.step() { (place, lineage) = (find.integer(0), find.text(1)) }
+        }
+        try applying.setState(Self.anewLineage, lineage.map { .text($0) } ?? .null)
+        try applying.setState(Self.anewGoal, .integer(place))
+    }
+
     /// Books that the server's history is the one the device was in. The entries of that answer
-    /// are newer than those the device needs first.
+    /// are newer than those the device needs next.
     /// - Returns: Whether this was still to be known.
     func confirmHistory(owner: String, now: Int64) throws -> Bool {
         try inApplyingTransaction {
             guard try historyToConfirm != nil, try leaseOfOther(than: owner, now: now) == nil
             else { return false }
-            try applying.setState(Self.anewLineage, .null)
+            if try fetchingAnew == nil {
+                try forgetHistoryBefore()
+            } else {
+                try applying.setState(Self.anewAsked, .integer(1))
+            }
             return true
+        }
+    }
+
+    /// Nothing is to be asked any more.
+    func forgetHistoryBefore() throws {
+        for name in [Self.anewLineage, Self.anewGoal, Self.anewAsked] {
+            try applying.setState(name, .null)
         }
     }
 
     /// Whether an answer cannot lead back to where the device was: the server's log ends before.
     func endsTooEarly(_ answer: SyncAnswer) throws -> Bool {
-        guard !answer.more, let goal = try fetchingAnew else { return false }
+        guard !answer.more, try rejoining == nil, let goal = try fetchingAnew else { return false }
         return answer.maxRevision < goal
     }
 }

@@ -45,7 +45,9 @@ extension DeviceStore {
             // A set knows of revisions the device will have again only once all is fetched.
             let common = try rejoining
             gatheredRejoining = common
-            let mayGo = try includesChanges && cursor.revision >= common ?? fetchingAnew ?? 0
+            let mayGo =
+                try includesChanges && history == nil
+                && cursor.revision >= common ?? fetchingAnew ?? 0
             let pieces = mayGo ? try outbox.freeze(byteLimit: byteLimit, upTo: common) : []
             var body = try SyncCoder.requestHead(request)
             body.reserveCapacity(body.count + pieces.reduce(16) { $0 + $1.bytes.count + 1 })

@@ -151,7 +151,8 @@ extension Outbox {
     }
 
     /// Remembers the hash of the server's history where the device is now, to ask for it should the
-    /// history be another one some day.
+    /// history be another one some day. Not while it is not known to be the history that is
+    /// remembered.
     func noteLineage() throws {
         try store.connection.run(
             """
@@ -159,6 +160,9 @@ extension Outbox {
             SELECT place.value, hash.value FROM martlet_state AS place, martlet_state AS hash
             WHERE place.name = 'revision' AND place.value > 0
                 AND hash.name = 'lineage' AND hash.value IS NOT NULL
+                AND NOT EXISTS (
+                    SELECT 1 FROM martlet_state
+                    WHERE name = 'anewLineage' AND value IS NOT NULL)
             """)
     }
 

@@ -29,10 +29,12 @@ extension DeviceNode {
                 state = .idle
                 return start(now: now)
             }
-            guard try store.dataSet != nil, try store.fetchingAnew == nil else {
+            guard try store.dataSet != nil else {
                 return halt(SyncError(.wrongDataSet, problem.detail))
             }
-            probe = Probe(low: 0, high: try store.revision, at: 0)
+            // What a device that fetches everything anew has queued rests on what it had before.
+            let before = try store.historyBefore?.revision ?? store.fetchingAnew
+            probe = Probe(low: 0, high: try before ?? store.revision, at: 0)
             return closeStream() + (try ask(now: now))
         } catch {
             return pause(storageError(error))

@@ -96,7 +96,7 @@ extension DeviceStore {
         var report = rebase.report
         try applying.setState("revision", .integer(reaching))
         try applying.setState(Self.anewRevision, .null)
-        try applying.setState(Self.anewLineage, .null)
+        try forgetHistoryBefore()
         try work.putBack(on: rebase, &report)
         let again = try applying.integerState(Self.queuedAgain) ?? 0
         report.rejoined = Rejoined(

@@ -119,6 +119,42 @@ struct RejoiningTests {
         #expect(try teams(mine).contains("1 Mine 1"))
     }
 
+    @Test(
+        "a device that fetches everything anew comes back as others do", arguments: [false, true])
+    func anew(isFetching: Bool) throws {
+        let (world, mine, other) = try world("anew-\(isFetching)")
+        let backup = try world.restoredServer()
+        try mine.write { try $0.insert("teams", ["name": "Confirmed and lost"]) }
+        try mine.write { try $0.update("teams", .integer(1), ["name": "Mine 1"]) }
+        try mine.sync(with: world.server)
+        try mine.write { try $0.update("teams", .integer(2), ["name": "Mine 2"]) }
+        try mine.write { try $0.insert("players", ["team_id": 3, "name": "Never sent"]) }
+        try mine.beginAnew()
+        if isFetching {
+            // It has asked whether the history is its own, and has part of it again.
+            try mine.sync(with: world.server, lost: 2)
+            try mine.store.endLeases()
+            #expect(try mine.store.fetchingAnew != nil)
+        }
+        try other.write { try $0.update("teams", .integer(2), ["name": "Theirs 2"]) }
+        for _ in 0..<9 { try other.write { try $0.insert("teams", ["name": "New"]) } }
+        try other.sync(with: backup)
+        try mine.sync(with: backup)
+        #expect(mine.errors.isEmpty)
+        let shown = try teams(mine)
+        #expect(shown.contains("1 Mine 1"))
+        #expect(shown.contains("2 Theirs 2"))
+        #expect(shown.contains("4 New"))
+        #expect(shown.filter { $0.hasSuffix("Confirmed and lost") }.count == 1)
+        #expect(try rows(mine, "SELECT team_id, name FROM players") == ["3 Never sent"])
+        #expect(try mine.store.parked().map(\.reason) == [.stale])
+        #expect(try mine.store.outboxCount == 0)
+        #expect(try mine.store.fetchingAnew == nil)
+        try other.sync(with: backup)
+        #expect(try mine.store.confirmedState() == other.store.confirmedState())
+        #expect(try mine.sync(with: backup) == 1)
+    }
+
     @Test("ids that were given to others since lead nowhere wrong")
     func givenAgain() throws {
         let (world, mine, other) = try world("ids")

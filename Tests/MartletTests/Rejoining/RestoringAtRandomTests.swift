@@ -20,8 +20,11 @@ private final class RestoredWorld {
     private var sets: [Set<String>] = []
     private var random: SeededBits
     private var count = 0
+    private let beginsAnew: Bool
 
-    init(seed: UInt64) throws {
+    /// - Parameter beginsAnew: Whether devices fetch everything anew now and then.
+    init(seed: UInt64, beginsAnew: Bool) throws {
+        self.beginsAnew = beginsAnew
         name = "restored-\(seed)"
         random = SeededBits(state: seed &* 0x1234_5678_9abc_def1)
         server = try SmallServer(FaultDisk(name: "\(name)-server-0"))
@@ -47,6 +50,9 @@ private final class RestoredWorld {
         switch Int.random(in: 0..<20, using: &random) {
         case 0: keepBackup()
         case 1: try restore()
+        case 2 where beginsAnew:
+            try devices[place].store.endLeases()
+            try devices[place].beginAnew()
         case 2..<8:
             let isLost = Int.random(in: 0..<5, using: &random) == 0
             try sync(devices[place], lost: isLost ? Int.random(in: 1...4, using: &random) : 0)
@@ -155,6 +161,9 @@ struct RestoringAtRandomTests {
     @Test(
         "nothing is lost, nothing applied twice, nothing goes to a wrong record", arguments: 1...4)
     func random(part: UInt64) throws {
-        for seed in 0..<5 { try RestoredWorld(seed: part * 100 + UInt64(seed)).run(steps: 120) }
+        for seed in 0..<5 {
+            let world = try RestoredWorld(seed: part * 100 + UInt64(seed), beginsAnew: part == 2)
+            try world.run(steps: 120)
+        }
     }
 }
