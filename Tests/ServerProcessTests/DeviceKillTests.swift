@@ -5,10 +5,10 @@ import TestPrograms
 import Testing
 
 /// Real device programs, killed with SIGKILL while they write and exchange.
-@Suite("A device that is killed", .timeLimit(.minutes(5)))
+@Suite("A device that is killed", .timeLimit(KillCount.limit(minutes: 5)))
 struct DeviceKillTests {
     private static let devices = 2
-    private static let killsEach = 25
+    private static let killsEach = KillCount.kills(50) / devices
 
     @Test("50 kills with a queue: what was reported as saved is on the server exactly once")
     func nothingIsLost() async throws {
@@ -23,6 +23,11 @@ struct DeviceKillTests {
             }
             return try await group.reduce(into: []) { $0 += $1 }
         }
+        print(
+            """
+            \(Self.killsEach * Self.devices) kills of devices, \(reported.count) change sets \
+            reported as saved
+            """)
         try await check(server, address, reported: reported)
         #expect(await server.stop() == 0)
     }

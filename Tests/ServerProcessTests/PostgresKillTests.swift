@@ -7,10 +7,10 @@ import Testing
 
 /// Two real server programs on one PostgreSQL database, killed with SIGKILL while real devices
 /// write; PostgreSQL itself is cut off in the middle of commits.
-@Suite("Servers on PostgreSQL that are killed", .timeLimit(.minutes(10)))
+@Suite("Servers on PostgreSQL that are killed", .timeLimit(KillCount.limit(minutes: 10)))
 struct PostgresKillTests {
-    private static let serverKills = 25
-    private static let databaseStops = 10
+    private static let serverKills = KillCount.kills(25)
+    private static let databaseStops = serverKills * 2 / 5
     private static let writers = 6
 
     @Test(
@@ -37,6 +37,11 @@ struct PostgresKillTests {
                     "writer-\(writer)", in: folder))
         }
         let saved = try await run(servers, databases, clients)
+        print(
+            """
+            \(Self.serverKills) kills of servers on PostgreSQL, \(Self.databaseStops) shutdowns of \
+            it, \(saved.count) change sets saved
+            """)
         try await ServerKillTests.check(try await servers[0].address, clients, saved: saved)
         try await Self.checkTables(databases.postgresURL, saved: saved)
         for server in servers { #expect(await server.stop() == 0) }
