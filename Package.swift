@@ -174,9 +174,18 @@ let package = Package(
             name: "MartletTests",
             dependencies: [
                 "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "SQLiteKit",
-                "SQLiteFaults", "MartletServerCore",
+                "SQLiteFaults", "MartletServerCore", "SmallWorlds",
             ],
             swiftSettings: strict),
+        .target(
+            name: "SmallWorlds",
+            dependencies: [
+                "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "MartletServerCore",
+                "SQLiteKit", "SQLiteFaults",
+            ], path: "Tests/SmallWorlds", swiftSettings: safe),
+        .executableTarget(
+            name: "MemoryFaults", dependencies: ["SmallWorlds", "SQLiteFaults"],
+            path: "Tests/MemoryFaults", swiftSettings: safe),
         .testTarget(
             name: "MartletStoreTests",
             dependencies: [

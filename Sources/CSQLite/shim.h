@@ -24,3 +24,16 @@ static inline int csqlite_distrust(sqlite3 *database) {
         code = sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_VIEW, 0, (int *)0);
     return code;
 }
+
+static inline int csqlite_get_allocator(sqlite3_mem_methods *methods) {
+    return sqlite3_config(SQLITE_CONFIG_GETMALLOC, methods);
+}
+
+static inline int csqlite_set_allocator(const sqlite3_mem_methods *methods) {
+    return sqlite3_config(SQLITE_CONFIG_MALLOC, methods);
+}
+
+/* Without it each connection serves small allocations from memory of its own. */
+static inline int csqlite_use_no_lookaside(void) {
+    return sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0);
+}

@@ -17,6 +17,9 @@ final class Disk {
     private(set) var syncCount = 0
     var openHandles = 0
     var failure: (countdown: Int, kind: FaultDisk.Failure, isLasting: Bool)?
+    private(set) var readCount = 0
+    var readFailure: (countdown: Int, isLasting: Bool)?
+    var watcher: (() -> Void)?
     var now: Int64
     private var random: SplitMix
 
@@ -45,6 +48,7 @@ final class Disk {
 
     /// Counts an operation and tells what becomes of it.
     func count(_ operation: Operation) -> Outcome {
+        if operation != .write { watcher?() }
         operationCount += 1
         guard var failure else { return .done }
         failure.countdown = max(0, failure.countdown - 1)
@@ -64,6 +68,16 @@ final class Disk {
             if !failure.isLasting { self.failure = nil }
             return .failed
         }
+    }
+
+    /// Counts a read and tells whether it succeeds.
+    func countRead() -> Bool {
+        readCount += 1
+        guard let failure = readFailure else { return true }
+        readFailure?.countdown = max(0, failure.countdown - 1)
+        guard failure.countdown <= 1 else { return true }
+        if !failure.isLasting { readFailure = nil }
+        return false
     }
 
     func open(_ path: String?, create: Bool, exclusive: Bool) -> StoredFile? {
@@ -122,6 +136,7 @@ final class Disk {
     func crash() {
         isDown = true
         failure = nil
+        readFailure = nil
     }
 
     func restart(_ survival: FaultDisk.Survival, using random: inout some RandomNumberGenerator) {
@@ -142,6 +157,7 @@ final class Disk {
         durableFiles = survivors
         pendingNames = []
         failure = nil
+        readFailure = nil
         isDown = false
         life += 1
     }

@@ -65,8 +65,16 @@ public final class FaultDisk {
 
     /// Openings, writes, truncations, syncs and deletions until now.
     public var operationCount: Int { disk.operationCount }
+    /// Reads until now; they are no operations.
+    public var readCount: Int { disk.readCount }
     /// Syncs until now.
     public var syncCount: Int { disk.syncCount }
+    /// Called before each operation that is no write: whatever is committed has then been written,
+    /// and can be seen in the files. It must not use the disk but for looking at its files.
+    public var watcher: (() -> Void)? {
+        get { disk.watcher }
+        set { disk.watcher = newValue }
+    }
     /// Whether the machine has crashed and not been restarted.
     public var isDown: Bool { disk.isDown }
 
@@ -80,9 +88,18 @@ public final class FaultDisk {
         disk.failure = (max(1, operations), kind, lasting)
     }
 
+    /// Makes a read fail.
+    /// - Parameters:
+    ///   - reads: Which one from now; 1 is the next.
+    ///   - lasting: Whether all later ones fail too, until `heal()` or `restart`.
+    public func failAfter(reads: Int, lasting: Bool = false) {
+        disk.readFailure = (max(1, reads), lasting)
+    }
+
     /// Takes back `failAfter`.
     public func heal() {
         disk.failure = nil
+        disk.readFailure = nil
     }
 
     /// The machine goes down: from now on every operation fails.

@@ -40,7 +40,9 @@ struct OpenFile {
             return SQLITE_OK
         }
         methods.xRead = { file, target, count, offset in
-            guard let handle = OpenFile.alive(file), let target else { return ResultCode.read }
+            guard let handle = OpenFile.alive(file), let target, handle.disk.countRead() else {
+                return ResultCode.read
+            }
             let room = UnsafeMutableRawBufferPointer(start: target, count: Int(count))
             let read = handle.file.read(into: room, at: Int(offset))
             return read == Int(count) ? SQLITE_OK : ResultCode.shortRead

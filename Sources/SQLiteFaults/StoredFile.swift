@@ -40,7 +40,11 @@ final class StoredFile {
     }
 
     var contents: [UInt8] {
-        Array(chunks.joined().prefix(size))
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(chunks.count * Self.chunkSize)
+        for chunk in chunks { bytes.append(contentsOf: chunk) }
+        bytes.removeLast(bytes.count - size)
+        return bytes
     }
 
     // MARK: - Reading and changing

@@ -14,6 +14,9 @@ public final class Connection {
     /// The path the connection was opened with.
     public let path: String
     private var cache: StatementCache
+    /// A ROLLBACK, compiled before the first transaction begins: where there is no memory left, it
+    /// must not take any.
+    private var rollbackStatement: Statement?
     /// Statements compiled since the connection opened; those from the cache do not count.
     public private(set) var preparedStatements = 0
 
@@ -68,6 +71,7 @@ public final class Connection {
 
     /// Runs a script of any number of statements without values.
     public func execute(_ sql: String) throws(SQLiteError) {
+        try handle.settle()
         let code = sqlite3_exec(handle.pointer, sql, nil, nil, nil)
         guard code == SQLITE_OK else { throw handle.error(code, sql: sql) }
     }
@@ -149,12 +153,13 @@ public final class Connection {
         set { sqlite3_limit(handle.pointer, SQLITE_LIMIT_LENGTH, Int32(clamping: newValue)) }
     }
 
-    /// Statements compiled and not yet finalized, cached ones included.
+    /// Statements compiled and not yet finalized, cached ones included; but for the one that is
+    /// kept for rollbacks.
     public var openStatements: Int {
         var count = 0
         var next = sqlite3_next_stmt(handle.pointer, nil)
         while next != nil {
-            count += 1
+            if next != rollbackStatement?.pointer { count += 1 }
             next = sqlite3_next_stmt(handle.pointer, next)
         }
         return count
@@ -195,8 +200,22 @@ public final class Connection {
         }
     }
 
+    /// Begins a transaction that writes.
     public func begin() throws(SQLiteError) {
+        try prepareRollback()
         try run("BEGIN IMMEDIATE")
+    }
+
+    /// Begins a transaction that reads, all of one moment.
+    public func beginReading() throws(SQLiteError) {
+        try prepareRollback()
+        try run("BEGIN")
+    }
+
+    private func prepareRollback() throws(SQLiteError) {
+        if rollbackStatement == nil {
+            rollbackStatement = try Statement(handle: handle, sql: "ROLLBACK")
+        }
     }
 
     public func commit() throws(SQLiteError) {
@@ -206,9 +225,7 @@ public final class Connection {
     /// Rolls back if a transaction is open; a failed COMMIT may have closed it already.
     public func rollback() {
         guard isInTransaction else { return }
-        // A rollback that fails leaves the transaction to be rolled back when the file is next
-        // opened; there is nothing better to do with the error.
-        _ = sqlite3_exec(handle.pointer, "ROLLBACK", nil, nil, nil)
+        handle.rollback(by: rollbackStatement)
     }
 
     /// Runs one statement without values, from the cache.
@@ -231,7 +248,9 @@ public final class Connection {
         let statement = try statement(sql)
         defer { statement.reset() }
         guard try statement.step(), !statement.isNull(0) else { return nil }
-        return statement.text(0)
+        let text = statement.text(0)
+        try handle.settle()
+        return text
     }
 }
 

@@ -10,7 +10,7 @@ extension Statement {
         // Asked for as text first where it is one: SQLite counts the bytes of the form it gave last.
         let start =
             isText
-            ? UnsafeRawPointer(sqlite3_column_text(pointer, column))
+            ? UnsafeRawPointer(textStart(column))
             : sqlite3_column_blob(pointer, column)
         let count = Int(sqlite3_column_bytes(pointer, column))
         var head = head

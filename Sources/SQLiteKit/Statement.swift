@@ -13,7 +13,8 @@ public final class Statement {
     public internal(set) var access = TableAccess()
     /// What the one who runs the statement keeps for as long as it lives.
     public var companion: AnyObject?
-    private var hasTooBigValue = false
+    /// Why a value could not be bound; SQLITE_OK where all were.
+    private var bindFailure = SQLITE_OK
     /// Places for short texts, one for each parameter; none before the first text.
     private var slots: UnsafeMutablePointer<UInt8>?
 
@@ -68,10 +69,12 @@ public final class Statement {
 
     /// Moves to the next row. Returns false at the end.
     public func step() throws(SQLiteError) -> Bool {
-        if hasTooBigValue {
+        guard bindFailure == SQLITE_OK else {
             throw SQLiteError(
-                extendedCode: SQLITE_TOOBIG, message: "string or blob too big", sql: sql)
+                extendedCode: bindFailure, message: String(cString: sqlite3_errstr(bindFailure)),
+                sql: sql)
         }
+        try handle.settle()
         let code = sqlite3_step(pointer)
         switch code {
         case SQLITE_ROW: return true
@@ -106,7 +109,7 @@ public final class Statement {
     public func reset() {
         sqlite3_reset(pointer)
         sqlite3_clear_bindings(pointer)
-        hasTooBigValue = false
+        bindFailure = SQLITE_OK
     }
 
     /// Ends the current run and keeps the bindings.
@@ -225,10 +228,11 @@ extension Statement {
     }
 
     /// A bind fails for an index that does not exist or a statement in mid-run, each a mistake of
-    /// the caller, and for a value over SQLite's size limit, which the next step reports.
+    /// the caller; for a value over SQLite's size limit, and for want of memory, which the next step
+    /// reports.
     private func check(_ code: Int32) {
-        if code == SQLITE_TOOBIG {
-            hasTooBigValue = true
+        if code == SQLITE_TOOBIG || code == SQLITE_NOMEM {
+            bindFailure = code
             return
         }
         precondition(code == SQLITE_OK, "bind failed with \(code) in \(sql)")
@@ -272,16 +276,24 @@ extension Statement {
         sqlite3_column_double(pointer, column)
     }
 
+    /// Where a column's text begins; nil for a null, and where there was no memory to make it one:
+    /// the connection's next step then fails.
+    func textStart(_ column: Int32) -> UnsafePointer<UInt8>? {
+        if let start = sqlite3_column_text(pointer, column) { return start }
+        handle.noteLostValue()
+        return nil
+    }
+
     /// The column as text; bytes that are not UTF-8 are repaired.
     public func text(_ column: Int32) -> String {
-        guard let start = sqlite3_column_text(pointer, column) else { return "" }
+        guard let start = textStart(column) else { return "" }
         let count = Int(sqlite3_column_bytes(pointer, column))
         return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
     }
 
     /// The column as text; nil when its bytes are not UTF-8.
     public func validatedText(_ column: Int32) -> String? {
-        guard let start = sqlite3_column_text(pointer, column) else { return "" }
+        guard let start = textStart(column) else { return "" }
         let count = Int(sqlite3_column_bytes(pointer, column))
         return String(
             validating: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
@@ -289,7 +301,7 @@ extension Statement {
 
     /// Whether the bytes of a column that holds text are UTF-8.
     public func isUTF8(_ column: Int32) -> Bool {
-        guard let start = sqlite3_column_text(pointer, column) else { return true }
+        guard let start = textStart(column) else { return true }
         let count = Int(sqlite3_column_bytes(pointer, column))
         let bytes = UnsafeBufferPointer(start: start, count: count)
         // Mostly it is ASCII, which costs no string.
@@ -312,7 +324,7 @@ extension Statement {
     /// not UTF-8.
     public func storedText(_ column: Int32) -> String? {
         guard sqlite3_column_type(pointer, column) == SQLITE_TEXT,
-            let start = sqlite3_column_text(pointer, column)
+            let start = textStart(column)
         else { return nil }
         // SQLite ends every text with a NUL. The initializer for such texts is the only one that
         // the standard library has compiled for bytes, and it validates once.
@@ -327,7 +339,11 @@ extension Statement {
     /// The column's bytes.
     public func blob(_ column: Int32) -> [UInt8] {
         let count = Int(sqlite3_column_bytes(pointer, column))
-        guard count > 0, let start = sqlite3_column_blob(pointer, column) else { return [] }
+        guard count > 0 else { return [] }
+        guard let start = sqlite3_column_blob(pointer, column) else {
+            handle.noteLostValue()
+            return []
+        }
         return [UInt8](UnsafeRawBufferPointer(start: start, count: count))
     }
 }

@@ -2,18 +2,13 @@ import Foundation
 import MartletProtocol
 import MartletStore
 import SQLiteKit
+import SmallWorlds
 
 @testable import Martlet
 
 /// A device on a real file in a folder of its own, and a way to answer it by hand.
 final class DeviceFixture {
-    static let script = """
-        CREATE TABLE teams(id INTEGER PRIMARY KEY, name TEXT NOT NULL, city TEXT DEFAULT 'Oslo');
-        CREATE TABLE players(
-            id INTEGER PRIMARY KEY, team_id INTEGER REFERENCES teams(id) ON DELETE CASCADE,
-            name TEXT, shirt INTEGER UNIQUE);
-        CREATE TABLE notes(id TEXT PRIMARY KEY, body TEXT);
-        """
+    static let script = SmallWorld.script
 
     let folder: URL
     let path: String

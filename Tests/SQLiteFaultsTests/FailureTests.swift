@@ -33,6 +33,33 @@ struct FailureTests {
         }
     }
 
+    @Test("a read that fails says so, once or as long as it lasts", arguments: [false, true])
+    func reads(lasting: Bool) throws {
+        let workload = Workload(journal: "WAL", synchronous: "FULL")
+        let disk = FaultDisk(name: "reads-\(lasting)")
+        #expect(workload.run(disk) == Workload.transactions)
+        let lengths = "SELECT sum(length(body)) FROM item"
+        let expected = try workload.open(disk).integer(lengths)
+        let before = disk.readCount
+        #expect(try workload.open(disk).integer(lengths) == expected)
+        let reads = disk.readCount - before
+        #expect(reads > 10)
+        var failures = 0
+        for read in 1...reads {
+            disk.failAfter(reads: read, lasting: lasting)
+            do {
+                // Those of closing are of no consequence.
+                #expect(try workload.open(disk).integer(lengths) == expected, "read \(read)")
+            } catch let error as SQLiteError {
+                #expect(error.isInputOutput, "read \(read): \(error)")
+                failures += 1
+            }
+            disk.heal()
+            #expect(try workload.state(workload.open(disk)) == Workload.transactions)
+        }
+        #expect(failures > reads * 3 / 4)
+    }
+
     @Test("a full disk says so, and a failing one too")
     func errors() throws {
         let workload = Workload(journal: "WAL", synchronous: "FULL")

@@ -37,7 +37,7 @@ final class DifferenceScan {
     func part(
         after since: Revision, maxBytes: Int, limit: () -> Revision
     ) throws(SQLiteError) -> DifferencePart {
-        try connection.run("BEGIN")
+        try connection.beginReading()
         do throws(SQLiteError) {
             // The first read fixes the moment.
             let head = try head()

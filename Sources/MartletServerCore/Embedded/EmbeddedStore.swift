@@ -183,7 +183,9 @@ extension EmbeddedStore: ServerStorage {
         do throws(SQLiteError) {
             return try session.apply(work)
         } catch {
-            guard session.connection.isInTransaction else {
+            // Without memory, with a disk that is full or fails, SQLite may give up the transaction
+            // by itself: then the set is not to blame.
+            guard session.connection.isInTransaction || !error.isConstraint else {
                 // A trigger or a constraint of the schema rolled everything back. The set is kept
                 // in mind, so that it is refused alone when the batch is done again.
                 unbearable.insert(work.question.content)

@@ -122,7 +122,7 @@ extension ReadContext: Sendable {}
 extension LocalStore {
     /// Runs `body` in one read transaction, so that all it reads is of one moment.
     package func reading<Result>(_ body: () throws -> Result) throws -> Result {
-        try connection.run("BEGIN")
+        try connection.beginReading()
         defer { connection.rollback() }
         return try body()
     }

@@ -79,7 +79,7 @@ package final class ReaderPool: Sendable {
         _ body: (ReadContext) throws -> Result
     ) throws -> Result {
         do {
-            try session.connection.run("BEGIN")
+            try session.connection.beginReading()
             defer { session.connection.rollback() }
             try session.begin()
             let context = ReadContext(session: session, recorder: recorder)

@@ -12,6 +12,8 @@ package struct SchemaPlan {
         do {
             try CreateScript.run(script, on: scratch, what: "the schema")
         } catch let refusal as CreateScript.Refusal {
+            // SQLITE_ERROR: the script is at fault. The rest is the machine's.
+            guard refusal.error.isStatementError else { throw refusal.error }
             throw SchemaError("the schema is not valid SQL: \(refusal.error.message)")
         }
         wanted = try SchemaReader.read(scratch)
@@ -29,7 +31,11 @@ package struct SchemaPlan {
     package func run(on connection: Connection) throws -> Schema {
         connection.clearStatementCache()
         let outer = connection.isInTransaction
-        try connection.execute(outer ? "SAVEPOINT martlet_migration" : "BEGIN IMMEDIATE")
+        if outer {
+            try connection.execute("SAVEPOINT martlet_migration")
+        } else {
+            try connection.begin()
+        }
         do {
             for step in steps {
                 try run(step, on: connection)
@@ -52,7 +58,7 @@ package struct SchemaPlan {
         do {
             try connection.execute(step.sql)
         } catch {
-            // SQLITE_ERROR: the statement itself is at fault. The rest is the machine's.
+            // As with the script.
             guard error.isStatementError else { throw error }
             throw SchemaError("\(step.what) cannot be added: \(error.message)")
         }

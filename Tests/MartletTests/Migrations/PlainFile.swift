@@ -1,20 +1,8 @@
 import SQLiteFaults
 import SQLiteKit
-import Synchronization
+import SmallWorlds
 
 @testable import MartletStore
-
-/// Names for simulated disks: no two of a process may have the same at one time.
-enum DiskName {
-    private static let last = Mutex(0)
-
-    static func next(_ name: String) -> String {
-        last.withLock { last in
-            last += 1
-            return "\(name)-\(last)"
-        }
-    }
-}
 
 /// A database of the app's own on a simulated disk, led through versions.
 final class PlainFile {

@@ -2,6 +2,7 @@ import MartletProtocol
 import MartletStore
 import SQLiteFaults
 import SQLiteKit
+import SmallWorlds
 
 @testable import Martlet
 
@@ -28,6 +29,12 @@ final class SyncedFile {
         disk.install(image, at: Self.path)
         // Not those of the file's first life.
         bits = 1_000
+    }
+
+    /// A file on a disk that holds these files, in the given life of its program.
+    init(_ name: String, image: [String: [UInt8]], life: Int) {
+        disk = FaultDisk("synced-\(name)", image)
+        bits = UInt64(1_000 * (1 + life))
     }
 
     /// The file's bytes, with no connection open.
@@ -151,8 +158,12 @@ final class SyncedFile {
     // MARK: - Looking
 
     /// All the file holds, as text; the identifiers of change sets made by migrations left out.
-    func content() throws -> String {
+    func content() throws -> String { try Self.content(on: disk) }
+
+    /// What `content` says, of a file that SQLite finds whole.
+    static func content(on disk: FaultDisk) throws -> String {
         let connection = try Connection(path: Self.path, vfs: disk.vfsName)
+        try FileState.check(connection)
         let objects = try connection.prepare(
             "SELECT type, name, coalesce(sql, '') FROM sqlite_schema ORDER BY type, name"
         ).rows { (row) throws(SQLiteError) in (row.text(0), row.text(1), row.text(2)) }

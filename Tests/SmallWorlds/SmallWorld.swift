@@ -1,27 +1,33 @@
-import MartletCore
-import MartletProtocol
-import MartletServerCore
-import MartletStore
-import SQLiteFaults
-import SQLiteKit
-
-@testable import Martlet
+package import Martlet
+internal import MartletCore
+package import MartletProtocol
+package import MartletServerCore
+package import MartletStore
+package import SQLiteFaults
+internal import SQLiteKit
+internal import Synchronization
 
 /// A real server and devices in one thread, each on a disk of its own, without a network.
-final class SmallWorld {
-    static let script = DeviceFixture.script
+package final class SmallWorld {
+    package static let script = """
+        CREATE TABLE teams(id INTEGER PRIMARY KEY, name TEXT NOT NULL, city TEXT DEFAULT 'Oslo');
+        CREATE TABLE players(
+            id INTEGER PRIMARY KEY, team_id INTEGER REFERENCES teams(id) ON DELETE CASCADE,
+            name TEXT, shirt INTEGER UNIQUE);
+        CREATE TABLE notes(id TEXT PRIMARY KEY, body TEXT);
+        """
 
     private let name: String
-    private(set) var server: SmallServer
+    package private(set) var server: SmallServer
     private var count = 0
 
     /// - Parameter name: No two worlds may have the same at one time.
-    init(_ name: String) throws {
+    package init(_ name: String) throws {
         self.name = name
         server = try SmallServer(FaultDisk(name: "\(name)-server"))
     }
 
-    func device(script: String = SmallWorld.script) throws -> SmallDevice {
+    package func device(script: String = SmallWorld.script) throws -> SmallDevice {
         count += 1
         return try SmallDevice(
             FaultDisk(name: "\(name)-\(count)", seed: UInt64(count)), number: UInt64(count),
@@ -29,7 +35,7 @@ final class SmallWorld {
     }
 
     /// Another server on a copy of the server's disk.
-    func restoredServer() throws -> SmallServer {
+    package func restoredServer() throws -> SmallServer {
         count += 1
         let disk = FaultDisk(name: "\(name)-\(count)")
         server.close()
@@ -42,38 +48,47 @@ final class SmallWorld {
 }
 
 /// The server side.
-final class SmallServer {
-    let disk: FaultDisk
-    private(set) var node: DataSetNode?
+package final class SmallServer {
+    package let disk: FaultDisk
+    package private(set) var node: DataSetNode?
 
     private let identity: String
+    private let script: String
 
-    init(_ disk: FaultDisk, identity: String = "team") throws {
+    package convenience init(_ disk: FaultDisk, identity: String = "team") throws {
+        self.init(switchedOff: disk, identity: identity)
+        try open()
+    }
+
+    /// A server that is yet to be opened.
+    package init(
+        switchedOff disk: FaultDisk, identity: String = "team", script: String = SmallWorld.script
+    ) {
         self.disk = disk
         self.identity = identity
-        try open()
+        self.script = script
     }
 
     deinit { node = nil }
 
-    func open() throws {
+    package func open() throws {
         let store = try EmbeddedStore(
-            path: "server.sqlite", vfs: disk.vfsName, script: SmallWorld.script,
+            path: "server.sqlite", vfs: disk.vfsName, script: script,
             identity: identity, now: 0)
         node = try DataSetNode(store: store, answerBytes: 600)
     }
 
-    func close() { node = nil }
+    package func close() { node = nil }
 
     /// A snapshot of what the server has now.
-    func snapshot(_ plan: SeedingPlan = .whole) throws -> SmallSnapshot {
+    package func snapshot(_ plan: SeedingPlan = .whole) throws -> SmallSnapshot {
         let everybody = VisibilityFilter.everything.permissionClass(of: Principal(name: "staff"))
         let cut = try SnapshotMaker(path: "server.sqlite", vfs: disk.vfsName, plan: plan)
             .make(for: everybody) { "snapshot-\($0).sqlite" }
         return SmallSnapshot(cut) { disk.contents(of: $0) ?? [] }
     }
 
-    func answer(_ body: [UInt8]) throws -> (status: Int, body: [UInt8]) {
+    package func answer(_ body: [UInt8]) throws -> (status: Int, body: [UInt8]) {
         let request = try SyncCoder.decodeRequest(body)
         let admitted = AdmittedRequest(
             principal: Principal(name: "staff"), request: request, source: body)
@@ -86,42 +101,57 @@ final class SmallServer {
 }
 
 /// A device on a disk of its own.
-final class SmallDevice {
-    let disk: FaultDisk
+package final class SmallDevice {
+    package let disk: FaultDisk
     private var random: SeededBits
     private var opened: DeviceNode?
-    private(set) var errors: [SyncError] = []
+    package private(set) var errors: [SyncError] = []
     /// A snapshot to begin with where there is no data; nil: none is asked for.
-    var snapshot: SmallSnapshot?
+    package var snapshot: SmallSnapshot?
     /// Parts that do not come: they are asked for in vain.
-    var heldBack: Set<String> = []
+    package var heldBack: Set<String> = []
     /// Called before a part comes.
-    var beforePart: (String) throws -> Void = { _ in }
+    package var beforePart: (String) throws -> Void = { _ in }
     /// Called after a part was installed.
-    var afterPart: () throws -> Void = {}
+    package var afterPart: () throws -> Void = {}
     /// What came of parts, in order.
-    private(set) var parts: [String] = []
+    package private(set) var parts: [String] = []
 
-    init(_ disk: FaultDisk, number: UInt64, script: String = SmallWorld.script) throws {
+    /// Whether whoever held the file before is gone; else its lease runs on, as time stands still.
+    package var isAlone = false
+
+    package convenience init(
+        _ disk: FaultDisk, number: UInt64, script: String = SmallWorld.script
+    ) throws {
+        self.init(switchedOff: disk, number: number)
+        try open(script: script)
+    }
+
+    /// A device that is yet to be opened.
+    package init(switchedOff disk: FaultDisk, number: UInt64) {
         self.disk = disk
         random = SeededBits(state: number << 40)
-        try open(script: script)
     }
 
     deinit { opened = nil }
 
-    var node: DeviceNode {
+    package var node: DeviceNode {
         get throws {
             guard let opened else { throw SmallWorldError.closed }
             return opened
         }
     }
 
-    var store: DeviceStore { get throws { try node.store } }
+    package var store: DeviceStore { get throws { try node.store } }
 
-    func bits() -> UInt64 { random.next() }
+    package var isOpen: Bool { opened != nil }
 
-    func open(script: String = SmallWorld.script) throws {
+    /// From now on, identities of another life: none of before comes again.
+    package func renew(number: UInt64) { random = SeededBits(state: number << 40) }
+
+    package func bits() -> UInt64 { random.next() }
+
+    package func open(script: String = SmallWorld.script) throws {
         let store = try DeviceStore(
             path: "device.sqlite", script: script, vfs: disk.vfsName,
             randomBits: { [unowned self] in bits() })
@@ -129,14 +159,14 @@ final class SmallDevice {
         options.sliceRecords = 2
         options.usesSnapshots = snapshot != nil
         // What an earlier life of the device held is free again at once; time stands still here.
-        options.isOwnerGone = { [hasSnapshot = snapshot != nil] _ in hasSnapshot }
+        options.isOwnerGone = { [isGone = isAlone || snapshot != nil] _ in isGone }
         opened = DeviceNode(store: store, options: options)
     }
 
-    func close() { opened = nil }
+    package func close() { opened = nil }
 
     /// Switches off, begins anew, and switches on again.
-    func beginAnew(script: String = SmallWorld.script) throws {
+    package func beginAnew(script: String = SmallWorld.script) throws {
         close()
         try DeviceStore.beginAnew(
             path: "device.sqlite", vfs: disk.vfsName, now: 1_000,
@@ -146,7 +176,7 @@ final class SmallDevice {
     }
 
     @discardableResult
-    func write<Result>(_ body: (WriteContext) throws -> Result) throws -> Result {
+    package func write<Result>(_ body: (WriteContext) throws -> Result) throws -> Result {
         try store.write(now: 1_000, body)
     }
 
@@ -156,7 +186,7 @@ final class SmallDevice {
     ///   - observe: Called after each slice.
     /// - Returns: How many requests were made.
     @discardableResult
-    func sync(
+    package func sync(
         with server: SmallServer, lost: Int = 0, observe: (DeviceStore) throws -> Void = { _ in }
     ) throws -> Int {
         var events: [DeviceNode.Event] = [.wake(isUrgent: true)]
@@ -212,36 +242,15 @@ final class SmallDevice {
         disk.install(file, at: "part.sqlite")
         return .partFetched(number, path: "part.sqlite")
     }
-
-    /// All that is in the file but leases, row by row, as text.
-    func dump(leavingOut columns: Set<String> = []) throws -> [String] {
-        let connection = try store.applying.connection
-        let tables = try connection.prepare(
-            """
-            SELECT name FROM sqlite_schema WHERE type = 'table'
-                AND name NOT IN ('martlet_lease', 'sqlite_sequence') ORDER BY name
-            """
-        ).rows { (row) throws(SQLiteError) in row.text(0) }
-        var lines: [String] = []
-        for table in tables {
-            let rows = try store.applying.rows("SELECT * FROM \(table)")
-            lines += rows.map { row in
-                let values = zip(row.names, row.values)
-                    .filter { !columns.contains("\(table).\($0.0)") }
-                return "\(table): " + values.map { "\($0)=\($1)" }.joined(separator: " ")
-            }.sorted()
-        }
-        return lines
-    }
 }
 
 /// A snapshot as a server keeps it, its files uncompressed.
-struct SmallSnapshot {
-    let manifest: SnapshotManifest
+package struct SmallSnapshot {
+    package let manifest: SnapshotManifest
     /// By the name of the part.
-    var files: [String: [UInt8]] = [:]
+    package var files: [String: [UInt8]] = [:]
 
-    init(_ cut: SnapshotMaker.Cut, contents: (String) -> [UInt8]) {
+    package init(_ cut: SnapshotMaker.Cut, contents: (String) -> [UInt8]) {
         var parts: [SnapshotManifest.Part] = []
         for part in cut.parts {
             let bytes = contents(part.path)
@@ -259,20 +268,34 @@ struct SmallSnapshot {
     }
 }
 
-enum SmallWorldError: Error {
+package enum SmallWorldError: Error {
     case closed
     case endless
 }
 
 /// SplitMix64 (Steele, Lea, Flood, 2014).
-struct SeededBits: RandomNumberGenerator {
-    var state: UInt64
+package struct SeededBits: RandomNumberGenerator {
+    private var state: UInt64
 
-    mutating func next() -> UInt64 {
+    package init(state: UInt64) { self.state = state }
+
+    package mutating func next() -> UInt64 {
         state &+= 0x9e37_79b9_7f4a_7c15
         var mixed = state
         mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
         mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
         return mixed ^ (mixed >> 31)
+    }
+}
+
+/// Names for simulated disks: no two of a process may have the same at one time.
+package enum DiskName {
+    private static let last = Mutex(0)
+
+    package static func next(_ name: String) -> String {
+        last.withLock { last in
+            last += 1
+            return "\(name)-\(last)"
+        }
     }
 }
