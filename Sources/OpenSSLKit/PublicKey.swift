@@ -55,9 +55,15 @@ public final class PublicKey: @unchecked Sendable {
 
     /// A key from a PEM block `BEGIN PUBLIC KEY`; nil when there is none, or of another kind.
     public convenience init?(pem: [UInt8]) {
-        guard let bio = BIO_new_mem_buf(pem, Int32(clamping: pem.count)) else { return nil }
-        defer { BIO_free(bio) }
-        self.init(taking: PEM_read_bio_PUBKEY(bio, nil, nil, nil))
+        // OpenSSL reads from the bytes as long as there is the BIO, it copies nothing.
+        let key = pem.withUnsafeBytes { bytes -> OpaquePointer? in
+            guard let bio = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else {
+                return nil
+            }
+            defer { BIO_free(bio) }
+            return PEM_read_bio_PUBKEY(bio, nil, nil, nil)
+        }
+        self.init(taking: key)
     }
 
     /// Whether the holder of the private key signed the message.
