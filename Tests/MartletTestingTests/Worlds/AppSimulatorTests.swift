@@ -4,7 +4,7 @@ import Testing
 @testable import MartletTesting
 
 @Suite("Simulations of an app")
-struct SimulationTests {
+struct AppSimulatorTests {
     @Test("an app whose resolver keeps everything passes, with everything going wrong")
     func sound() async throws {
         var simulation = NotesApp.simulation(faults: FaultPlan())
