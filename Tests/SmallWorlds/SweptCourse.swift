@@ -12,7 +12,10 @@ package struct SweptCourse {
     package private(set) var reads = 0
     /// What the file holds after each transaction, from the beginning on.
     package private(set) var states: [String] = []
-    /// The state at each word that something is done.
+    /// The state at each moment, by its place in `states`. One that was left may come back, as where
+    /// what has been done is done once more.
+    private var moments: [Int] = []
+    /// The moment of each word that something is done.
     private var acknowledged: [Int] = []
     /// What `SweptWork.check` gives in the end.
     package private(set) var end = ""
@@ -37,14 +40,13 @@ package struct SweptCourse {
         moments.append(disk.files)
         operations = disk.operationCount - before
         reads = disk.readCount - readsBefore
-        var indexes: [Int] = []
         for files in moments {
             let state = try work.state(on: FaultDisk("moment", files))
             let known = states.lastIndex(of: state)
             if known == nil { states.append(state) }
-            indexes.append(known ?? states.count - 1)
+            self.moments.append(known ?? states.count - 1)
         }
-        acknowledged = words.map { indexes[$0] }
+        acknowledged = words
         end = try work.check()
         work.close(life: life + 1)
     }
@@ -74,7 +76,7 @@ package struct SweptCourse {
     package func look(at work: any SweptWork, acknowledged count: Int) throws {
         let state = try work.state(on: FaultDisk("look", work.disk.files))
         let first = count > 0 ? acknowledged[min(count, acknowledged.count) - 1] : 0
-        guard !states[first...].contains(state) else { return }
+        guard !moments[first...].contains(where: { states[$0] == state }) else { return }
         guard let known = states.firstIndex(of: state) else {
             throw SweepFailure("a state between two:\n\(difference(of: state))")
         }
