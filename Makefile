@@ -1,7 +1,7 @@
 # Two commands to know: make demo, make test.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-postgres test bench lint format docs build release clean bootstrap
+.PHONY: help demo demo-postgres test mutants bench lint format docs build release clean bootstrap
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -16,6 +16,9 @@ demo-postgres: bootstrap ## the same with two servers on PostgreSQL and Redis, a
 
 test: ## every check, as continuous integration runs it
 	@scripts/test
+
+mutants: ## changes of meaning, one at a time: does a test catch each? (half an hour)
+	@scripts/mutants $(ARGS)
 
 bench: ## the benchmarks (Benchmarks/README.md)
 	@scripts/bench $(ARGS)

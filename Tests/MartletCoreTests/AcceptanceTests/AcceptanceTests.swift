@@ -93,6 +93,13 @@ struct AcceptanceTests {
         #expect(verdict(plan, facts: SetFacts()) == nil)
     }
 
+    @Test("a set has seen no more than its device has reached")
+    func seen() throws {
+        let plan = try plan(TypeChanges(name: "teams", create: [.integer(-1)]))
+        #expect(verdict(plan, seen: 10, facts: SetFacts()) == nil)
+        #expect(verdict(plan, seen: 11, facts: SetFacts())?.reason == .invalid)
+    }
+
     @Test("a dependency not decided is waited for")
     func dependency() throws {
         let plan = try plan(TypeChanges(name: "teams", create: [.integer(-1)]))
