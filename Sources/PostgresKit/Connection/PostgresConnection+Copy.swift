@@ -76,7 +76,8 @@ extension PostgresConnection {
         throw error
     }
 
-    private func put(_ bytes: [UInt8]) throws(PostgresError) {
+    /// Sends what a COPY or a replication stream carries, as one message.
+    func put(_ bytes: [UInt8]) throws(PostgresError) {
         while true {
             let sent = bytes.withUnsafeBytes { all in
                 PQputCopyData(

@@ -74,17 +74,7 @@ extension PostgresConnection {
         }
         bytes.append(0)
         wire.limit(options.answer)
-        while true {
-            let sent = bytes.withUnsafeBytes { all in
-                PQputCopyData(
-                    wire.pointer, all.baseAddress?.assumingMemoryBound(to: CChar.self),
-                    Int32(all.count))
-            }
-            if sent == 1 { break }
-            guard sent == 0 else { throw wire.lost() }
-            try wire.step(writing: true)
-        }
-        try wire.flush()
+        try put(bytes)
     }
 
     /// A place in the write-ahead log as PostgreSQL writes it: `16/B374D848`.
