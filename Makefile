@@ -1,7 +1,7 @@
 # Two commands to know: make demo, make test.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-postgres test mutants bench lint format docs build release clean bootstrap
+.PHONY: help demo demo-postgres test mutants bench bench-peers lint format docs build release clean bootstrap
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -22,6 +22,9 @@ mutants: ## changes of meaning, one at a time: does a test catch each? (half an 
 
 bench: ## the benchmarks (Benchmarks/README.md)
 	@scripts/bench $(ARGS)
+
+bench-peers: ## beside Kinto and Anki's sync server, on the same data (a quarter of an hour)
+	@scripts/bench-peers $(ARGS)
 
 lint: ## the layout of the code, changed by nobody
 	@scripts/stages/10-lint

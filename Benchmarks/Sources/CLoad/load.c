@@ -119,6 +119,8 @@ static int has_head(connection *c) {
         if (!strncasecmp(line, "content-length:", 15)) c->length = strtoull(line + 15, 0, 10);
         if (!strncasecmp(line, "content-encoding: gzip", 22)) c->is_gzip = 1;
     }
+    // “Not modified” names the length of what it does not send (RFC 9110, 15.4.5).
+    if (c->status == 304) c->length = 0;
     return 1;
 }
 
@@ -168,10 +170,10 @@ static int pull(connection *c, load_result *result) {
 
 static int finish(
     const load_plan *plan, int epoll, connection *c, int index, load_result *result,
-    uint64_t *nanoseconds, int *open
+    uint64_t *nanoseconds, int *open, int status
 ) {
     nanoseconds[(size_t)index * plan->requests + c->next] = now(CLOCK_MONOTONIC) - c->began;
-    if (c->status != 200 && !result->failures++) result->status = c->status;
+    if (c->status != status && !result->failures++) result->status = c->status;
     learn(c);
     if (c->revision > result->revision) {
         result->revision = c->revision;
@@ -185,7 +187,8 @@ static int finish(
 }
 
 static int run(
-    const load_plan *plan, int epoll, connection *all, load_result *result, uint64_t *nanoseconds
+    const load_plan *plan, int epoll, connection *all, load_result *result, uint64_t *nanoseconds,
+    int status
 ) {
     int open = plan->connections;
     for (int index = 0; index < plan->connections; index++) {
@@ -206,7 +209,7 @@ static int run(
             if (events[i].events & EPOLLOUT) error = push(plan, epoll, c, index);
             if (!error && events[i].events & ~(uint32_t)EPOLLOUT) error = pull(c, result);
             if (error == -1)
-                error = finish(plan, epoll, c, index, result, nanoseconds, &open);
+                error = finish(plan, epoll, c, index, result, nanoseconds, &open, status);
             if (error) return error;
         }
     }
@@ -214,6 +217,12 @@ static int run(
 }
 
 int load_run(const load_plan *plan, load_result *result, uint64_t *nanoseconds) {
+    return load_run_expecting(plan, 200, result, nanoseconds);
+}
+
+int load_run_expecting(
+    const load_plan *plan, int status, load_result *result, uint64_t *nanoseconds
+) {
     memset(result, 0, sizeof *result);
     connection *all = calloc((size_t)plan->connections, sizeof *all);
     int error = 0;
@@ -227,7 +236,7 @@ int load_run(const load_plan *plan, load_result *result, uint64_t *nanoseconds) 
     int epoll = epoll_create1(EPOLL_CLOEXEC);
     double own = thread_seconds();
     uint64_t start = now(CLOCK_MONOTONIC);
-    if (!error) error = run(plan, epoll, all, result, nanoseconds);
+    if (!error) error = run(plan, epoll, all, result, nanoseconds, status);
     result->seconds = (double)(now(CLOCK_MONOTONIC) - start) / 1e9;
     result->own_seconds = thread_seconds() - own;
     for (int i = 0; i < dialled; i++) {

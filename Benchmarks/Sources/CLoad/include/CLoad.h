@@ -36,14 +36,19 @@ typedef struct {
     /// The highest `maxRevision` of an answer, and the lineage named with it.
     int64_t revision;
     char lineage[load_lineage_width + 1];
-    /// Answers whose status was not 200, and the first such status.
+    /// Answers whose status was not the expected one, and the first such status.
     int failures;
     int status;
 } load_result;
 
-/// Runs a plan; `nanoseconds` takes each request's latency, in the order of the requests.
-/// Returns 0, or an errno; the text of a closed connection is ECONNRESET.
+/// Runs a plan; `nanoseconds` takes each request's latency, in the order of the requests. Each
+/// answer should have the status 200. Returns 0, or an errno; the text of a closed connection is
+/// ECONNRESET.
 int load_run(const load_plan *plan, load_result *result, uint64_t *nanoseconds);
+
+/// The same where an answer should have another status.
+int load_run_expecting(
+    const load_plan *plan, int status, load_result *result, uint64_t *nanoseconds);
 
 /// CPU seconds a process has used, all its threads, exact to the nanosecond; -1 when unknown.
 double process_seconds(pid_t pid);
