@@ -83,6 +83,32 @@ extension Simulator {
         }
     }
 
+    /// Another program writes to the server's file. The server takes it in at once, or with the
+    /// next batch, or after the next crash.
+    func writeOutside() throws {
+        guard !isSettling else { return }
+        queue.put(.writeOutside, at: now + 1_000 + Int64(random.below(60_000)))
+        guard server.isUp else { return }
+        saves += 1
+        let work = Workload(token: "o\(saves)")
+        var person = SeededRandom(seed: random.next())
+        maybeBreak(server.disk)
+        do {
+            try server.writeOutside { try work.runOutside($0, &person) }
+            report.outsideWrites += 1
+            note("outside", 0, at: .server)
+        } catch let error as SQLiteError {
+            // A constraint, or the disk; what it did is in the file, or is not, as a whole.
+            note("outside failed \(error.code)", 0, at: .server)
+        }
+        if server.disk.isDown { return stopServer() }
+        if random.chance(50) { server.takeOutside(now: now) }
+        if server.disk.isDown { return stopServer() }
+        mend(server.disk)
+        try readLog()
+        push()
+    }
+
     /// Folds the new entries of the server's log into the model, and checks each.
     func readLog() throws {
         for entry in try server.entries(after: model.revision) {

@@ -44,6 +44,8 @@ public final class Simulator {
         case partCame(device: Int, life: Int, number: Int, file: [UInt8]?)
         case restart(device: Int)
         case restartServer
+        /// Another program writes to the server's file.
+        case writeOutside
     }
 
     struct WaitingRequest {
@@ -131,6 +133,7 @@ public final class Simulator {
 
     func startAll() throws {
         try startServer()
+        if app.writesOutside { queue.put(.writeOutside, at: now + Int64(random.below(60_000))) }
         for device in devices {
             device.skew =
                 faults.clockSkew == 0
@@ -212,6 +215,7 @@ public final class Simulator {
                 on: device)
         case .restart(let number): try start(devices[number])
         case .restartServer: try startServer()
+        case .writeOutside: try writeOutside()
         }
     }
 

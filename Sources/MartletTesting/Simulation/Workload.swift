@@ -1,6 +1,7 @@
 internal import MartletProtocol
 internal import MartletServerCore
 internal import MartletStore
+internal import SQLiteKit
 
 /// The data set a simulation works on, and what people do to it.
 ///
@@ -40,6 +41,40 @@ struct Workload {
         for _ in 0..<(1 + random.below(4)) {
             try edit(context, &random)
         }
+    }
+
+    /// What another program does to the server's file: one to three statements of plain SQL.
+    func runOutside(_ program: Connection, _ random: inout SeededRandom) throws {
+        for _ in 0..<(1 + random.below(3)) {
+            let statement = try program.statement(Self.outside[random.below(Self.outside.count)])
+            defer { statement.reset() }
+            statement.bind(1, text: token)
+            statement.bind(2, integer: Int64(random.below(1_000)))
+            while try statement.step() {}
+        }
+    }
+
+    /// `?1` is the token, `?2` decides which row of those that are there.
+    private static let outside = [
+        "INSERT INTO teams (name, city) VALUES (?1, 'O' || ?2)",
+        "UPDATE teams SET city = ?1 WHERE id = \(picked("teams"))",
+        "INSERT INTO players (name, team_id, shirt) VALUES (?1, \(picked("teams")), ?2)",
+        "UPDATE players SET name = ?1, mentor_id = NULL WHERE id = \(picked("players"))",
+        """
+        INSERT INTO badges (player_id, note, code)
+        SELECT \(picked("players")), ?1, 'c' || (?2 % 40) WHERE EXISTS (SELECT 1 FROM players)
+        """,
+        "UPDATE badges SET note = ?1, code = NULL WHERE id = \(picked("badges"))",
+        "UPDATE notes SET body = ?1 WHERE id = \(picked("notes"))",
+        "DELETE FROM players WHERE id = \(picked("players")) AND ?1 <> ''",
+        "DELETE FROM notes WHERE id = \(picked("notes")) AND ?1 <> ''",
+    ]
+
+    private static func picked(_ table: String) -> String {
+        """
+        (SELECT id FROM \(table) ORDER BY id LIMIT 1
+         OFFSET ?2 % (SELECT max(count(*), 1) FROM \(table)))
+        """
     }
 
     private func edit(_ context: WriteContext, _ random: inout SeededRandom) throws {
