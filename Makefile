@@ -1,7 +1,7 @@
 # Two commands to know: make demo, make test.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-postgres test mutants bench bench-peers lint format docs build release clean bootstrap
+.PHONY: help demo demo-postgres soak test mutants bench bench-peers lint format docs build release clean bootstrap
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -13,6 +13,9 @@ demo: bootstrap ## a server, 50 devices and a bad network; nothing lost (5 minut
 demo-postgres: bootstrap ## the same with two servers on PostgreSQL and Redis, and others who write plain SQL
 	swift build -c release --product martlet
 	"$$(swift build -c release --show-bin-path)/martlet" demo --databases scripts/databases --dir martlet-demo-postgres $(ARGS)
+
+soak: bootstrap ## the same work for ten minutes on each storage: memory, descriptors and times stay flat
+	@scripts/soak $(ARGS)
 
 test: ## every check, as continuous integration runs it
 	@scripts/test

@@ -148,7 +148,7 @@ let package = Package(
             dependencies: [
                 "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "MartletServer",
                 "MartletServerCore", "MartletTesting", "MartletTransfer", "MartletDemo",
-                "MartletPostgres", "PostgresKit", "ConnectionKit", "SQLiteKit",
+                "MartletPostgres", "PostgresKit", "ConnectionKit", "HTTPKit", "SQLiteKit",
                 "SQLiteRecords", "CompressionKit",
             ], swiftSettings: safe),
 

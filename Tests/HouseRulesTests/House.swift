@@ -64,6 +64,7 @@ enum House {
         "MartletCommand": device.union([
             "Martlet", "MartletServer", "MartletServerCore", "MartletTesting",
             "MartletTransfer", "MartletDemo", "MartletPostgres", "PostgresKit", "ConnectionKit",
+            "HTTPKit",
         ]),
     ]
 

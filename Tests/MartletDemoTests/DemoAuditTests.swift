@@ -99,20 +99,22 @@ struct DemoAuditTests {
     @Test("a report is good only when every check is")
     func report() {
         var good = DemoReport()
-        good.replicas = 2
-        good.equalReplicas = 2
-        good.conflicts = 3
-        good.kept = 3
+        good.account.replicas = 2
+        good.account.equalReplicas = 2
+        good.account.conflicts = 3
+        good.account.kept = 3
         good.join.began = 1
         good.join.isSnapshotDue = true
         #expect(good.isGood)
         let spoil: [(inout DemoReport) -> Void] = [
-            { $0.lost = 1 }, { $0.doubled = 1 }, { $0.gaps = 1 }, { $0.kept = 2 },
-            { $0.equalReplicas = 1 }, { $0.findings = ["x"] }, { $0.join.began = 0 },
+            { $0.account.lost = 1 }, { $0.account.doubled = 1 }, { $0.account.gaps = 1 },
+            { $0.account.kept = 2 },
+            { $0.account.equalReplicas = 1 }, { $0.account.findings = ["x"] },
+            { $0.join.began = 0 },
             { $0.live.withinSecond = LiveFigures.leastWithinSecond - 0.001 },
             {
-                $0.replicas = 0
-                $0.equalReplicas = 0
+                $0.account.replicas = 0
+                $0.account.equalReplicas = 0
             },
         ]
         for change in spoil {

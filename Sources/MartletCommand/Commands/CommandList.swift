@@ -4,7 +4,8 @@ extension CommandDescription {
         .serve, .tokenCreate, .tokenList, .tokenRevoke, .postgresInit, .postgresAdopt,
         .postgresRelease, .postgresSchema, .postgresCompare, .initialise, .sync, .status, .check,
         .importRecords,
-        .exportRecords, .schema, .snapshot, .backup, .restore, .compact, .doctor, .demo, .simulate,
+        .exportRecords, .schema, .snapshot, .backup, .restore, .compact, .doctor, .demo, .soak,
+        .simulate,
         .mock, .completion,
     ]
 }

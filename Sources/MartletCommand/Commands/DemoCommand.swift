@@ -60,7 +60,7 @@ extension CommandDescription {
     }
 
     /// The file of the running program, to be started as the server.
-    private static func ownProgram() throws -> String {
+    static func ownProgram() throws -> String {
         guard let path = Bundle.main.executablePath else {
             throw CommandError("The program cannot find its own file; start it by its full path.")
         }

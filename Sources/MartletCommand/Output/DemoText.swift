@@ -8,29 +8,29 @@ enum DemoText {
         }
         var lines = [
             "",
-            "records          \(report.records) of \(report.types) types",
-            "change sets      \(report.changeSets), revisions without a gap"
-                + (report.gaps == 0 ? "" : ": NO, \(report.gaps) gaps"),
-            "saves            \(report.saves)",
-            "conflicts        \(report.conflicts), kept \(report.kept)",
+            "records          \(report.account.records) of \(report.account.types) types",
+            "change sets      \(report.account.changeSets), revisions without a gap"
+                + (report.account.gaps == 0 ? "" : ": NO, \(report.account.gaps) gaps"),
+            "saves            \(report.account.saves)",
+            "conflicts        \(report.account.conflicts), kept \(report.account.kept)",
             "exchanges        \(report.exchanges), answers lost \(report.lostAnswers), requests lost"
                 + " \(report.lostRequests), retries \(report.retries)",
             live(report.live),
             "joined           one more device in \(milliseconds(report.join.time)), from the snapshot of"
                 + " revision \(report.join.began)",
-            "lost             \(report.lost)",
-            "doubled          \(report.doubled)",
-            "replicas equal   \(report.equalReplicas)/\(report.replicas)",
+            "lost             \(report.account.lost)",
+            "doubled          \(report.account.doubled)",
+            "replicas equal   \(report.account.equalReplicas)/\(report.account.replicas)",
             "time             \(seconds(report.total)): \(stages.joined(separator: ", "))",
             "disk             \(report.diskBytes / 1_000_000) MB in \(directory), seed \(report.seed)",
             "",
         ]
         if let story = report.story { lines.insert("meanwhile        \(story)", at: 6) }
-        lines += report.findings
+        lines += report.account.findings
         lines.append(
             report.isGood
-                ? "lost \(report.lost), doubled \(report.doubled),"
-                    + " replicas equal \(report.equalReplicas)/\(report.replicas)"
+                ? "lost \(report.account.lost), doubled \(report.account.doubled),"
+                    + " replicas equal \(report.account.equalReplicas)/\(report.account.replicas)"
                 : "A check failed. Please report it with the seed and the folder \(directory).")
         return lines
     }
@@ -54,18 +54,21 @@ enum DemoText {
             (stage.rawValue, JSONText.real(time / .seconds(1)))
         }
         return .object([
-            ("seed", .text(String(report.seed))), ("records", .integer(Int64(report.records))),
-            ("types", .integer(Int64(report.types))),
-            ("changeSets", .integer(Int64(report.changeSets))),
-            ("saves", .integer(Int64(report.saves))),
-            ("conflicts", .integer(Int64(report.conflicts))),
-            ("kept", .integer(Int64(report.kept))),
-            ("otherTransactions", .integer(Int64(report.otherTransactions))),
+            ("seed", .text(String(report.seed))),
+            ("records", .integer(Int64(report.account.records))),
+            ("types", .integer(Int64(report.account.types))),
+            ("changeSets", .integer(Int64(report.account.changeSets))),
+            ("saves", .integer(Int64(report.account.saves))),
+            ("conflicts", .integer(Int64(report.account.conflicts))),
+            ("kept", .integer(Int64(report.account.kept))),
+            ("otherTransactions", .integer(Int64(report.account.otherTransactions))),
             ("exchanges", .integer(Int64(report.exchanges))),
-            ("retries", .integer(Int64(report.retries))), ("lost", .integer(Int64(report.lost))),
-            ("doubled", .integer(Int64(report.doubled))), ("gaps", .integer(Int64(report.gaps))),
-            ("equalReplicas", .integer(Int64(report.equalReplicas))),
-            ("replicas", .integer(Int64(report.replicas))),
+            ("retries", .integer(Int64(report.retries))),
+            ("lost", .integer(Int64(report.account.lost))),
+            ("doubled", .integer(Int64(report.account.doubled))),
+            ("gaps", .integer(Int64(report.account.gaps))),
+            ("equalReplicas", .integer(Int64(report.account.equalReplicas))),
+            ("replicas", .integer(Int64(report.account.replicas))),
             (
                 "live",
                 .object([
@@ -81,7 +84,7 @@ enum DemoText {
             ("joinSeconds", .real(report.join.time / .seconds(1))),
             ("joinRevision", .integer(report.join.began)),
             ("diskBytes", .integer(Int64(report.diskBytes))), ("seconds", .object(stages)),
-            ("findings", .list(report.findings.map { .text($0) })),
+            ("findings", .list(report.account.findings.map { .text($0) })),
             ("passed", .boolean(report.isGood)),
         ])
     }

@@ -48,6 +48,21 @@ final class Databases: Sendable {
             process: process, output: lines)
     }
 
+    /// The servers, wherever they are below the program that starts them.
+    var watched: [WatchedProcesses] {
+        let root = process.withLock { $0.processIdentifier }
+        return [
+            // Connections are processes; a connection opens files as it needs them.
+            WatchedProcesses(name: "PostgreSQL", judged: [.threads]) {
+                ProcessFigures.descendants(of: root, named: "postgres")
+            },
+            // What it holds in memory is bounded by its own settings.
+            WatchedProcesses(name: "Redis", judged: [.descriptors, .threads]) {
+                ProcessFigures.descendants(of: root, named: "redis-server")
+            },
+        ]
+    }
+
     /// Has something done, such as `redis kill`, and waits until it has been.
     func order(_ line: String) async throws {
         try input.write(contentsOf: Data((line + "\n").utf8))

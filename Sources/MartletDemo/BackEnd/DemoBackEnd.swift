@@ -22,7 +22,49 @@ protocol DemoBackEnd: Sendable {
     var others: OtherMarks { get }
     /// What happened to the back end meanwhile, in a sentence; nil where nothing did.
     var story: String? { get }
+    /// The programs it consists of, to be watched from outside.
+    var watched: [WatchedProcesses] { get }
     func stop() async
+}
+
+extension DemoFolder {
+    /// Starts what the devices talk to, and ends it when `body` has ended, however it does.
+    /// - Throws: What `body` throws; `DemoError` where a server ended by itself meanwhile.
+    func withBackEnd<Report: Sendable>(
+        _ options: DemoOptions, _ body: (any DemoBackEnd) async throws -> Report
+    ) async throws -> Report {
+        let backEnd = try await start(options)
+        do {
+            let report = try await body(backEnd)
+            await backEnd.stop()
+            return report
+        } catch {
+            let died = !backEnd.isRunning && !Task.isCancelled
+            // A task of its own: one that was cancelled does not wait for anything.
+            await Task { await backEnd.stop() }.value
+            if died { throw DemoError("A server ended in mid-demo; see the logs in \(path).") }
+            throw error
+        }
+    }
+
+    private func start(_ options: DemoOptions) async throws -> any DemoBackEnd {
+        if let program = options.databases {
+            guard !isUsed else {
+                throw DemoError(
+                    "\(path) holds the files of an earlier demo, whose database is gone. Name"
+                        + " another folder with --dir, or remove this one.")
+            }
+            return try await PostgresBackEnd.start(options, program: program, self)
+        }
+        let server = try await ServerProcess.start(
+            options.program,
+            [
+                "--schema", schemaPath, "--port", String(options.port), "--token",
+                "demo:\(token)", "--log", "warning", "--snapshot-every",
+                String(options.snapshotEvery),
+            ], folder: path, name: "server")
+        return EmbeddedBackEnd(server: server, folder: self)
+    }
 }
 
 /// The marks of transactions of other programs.
@@ -46,5 +88,6 @@ struct EmbeddedBackEnd: DemoBackEnd {
     func tables(_ schema: Schema) throws -> String { try folder.serverFile() }
     var others: OtherMarks { OtherMarks() }
     var story: String? { nil }
+    var watched: [WatchedProcesses] { [.server(server, name: "server")] }
     func stop() async { await server.stop() }
 }

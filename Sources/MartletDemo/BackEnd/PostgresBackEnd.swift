@@ -87,6 +87,10 @@ final class PostgresBackEnd: DemoBackEnd {
             + events.withLock(\.self).joined(separator: ", ")
     }
 
+    var watched: [WatchedProcesses] {
+        servers.enumerated().map { .server($1, name: "server \($0 + 1)") } + databases.watched
+    }
+
     func disturb(until isOver: @escaping @Sendable () -> Bool) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for writer in writers { group.addTask { try await writer.run(until: isOver) } }

@@ -26,6 +26,12 @@ struct DemoDevice: Sendable {
         try await client.write { try $0.rows(Self.marksScript) }
     }
 
+    /// Keeps in step by itself from now on, over a connection that is kept open.
+    func listen() {
+        client.setPullPolicy(.live(pollingEvery: .seconds(5)))
+        client.start()
+    }
+
     /// The marks of all saves ever made on this device.
     func marks() async throws -> [String] {
         try await client.read { context in

@@ -87,8 +87,8 @@ public struct LiveFigures: Hashable, Sendable {
         sights = times.count
         guard !times.isEmpty else { return }
         let sorted = times.sorted()
-        median = sorted[sorted.count / 2]
-        percentile99 = sorted[min(sorted.count - 1, sorted.count * 99 / 100)]
+        median = sorted.percentile(50)
+        percentile99 = sorted.percentile(99)
         worst = sorted[sorted.count - 1]
         let soon = sorted.count { $0 <= .seconds(1) }
         withinSecond = Double(soon) / Double(sorted.count)

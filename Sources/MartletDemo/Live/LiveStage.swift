@@ -24,10 +24,11 @@ struct LiveStage: Sendable {
                         meter.reached(revision, device: number, at: .now)
                     }
                 }
-                device.client.setPullPolicy(.live(pollingEvery: .seconds(5)))
-                device.client.start()
+                device.listen()
             }
-            try await connect(team)
+            try await team.connect(Self.patience * 2) {
+                tell($0, team.devices.count, "devices are connected")
+            }
             meter.setOn(true)
             async let joining = join(team)
             try await work(team, saves: saves)
@@ -37,16 +38,6 @@ struct LiveStage: Sendable {
             for device in team.devices + [joiner] { device.client.stop() }
             group.cancelAll()
             return (joiner, figures)
-        }
-    }
-
-    /// Waits until everybody is connected.
-    private func connect(_ team: DemoTeam) async throws {
-        for (index, device) in team.devices.enumerated() {
-            tell(index, team.devices.count, "devices are connected")
-            try await within(Self.patience * 2, "Not all devices came to a live connection.") {
-                try await device.client.status().connection == .live
-            }
         }
     }
 
@@ -79,7 +70,9 @@ struct LiveStage: Sendable {
         let client = joiner.client
         figures.began = try await client.status().revision
         client.start()
-        try await within(Self.patience * 2, "The new device did not come to a live connection.") {
+        try await Patience.wait(
+            Self.patience * 2, "The new device did not come to a live connection."
+        ) {
             try await client.status().connection == .live
         }
         figures.time = ContinuousClock.now - start
@@ -97,16 +90,6 @@ struct LiveStage: Sendable {
             }
         }
         meter.setOn(false)
-    }
-
-    private func within(
-        _ limit: Duration, _ message: String, _ condition: () async throws -> Bool
-    ) async throws {
-        let end = ContinuousClock.now + limit
-        while try await !condition() {
-            guard ContinuousClock.now < end else { throw DemoError(message) }
-            try await Task.sleep(for: .milliseconds(20))
-        }
     }
 }
 

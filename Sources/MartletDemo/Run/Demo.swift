@@ -29,38 +29,7 @@ public struct Demo: Sendable {
         let data = try DemoData(options)
         let folder = try DemoFolder(options.directory, schema: data.schema)
         await folder.stopLeftServer()
-        let backEnd = try await startBackEnd(folder)
-        do {
-            let report = try await run(data, folder, backEnd)
-            await backEnd.stop()
-            return report
-        } catch {
-            let died = !backEnd.isRunning
-            await backEnd.stop()
-            if died {
-                throw DemoError("A server ended in mid-demo; see the logs in \(folder.path).")
-            }
-            throw error
-        }
-    }
-
-    private func startBackEnd(_ folder: DemoFolder) async throws -> any DemoBackEnd {
-        if let program = options.databases {
-            guard !folder.isUsed else {
-                throw DemoError(
-                    "\(folder.path) holds the files of an earlier demo, whose database is gone. Name"
-                        + " another folder with --dir, or remove this one.")
-            }
-            return try await PostgresBackEnd.start(options, program: program, folder)
-        }
-        let server = try await ServerProcess.start(
-            options.program,
-            [
-                "--schema", folder.schemaPath, "--port", String(options.port), "--token",
-                "demo:\(folder.token)", "--log", "warning", "--snapshot-every",
-                String(options.snapshotEvery),
-            ], folder: folder.path, name: "server")
-        return EmbeddedBackEnd(server: server, folder: folder)
+        return try await folder.withBackEnd(options) { try await run(data, folder, $0) }
     }
 
     private func run(
@@ -71,13 +40,10 @@ public struct Demo: Sendable {
             lostRequests: options.lostRequests, cutStreams: options.cutStreams)
         let meter = LiveMeter()
         let team = try await DemoTeam.open(
-            count: options.devices, directory: folder.path, script: data.schema,
-            backEnd: backEnd, token: folder.token, tag: folder.tag, faults: faults,
-            meter: meter)
+            count: options.devices, folder, script: data.schema,
+            network: try network(folder, backEnd, faults, meter))
         var report = DemoReport()
         report.seed = options.seed
-        report.types = team.schema.types.count
-        report.replicas = team.devices.count + 1
         let clock = ContinuousClock()
         for stage in [load(data), fill, work(with: backEnd)] {
             report.seconds.append(try await clock.measure { try await stage(team) })
@@ -90,13 +56,19 @@ public struct Demo: Sendable {
         report.seconds.append(
             try await clock.measure {
                 try await backEnd.settle()
-                try await drain(team)
+                try await team.drain(tries: options.tries) { tell(.drain, $0, $1, $2) }
                 // What was saved last went out only now.
                 _ = try await joiner.sync(tries: options.tries)
             })
         await joiner.client.close()
         report.seconds.append(
-            try await clock.measure { try await audit(team, folder, backEnd, &report) })
+            try await clock.measure {
+                report.account = try await TeamAudit(
+                    team: team, backEnd: backEnd, token: folder.token, watchers: [team.joinerPath],
+                    progress: { tell(.audit, $0, $1, $2) }
+                ).run()
+            })
+        report.story = backEnd.story
         let counts = faults.counts
         report.live = meter.figures(devices: team.devices.map(\.number), end: .now)
         report.live.cuts = counts.streamsCut
@@ -109,6 +81,27 @@ public struct Demo: Sendable {
         return report
     }
 
+    /// The way of each device to its server, with what the network does to it. Devices of one server
+    /// share what keeps its connections.
+    private func network(
+        _ folder: DemoFolder, _ backEnd: any DemoBackEnd, _ faults: NetworkFaults,
+        _ meter: LiveMeter
+    ) throws -> DemoTeam.Network {
+        var bases: [URL: URLSessionTransport] = [:]
+        // One more than there are devices: somebody joins.
+        for number in 1...options.devices + 1 {
+            let address = backEnd.address(of: number)
+            guard bases[address] == nil else { continue }
+            bases[address] = try URLSessionTransport(server: address, token: folder.token)
+        }
+        return { [bases] number in
+            guard let base = bases[backEnd.address(of: number)] else {
+                throw DemoError("The demo has no server for device \(number).")
+            }
+            return LossyTransport(base: base, faults: faults, meter: meter, device: number)
+        }
+    }
+
     // MARK: - Stages
 
     private typealias Stage = @Sendable (DemoTeam) async throws -> Void
@@ -118,19 +111,11 @@ public struct Demo: Sendable {
         progress(DemoProgress(stage: stage, done: done, total: total, detail: detail))
     }
 
-    /// The first device takes the records in, and exchanges while it does.
+    /// The first device takes the records in.
     private func load(_ data: DemoData) -> Stage {
-        let sources = data.sources
-        return { team in
-            guard let office = team.devices.first else { return }
+        { team in
             tell(.load, 0, 1)
-            _ = try await Importer(client: office.client).run(
-                sources, schema: team.schema,
-                progress: { tell(.load, $0.done, $0.total, $0.type) },
-                afterSet: { sets in
-                    if sets.isMultiple(of: 8) { _ = try await office.sync(tries: options.tries) }
-                })
-            _ = try await office.sync(tries: options.tries)
+            try await data.load(into: team, tries: options.tries) { tell(.load, $0, $1, $2) }
         }
     }
 
@@ -195,95 +180,5 @@ public struct Demo: Sendable {
         let isOnline = Int.random(in: 0..<10, using: &random) < 6
         if isOnline { _ = try await device.sync(tries: options.tries) }
         return saves
-    }
-
-    /// Everybody is online again, until everybody has everything.
-    private var drain: Stage {
-        { team in
-            let tries = options.tries
-            for _ in 0..<20 {
-                try await team.each({ _ = try await $0.sync(tries: tries) }) {
-                    tell(.drain, $0, team.devices.count, "devices have sent everything")
-                }
-                var revisions: Set<Revision> = []
-                var waiting = 0
-                for device in team.devices {
-                    let status = try await device.client.status()
-                    revisions.insert(status.revision)
-                    waiting += status.outbox
-                }
-                if revisions.count == 1, waiting == 0 { return }
-            }
-            throw DemoError(
-                "After 20 rounds without edits the devices are still not in step; the files are in"
-                    + " \(options.directory).")
-        }
-    }
-
-    // MARK: - The account
-
-    private func audit(
-        _ team: DemoTeam, _ folder: DemoFolder, _ backEnd: any DemoBackEnd,
-        _ report: inout DemoReport
-    ) async throws {
-        tell(.audit, 0, team.devices.count, "reading the log")
-        let log = try await LogAudit(
-            try URLSessionTransport(server: backEnd.address(of: 0), token: folder.token))
-        report.changeSets = Int(log.revision)
-        report.gaps = log.gaps
-        for device in team.devices {
-            try await account(device, log, &report)
-        }
-        account(backEnd.others, log, &report)
-        report.story = backEnd.story
-        let comparison = ReplicaComparison(
-            schema: team.schema, serverPath: try await backEnd.tables(team.schema))
-        report.records = try comparison.recordCount()
-        let paths = team.paths + [team.joinerPath]
-        for (index, path) in paths.enumerated() {
-            let differences = try comparison.differences(path)
-            if differences.isEmpty { report.equalReplicas += 1 }
-            report.findings += differences.prefix(3).map { "device \(index + 1): \($0)" }
-            tell(.audit, index + 1, paths.count, "replicas compared")
-        }
-    }
-
-    /// Finds each transaction of other programs in the log.
-    private func account(_ others: OtherMarks, _ log: LogAudit, _ report: inout DemoReport) {
-        report.otherTransactions = others.confirmed.count
-        for mark in others.confirmed where log.entries[mark] == nil {
-            report.lost += 1
-            report.findings.append("\(mark) was committed with SQL and is not in the log")
-        }
-        for mark in others.confirmed + others.unknown where log.entries[mark, default: 0] > 1 {
-            report.doubled += 1
-            report.findings.append("\(mark) is in \(log.entries[mark, default: 0]) log entries")
-        }
-    }
-
-    /// Finds each save of one device in the log or among the parked ones.
-    private func account(
-        _ device: DemoDevice, _ log: LogAudit, _ report: inout DemoReport
-    ) async throws {
-        let parked = try await device.client.parked()
-        var parkedMarks: [String: Int] = [:]
-        for set in parked {
-            for mark in Mark.all(in: set) { parkedMarks[mark, default: 0] += 1 }
-        }
-        let marks = try await device.marks()
-        for mark in marks {
-            let places = log.entries[mark, default: 0] + parkedMarks[mark, default: 0]
-            if places == 0 { report.lost += 1 }
-            if places > 1 { report.doubled += 1 }
-            if places != 1, report.findings.count < 20 {
-                report.findings.append(
-                    "\(mark) is in \(log.entries[mark, default: 0]) log entries and"
-                        + " \(parkedMarks[mark, default: 0]) parked sets")
-            }
-        }
-        report.saves += marks.count
-        report.kept += parked.count
-        let receipts = try await device.client.receipts(limit: 1_000_000)
-        report.conflicts += receipts.count { $0.outcome == .refused }
     }
 }

@@ -1,4 +1,6 @@
 import Foundation
+import Martlet
+import MartletCore
 import MartletTransfer
 
 /// What a demo loads: a schema and the records.
@@ -34,5 +36,19 @@ struct DemoData {
             schema = inference.script
             notes = inference.notes
         }
+    }
+
+    /// Has the first device take the records in, and exchange while it does.
+    func load(
+        into team: DemoTeam, tries: Int,
+        progress: @escaping @Sendable (_ done: Int, _ total: Int, _ type: String) -> Void
+    ) async throws {
+        guard let office = team.devices.first else { return }
+        _ = try await Importer(client: office.client).run(
+            sources, schema: team.schema, progress: { progress($0.done, $0.total, $0.type) },
+            afterSet: { sets in
+                if sets.isMultiple(of: 8) { _ = try await office.sync(tries: tries) }
+            })
+        _ = try await office.sync(tries: tries)
     }
 }

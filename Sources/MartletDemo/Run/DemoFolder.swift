@@ -9,7 +9,10 @@ struct DemoFolder {
     var tag: String { String(token.prefix(6)) }
 
     /// Whether devices of an earlier demo have left files here.
-    var isUsed: Bool { FileManager.default.fileExists(atPath: path + "/device-1.sqlite") }
+    var isUsed: Bool { FileManager.default.fileExists(atPath: device(1)) }
+
+    /// The file of a device, counted from 1.
+    func device(_ number: Int) -> String { "\(path)/device-\(number).sqlite" }
 
     /// Makes the folder, or takes up one that an earlier demo left.
     /// - Throws: `DemoError` when it holds a demo of another schema, or something else.

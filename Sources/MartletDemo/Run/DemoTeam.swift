@@ -6,56 +6,55 @@ import MartletStore
 
 /// The devices of a demo.
 struct DemoTeam: Sendable {
-    let devices: [DemoDevice]
+    /// A device's way to its server.
+    typealias Network = @Sendable (_ device: Int) throws -> any LiveTransport & SnapshotSource
+
+    var devices: [DemoDevice]
     let schema: Schema
     let paths: [String]
     /// Devices at work at the same time; more would only wait for the processors.
     private static let together = 8
 
-    private let directory: String
+    private let folder: DemoFolder
     private let script: String
-    private let network: @Sendable (_ device: Int) throws -> LossyTransport
+    private let network: Network
 
     /// Opens the devices' files, and makes those that are missing, each with its own identity.
     static func open(
-        count: Int, directory: String, script: String, backEnd: any DemoBackEnd, token: String,
-        tag: String, faults: NetworkFaults, meter: LiveMeter
+        count: Int, _ folder: DemoFolder, script: String, network: @escaping Network
     ) async throws -> DemoTeam {
-        var bases: [URL: URLSessionTransport] = [:]
-        for number in 1...count + 1 {
-            let address = backEnd.address(of: number)
-            guard bases[address] == nil else { continue }
-            bases[address] = try URLSessionTransport(server: address, token: token)
-        }
-        let network: @Sendable (Int) throws -> LossyTransport = { [bases] number in
-            guard let base = bases[backEnd.address(of: number)] else {
-                throw DemoError("The demo has no server for device \(number).")
-            }
-            return LossyTransport(base: base, faults: faults, meter: meter, device: number)
-        }
         var devices: [DemoDevice] = []
-        var paths: [String] = []
-        var options = ClientOptions()
-        options.readers = 1
         for number in 1...count {
-            let path = "\(directory)/device-\(number).sqlite"
-            let client = try await MartletClient.open(
-                path: path, schema: script, transport: try network(number), options: options)
-            let schema = try await client.read { $0.schema }
-            let device = DemoDevice(
-                number: number, client: client, plan: EditPlan(schema), tag: tag)
-            try await device.prepare()
-            devices.append(device)
-            paths.append(path)
+            devices.append(try await open(number, folder, script, network))
         }
         let schema = try await devices[0].client.read { $0.schema }
         return DemoTeam(
-            devices: devices, schema: schema, paths: paths, directory: directory, script: script,
-            network: network)
+            devices: devices, schema: schema, paths: devices.map { folder.device($0.number) },
+            folder: folder, script: script, network: network)
+    }
+
+    private static func open(
+        _ number: Int, _ folder: DemoFolder, _ script: String, _ network: Network
+    ) async throws -> DemoDevice {
+        var options = ClientOptions()
+        options.readers = 1
+        let client = try await MartletClient.open(
+            path: folder.device(number), schema: script, transport: try network(number),
+            options: options)
+        let schema = try await client.read { $0.schema }
+        let device = DemoDevice(
+            number: number, client: client, plan: EditPlan(schema), tag: folder.tag)
+        try await device.prepare()
+        return device
+    }
+
+    /// Opens the file of a device again that was closed, as its app would when it is started.
+    func openAgain(_ number: Int) async throws -> DemoDevice {
+        try await Self.open(number, folder, script, network)
     }
 
     /// The file of a device that joins; nobody works on it, so each demo makes it anew.
-    var joinerPath: String { "\(directory)/joiner.sqlite" }
+    var joinerPath: String { folder.path + "/joiner.sqlite" }
 
     /// Whether the server that a new device will ask has a snapshot; false where no answer comes.
     func hasSnapshot() async -> Bool {
@@ -68,9 +67,9 @@ struct DemoTeam: Sendable {
 
     /// A device that was not there before, begun with the server's snapshot over the same network.
     func join(tries: Int) async throws -> DemoDevice {
-        for name in try FileManager.default.contentsOfDirectory(atPath: directory)
+        for name in try FileManager.default.contentsOfDirectory(atPath: folder.path)
         where name.hasPrefix("joiner.sqlite") {
-            try FileManager.default.removeItem(atPath: "\(directory)/\(name)")
+            try FileManager.default.removeItem(atPath: "\(folder.path)/\(name)")
         }
         var options = ClientOptions()
         options.readers = 1
@@ -108,6 +107,40 @@ struct DemoTeam: Sendable {
                 if let device = waiting.popFirst() { group.addTask { try await body(device) } }
             }
         }
+    }
+
+    /// Waits until all devices that listen are connected.
+    /// - Throws: `DemoError` when one is not in time.
+    func connect(_ limit: Duration, progress: (_ done: Int) -> Void) async throws {
+        for (index, device) in devices.enumerated() {
+            progress(index)
+            try await Patience.wait(limit, "Not all devices came to a live connection.") {
+                try await device.client.status().connection == .live
+            }
+        }
+    }
+
+    /// Everybody is online again, until everybody has everything.
+    /// - Throws: `DemoError` when that does not come about.
+    func drain(
+        tries: Int, progress: (_ done: Int, _ total: Int, _ detail: String) -> Void
+    ) async throws {
+        for _ in 0..<20 {
+            try await each({ _ = try await $0.sync(tries: tries) }) {
+                progress($0, devices.count, "devices have sent everything")
+            }
+            var revisions: Set<Revision> = []
+            var waiting = 0
+            for device in devices {
+                let status = try await device.client.status()
+                revisions.insert(status.revision)
+                waiting += status.outbox
+            }
+            if revisions.count == 1, waiting == 0 { return }
+        }
+        throw DemoError(
+            "After 20 rounds without edits the devices are still not in step; the files are in"
+                + " \(folder.path).")
     }
 
     func close() async {

@@ -71,6 +71,9 @@ final class ServerProcess: Sendable {
         self.address = address
     }
 
+    /// The process's number.
+    var identifier: Int32 { process.withLock { $0.processIdentifier } }
+
     var isRunning: Bool { process.withLock { $0.isRunning } }
 
     /// Asks the server to stop and waits until it has.

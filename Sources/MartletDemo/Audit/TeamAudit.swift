@@ -1,0 +1,80 @@
+import Martlet
+import MartletCore
+import MartletProtocol
+
+/// Looks for every save in the server's log and among the parked ones, and compares the devices'
+/// files with the server's.
+struct TeamAudit {
+    let team: DemoTeam
+    let backEnd: any DemoBackEnd
+    let token: String
+    /// Files of devices on which nobody worked; they are compared as well.
+    var watchers: [String] = []
+    let progress: @Sendable (_ done: Int, _ total: Int, _ detail: String) -> Void
+
+    /// - Throws: `DemoError` and others when something could not be read.
+    func run() async throws -> Account {
+        var account = Account()
+        progress(0, team.devices.count, "reading the log")
+        let log = try await LogAudit(
+            try URLSessionTransport(server: backEnd.address(of: 0), token: token))
+        account.types = team.schema.types.count
+        account.changeSets = Int(log.revision)
+        account.gaps = log.gaps
+        for device in team.devices {
+            try await find(device, log, &account)
+        }
+        find(backEnd.others, log, &account)
+        let comparison = ReplicaComparison(
+            schema: team.schema, serverPath: try await backEnd.tables(team.schema))
+        account.records = try comparison.recordCount()
+        let paths = team.paths + watchers
+        account.replicas = paths.count
+        for (index, path) in paths.enumerated() {
+            let differences = try comparison.differences(path)
+            if differences.isEmpty { account.equalReplicas += 1 }
+            account.findings += differences.prefix(3).map { "device \(index + 1): \($0)" }
+            progress(index + 1, paths.count, "replicas compared")
+        }
+        return account
+    }
+
+    /// Finds each transaction of other programs in the log.
+    private func find(_ others: OtherMarks, _ log: LogAudit, _ account: inout Account) {
+        account.otherTransactions = others.confirmed.count
+        for mark in others.confirmed where log.entries[mark] == nil {
+            account.lost += 1
+            account.findings.append("\(mark) was committed with SQL and is not in the log")
+        }
+        for mark in others.confirmed + others.unknown where log.entries[mark, default: 0] > 1 {
+            account.doubled += 1
+            account.findings.append("\(mark) is in \(log.entries[mark, default: 0]) log entries")
+        }
+    }
+
+    /// Finds each save of one device in the log or among the parked ones.
+    private func find(
+        _ device: DemoDevice, _ log: LogAudit, _ account: inout Account
+    ) async throws {
+        let parked = try await device.client.parked()
+        var parkedMarks: [String: Int] = [:]
+        for set in parked {
+            for mark in Mark.all(in: set) { parkedMarks[mark, default: 0] += 1 }
+        }
+        let marks = try await device.marks()
+        for mark in marks {
+            let places = log.entries[mark, default: 0] + parkedMarks[mark, default: 0]
+            if places == 0 { account.lost += 1 }
+            if places > 1 { account.doubled += 1 }
+            if places != 1, account.findings.count < 20 {
+                account.findings.append(
+                    "\(mark) is in \(log.entries[mark, default: 0]) log entries and"
+                        + " \(parkedMarks[mark, default: 0]) parked sets")
+            }
+        }
+        account.saves += marks.count
+        account.kept += parked.count
+        let receipts = try await device.client.receipts(limit: 1_000_000)
+        account.conflicts += receipts.count { $0.outcome == .refused }
+    }
+}
