@@ -25,6 +25,17 @@ struct SimulatorTests {
         #expect(report.lostMessages > 0)
     }
 
+    @Test("what another program writes to the server's file comes to every device")
+    func outside() throws {
+        var options = Simulator.Options()
+        options.steps = 300
+        options.writesOutside = true
+        let report = try Simulator(seed: 5, options: options).run()
+        #expect(report.outsideWrites > 0)
+        options.writesOutside = false
+        #expect(try Simulator(seed: 5, options: options).run().outsideWrites == 0)
+    }
+
     @Test("the same seed gives the same run, event for event; another seed another")
     func determinism() throws {
         var options = Simulator.Options()

@@ -132,6 +132,8 @@ final class ServerMachine {
     /// A snapshot: one that is kept, where an old one will do, or a new one.
     func snapshot(mayBeOld: Bool) throws -> SimulatedSnapshot? {
         if mayBeOld, let old = snapshots.first { return old }
+        let waits = try reader?.integer("SELECT EXISTS (SELECT 1 FROM martlet_outside)") ?? 0
+        guard waits == 0 else { return nil }
         let maker = SnapshotMaker(path: Self.path, vfs: disk.vfsName, plan: plan)
         let everybody = VisibilityFilter.everything.permissionClass(of: Principal(name: "staff"))
         let cut = try maker.make(for: everybody) { "snapshot-\($0).sqlite" }

@@ -32,8 +32,6 @@ struct SimulatedApp {
     var models = ModelRegistry()
     /// Whether whoever steps the simulation does what people do; else edits are made up.
     var isScripted = true
-    /// Whether another program writes to the server's file now and then.
-    var writesOutside = false
     /// Whether the last of three devices and more comes late.
     var hasLatecomer = true
 
@@ -42,7 +40,6 @@ struct SimulatedApp {
         var app = SimulatedApp(script: Workload.script)
         app.seeding = Workload.seeding
         app.isScripted = false
-        app.writesOutside = true
         return app
     }
 

@@ -96,8 +96,10 @@ extension Simulator {
         }
         server.disk.heal()
         try startServer()
-        server.takeOutside(now: now)
-        try readLog()
+        if options.writesOutside {
+            server.takeOutside(now: now)
+            try readLog()
+        }
     }
 
     /// Switches every device on, and lets them exchange until nothing is left to send or to fetch.

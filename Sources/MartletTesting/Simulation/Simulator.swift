@@ -20,6 +20,9 @@ public final class Simulator {
         public var faults = FaultPlan()
         /// Of how many events one full comparison of a replica with the log is made.
         public var checkInterval = 60
+        /// Whether another program writes to the server's file now and then; only to tables of the
+        /// simulation's own.
+        package var writesOutside = false
 
         public init() {}
     }
@@ -95,7 +98,7 @@ public final class Simulator {
     init(seed: UInt64, options: Options, app: SimulatedApp) {
         self.seed = seed
         self.app = app
-        replay = "martlet simulate --seed \(seed)"
+        replay = "martlet simulate --seed \(seed)\(options.writesOutside ? " --outside" : "")"
         self.options = options
         faults = options.faults
         var random = SeededRandom(seed: seed)
@@ -133,7 +136,9 @@ public final class Simulator {
 
     func startAll() throws {
         try startServer()
-        if app.writesOutside { queue.put(.writeOutside, at: now + Int64(random.below(60_000))) }
+        if options.writesOutside, !app.isScripted {
+            queue.put(.writeOutside, at: now + Int64(random.below(60_000)))
+        }
         for device in devices {
             device.skew =
                 faults.clockSkew == 0
