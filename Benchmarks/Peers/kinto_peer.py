@@ -104,7 +104,7 @@ class Kinto:
 
     def prepare(self):
         """The records that are there before anything is measured go into Kinto's table, whose
-        triggers give them their times: through its own API that takes ten minutes."""
+        triggers give them their times: through its API that takes longer than all that is measured."""
         with self.databases.connect('kinto_peer').cursor() as cursor:
             for first in range(0, self.organisation.count, 1_000):
                 rows = self.organisation.players[first:first + 1_000]
