@@ -1,7 +1,7 @@
 # Two commands to know: make demo, make test.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-postgres soak test mutants bench bench-peers lint format docs build release clean bootstrap
+.PHONY: help demo demo-postgres soak test mutants bench bench-peers scaling lint format docs build release clean bootstrap
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -28,6 +28,9 @@ bench: ## the benchmarks (Benchmarks/README.md)
 
 bench-peers: ## beside Kinto and Anki's sync server, on the same data (a quarter of an hour)
 	@scripts/bench-peers $(ARGS)
+
+scaling: ## a thousand to a million records, one to 200 devices; measured and drawn
+	@scripts/scaling $(ARGS)
 
 lint: ## the layout of the code, changed by nobody
 	@scripts/stages/10-lint

@@ -1,6 +1,7 @@
 import Foundation
 
-/// Runs the cases whose group is named on the command line, or all.
+/// Runs the cases whose group is named on the command line, or all but those that only repeat others
+/// at more points. `NAME=LIST` chooses points.
 ///
 /// Each case prints one line of JSON: its name, unit, median, spread, samples and machine.
 @main
@@ -11,10 +12,12 @@ enum Benchmarks {
         ("snapshot", SnapshotCases.run), ("apply", ApplyCases.run), ("behind", BehindCases.run),
         ("repair", RepairCases.run), ("postgres", PostgresCases.run),
         ("capture", CaptureCases.run), ("store", StoreCases.run), ("fanout", FanoutCases.run),
+        ("scaling", ScalingCases.run),
     ]
+    private static let onlyByName: Set = ["scaling"]
 
     static func main() async throws {
-        let wanted = CommandLine.arguments.dropFirst()
+        let wanted = CommandLine.arguments.dropFirst().filter { !$0.contains("=") }
         if try await isPart(Array(wanted)) { return }
         let unknown = wanted.filter { name in !groups.contains { $0.name == name } }
         guard unknown.isEmpty else {
@@ -22,7 +25,9 @@ enum Benchmarks {
             print("There are: \(groups.map(\.name).joined(separator: ", ")).")
             return
         }
-        for group in groups where wanted.isEmpty || wanted.contains(group.name) {
+        for group in groups {
+            let isAsked = wanted.isEmpty && !onlyByName.contains(group.name)
+            guard isAsked || wanted.contains(group.name) else { continue }
             do {
                 try await group.run()
             } catch {

@@ -46,7 +46,7 @@ enum ServerCases {
         try sqliteFloor("sets of one record, 32 a commit", sets: 20_000, records: 1, group: 32)
     }
 
-    private static func report(
+    static func report(
         _ name: String, _ outcomes: [LoadPlan.Outcome], _ sets: Int, _ expected: String?
     ) throws {
         let count = Double(sets)

@@ -55,7 +55,8 @@ enum SnapshotCases {
         ).report()
     }
 
-    private static func manifest(_ server: BenchmarkServer) async throws -> SnapshotManifest {
+    /// What the server offers, once it does.
+    static func manifest(_ server: BenchmarkServer) async throws -> SnapshotManifest {
         guard let url = URL(string: "http://127.0.0.1:\(server.process.port)") else {
             throw BenchmarkFailure("The server has no address.")
         }
@@ -66,14 +67,16 @@ enum SnapshotCases {
         }
     }
 
-    private struct First {
+    /// A device's beginning.
+    struct First {
         var seconds: Double
         var serverSeconds: Double
         var ownSeconds: Double
         var growth: Int
     }
 
-    private static func first(
+    /// A device begins with the snapshot, and counts its records.
+    static func first(
         _ server: BenchmarkServer, expecting records: Int
     ) async throws -> First {
         let folder = FileManager.default.temporaryDirectory

@@ -18,18 +18,22 @@ enum SyncCases {
 
     // MARK: - Nothing new
 
+    /// Devices that have everything, each asking so many times.
+    static func idle(_ head: LoadPlan.Head, connections: Int, each: Int) -> LoadPlan {
+        LoadPlan(
+            (0..<connections).map { device in
+                let pull = LoadPlan.Request(client: "device-\(device)", head: head, types: nil)
+                return Array(repeating: pull, count: each)
+            })
+    }
+
     private static func idle(_ server: BenchmarkServer) throws {
         let floor = try ChildProcess([FloorRole.name, "200"])
         defer { floor.stop() }
         for connections in [1, 50] {
             let each = 20_000 / connections / (connections == 1 ? 4 : 1)
             let count = Double(each * connections)
-            let plan = LoadPlan(
-                (0..<connections).map { device in
-                    let pull = LoadPlan.Request(
-                        client: "device-\(device)", head: server.head, types: nil)
-                    return Array(repeating: pull, count: each)
-                })
+            let plan = idle(server.head, connections: connections, each: each)
             var outcomes: [(LoadPlan.Outcome, LoadPlan.Outcome)] = []
             for sample in 0...sampleCount {
                 let pair = (try plan.run(on: server.process), try plan.run(on: floor))
@@ -58,15 +62,22 @@ enum SyncCases {
 
     // MARK: - Behind
 
+    /// A device that lacks so many revisions, asking so many times for the same.
+    static func behind(
+        _ head: LoadPlan.Head, by revisions: Int, requests: Int, acceptsGzip: Bool
+    ) -> LoadPlan {
+        let since = LoadPlan.Head(revision: head.revision - Int64(revisions))
+        let pull = LoadPlan.Request(client: "device-0", head: since, types: nil)
+        return LoadPlan(
+            [Array(repeating: pull, count: requests)], acceptsGzip: acceptsGzip, follows: false)
+    }
+
     private static func behind(_ server: BenchmarkServer) throws {
         let cases = [(1, 1_000, "0.5 ms"), (100, 500, "2 ms"), (10_000, 15, "80 ms")]
         for acceptsGzip in [true, false] {
             for (revisions, requests, expected) in cases {
-                let since = LoadPlan.Head(revision: server.head.revision - Int64(revisions))
-                let pull = LoadPlan.Request(client: "device-0", head: since, types: nil)
-                let plan = LoadPlan(
-                    [Array(repeating: pull, count: requests)], acceptsGzip: acceptsGzip,
-                    follows: false)
+                let plan = behind(
+                    server.head, by: revisions, requests: requests, acceptsGzip: acceptsGzip)
                 let outcomes = try (0...sampleCount).map { _ in
                     try plan.run(on: server.process)
                 }.dropFirst()
