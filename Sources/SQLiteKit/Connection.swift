@@ -19,6 +19,10 @@ public final class Connection {
     private var rollbackStatement: Statement?
     /// Statements compiled since the connection opened; those from the cache do not count.
     public private(set) var preparedStatements = 0
+    /// Whether the open transaction defers foreign keys, as `deferForeignKeys` made it.
+    var isDeferringForeignKeys = false
+    /// Whether a statement was compiled, since foreign keys were last deferred, while they were not.
+    var hasCompiledWithoutDeferring = true
 
     /// Opens a file.
     /// - Parameters:
@@ -115,6 +119,7 @@ public final class Connection {
     /// A prepared statement of the caller's own, outside the cache.
     public func prepare(_ sql: String) throws(SQLiteError) -> Statement {
         preparedStatements += 1
+        if !isDeferringForeignKeys { hasCompiledWithoutDeferring = true }
         guard let accessCollector = handle.accessCollector else {
             return try Statement(handle: handle, sql: sql)
         }
@@ -203,12 +208,14 @@ public final class Connection {
     /// Begins a transaction that writes.
     public func begin() throws(SQLiteError) {
         try prepareRollback()
+        isDeferringForeignKeys = false
         try run("BEGIN IMMEDIATE")
     }
 
     /// Begins a transaction that reads, all of one moment.
     public func beginReading() throws(SQLiteError) {
         try prepareRollback()
+        isDeferringForeignKeys = false
         try run("BEGIN")
     }
 
@@ -220,10 +227,12 @@ public final class Connection {
 
     public func commit() throws(SQLiteError) {
         try run("COMMIT")
+        isDeferringForeignKeys = false
     }
 
     /// Rolls back if a transaction is open; a failed COMMIT may have closed it already.
     public func rollback() {
+        isDeferringForeignKeys = false
         guard isInTransaction else { return }
         handle.rollback(by: rollbackStatement)
     }

@@ -31,7 +31,7 @@ struct EmbeddedOpening {
             }
             let new = try register(schema)
             connection.clearStatementCache()
-            try connection.run("PRAGMA defer_foreign_keys = ON")
+            try connection.deferForeignKeys()
             let session = try EmbeddedSession(connection: connection, schema: schema)
             let adoption = Adoption(session: session, now: now)
             try adoption.adopt(types: new)

@@ -136,7 +136,7 @@ extension EmbeddedSession {
             mayHaveOutside = true
         }
         try connection.run("UPDATE martlet_dataset SET applying = 1")
-        try connection.run("PRAGMA defer_foreign_keys = ON")
+        try connection.deferForeignKeys()
     }
 
     func commit() throws(SQLiteError) {

@@ -116,6 +116,9 @@ extension EmbeddedStore: ServerStorage {
         }
     }
 
+    /// How often statements had to be compiled anew since this was last asked.
+    package func takeRecompilations() -> Int { current?.connection.takeRecompilations() ?? 0 }
+
     package func commit() throws(StorageFault) {
         try working { (session) throws(SQLiteError) in try session.commit() }
     }
