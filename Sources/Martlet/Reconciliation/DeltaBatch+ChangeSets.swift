@@ -10,7 +10,7 @@ extension DeltaBatch {
     ///     difference count.
     ///   - schema: Says which types have keys that are texts.
     /// - Throws: `StoreError` `.inconsistent` for a delta that cannot be read, naming it.
-    /// - Complexity: O(*n*) in the bytes of the payloads.
+    /// - Complexity: O(*n*) in the bytes of the payloads that have not been read yet.
     func changeSets(after cursor: Revision, schema: Schema) throws -> [ChangeSet] {
         var sets: [ChangeSet] = []
         var current = Grouping(schema: schema, isDifference: isDifference)
@@ -67,7 +67,7 @@ extension DeltaBatch {
             }
             let attributes: Attributes
             do throws(WireFault) {
-                attributes = try SyncCoder.decodeAttributes(Array((delta.payload ?? "").utf8))
+                attributes = try delta.attributes()
             } catch {
                 throw StoreError(
                     .inconsistent,

@@ -103,7 +103,7 @@ extension JSONReader {
     /// The number of bytes of the character that starts here with a byte of 0x80 or more, checked
     /// by table 3-7 of the Unicode Standard: no overlong forms, no surrogates, nothing beyond
     /// U+10FFFF.
-    private func multibyteCount(at index: Int) throws(WireFault) -> Int {
+    func multibyteCount(at index: Int) throws(WireFault) -> Int {
         let first = bytes[index]
         let second: UInt8 = index + 1 < bytes.count ? bytes[index + 1] : 0
         let isSound: Bool

@@ -48,44 +48,101 @@ extension SyncReader {
         return deltas
     }
 
+    /// Reads a delta while its members are those of the one before.
     private mutating func readDelta() throws(WireFault) -> Delta {
         var delta = Delta(version: -1, seconds: -1, type: "", id: "", operation: .upsert)
         var hasOperation = false
         let start = json.position
-        try readMembers { (reader, name) throws(WireFault) in
-            switch name {
-            case "v": delta.version = try reader.readCount()
-            case "t": delta.seconds = try reader.json.readInteger()
-            case "e": delta.type = try reader.readName()
-            // A key of text may be longer than a name.
-            case "eid": delta.id = try reader.json.readText()
-            case "op":
-                let position = reader.json.position
-                guard let operation = Delta.Operation(rawValue: try reader.json.readText()) else {
-                    throw WireFault("op is upsert or delete.", at: position, shape: true)
-                }
-                delta.operation = operation
-                hasOperation = true
-            case "p": delta.payload = try reader.readOptionalText()
-            case "new": delta.isNew = try reader.json.readBoolean()
-            case "r": delta.recordRevision = try reader.readCount()
-            case "set": delta.identifier = try reader.readName()
-            case "old": delta.oldID = try reader.json.readInteger()
-            default: try reader.json.skipValue()
-            }
+        var matched = 0
+        try json.enter(.object)
+        var more = try json.beginsElement(of: .object)
+        while more, matched < deltaTemplate.members.count,
+            json.passRepetition(of: deltaTemplate.members[matched].token)
+        {
+            try json.passColon()
+            try readMember(deltaTemplate.members[matched].role, of: &delta, &hasOperation)
+            matched += 1
+            more = try json.hasNext(in: .object)
         }
+        if more { try readMembersUnlikeTemplate(matched, of: &delta, &hasOperation) }
         guard delta.version >= 0, hasOperation, !delta.type.isEmpty, !delta.id.isEmpty else {
             throw WireFault("A delta lacks v, e, eid or op.", at: start, shape: true)
         }
-        guard delta.operation == .delete || delta.payload != nil else {
+        guard delta.operation == .delete || delta.body != nil else {
             throw WireFault("An upsert lacks p.", at: start, shape: true)
         }
         return delta
     }
 
-    private mutating func readOptionalText() throws(WireFault) -> String? {
+    /// Goes on from the first member that differs; the delta becomes the template.
+    private mutating func readMembersUnlikeTemplate(
+        _ matched: Int, of delta: inout Delta, _ hasOperation: inout Bool
+    ) throws(WireFault) {
+        var members = Array(deltaTemplate.members.prefix(matched))
+        var known = MemberNames(members.map { json.text(of: $0.token) })
+        var more = true
+        while more {
+            let start = json.position
+            let token = try json.scanMemberName()
+            let name = json.text(of: token)
+            guard known.insert(name) else { throw JSONReader.duplicate(at: start) }
+            let member = DeltaTemplate.Member(token: token, role: .init(name))
+            members.append(member)
+            try readMember(member.role, of: &delta, &hasOperation)
+            more = try json.hasNext(in: .object)
+        }
+        deltaTemplate.members = members
+    }
+
+    private mutating func readMember(
+        _ role: DeltaTemplate.Role, of delta: inout Delta, _ hasOperation: inout Bool
+    ) throws(WireFault) {
+        switch role {
+        case .version: delta.version = try readCount()
+        case .seconds: delta.seconds = try json.readInteger()
+        case .type: delta.type = try readType()
+        // A key of text may be longer than a name.
+        case .id: delta.id = try json.readText()
+        case .operation:
+            let position = json.position
+            guard let operation = Delta.Operation(rawValue: try json.readText()) else {
+                throw WireFault("op is upsert or delete.", at: position, shape: true)
+            }
+            delta.operation = operation
+            hasOperation = true
+        case .payload: delta.body = try readPayload()
+        case .isNew: delta.isNew = try json.readBoolean()
+        case .recordRevision: delta.recordRevision = try readCount()
+        case .identifier: delta.identifier = try readName()
+        case .oldID: delta.oldID = try json.readInteger()
+        case .other: try json.skipValue()
+        }
+    }
+
+    /// The entity type: mostly that of the delta before.
+    private mutating func readType() throws(WireFault) -> String {
+        _ = json.peek()
+        if let last = deltaTemplate.type, json.passRepetition(of: last.token) { return last.name }
+        let start = json.position
+        let name = try readName()
+        // Whether there are escapes in it does not matter where bytes are compared.
+        let token = TextToken(start: start + 1, end: json.position - 1, isEscaped: false)
+        deltaTemplate.type = (token, name)
+        return name
+    }
+
+    /// The payload, read at once where it has the usual form. Where it has another, or is not sound,
+    /// that is for the one who takes the delta in: one bad record is no bad batch.
+    private mutating func readPayload() throws(WireFault) -> DeltaPayload? {
         if try json.readNull() { return nil }
-        return try json.readText()
+        _ = json.peek()
+        let start = json.position
+        if let attributes = json.readObjectInText(like: &deltaTemplate.attributes) {
+            let token = TextToken(start: start + 1, end: json.position - 1, isEscaped: true)
+            return DeltaPayload(attributes, at: token, in: json.bytes)
+        }
+        json.position = start
+        return DeltaPayload(try json.readText())
     }
 
     private func check(_ batch: DeltaBatch) throws(WireFault) {

@@ -4,6 +4,8 @@ struct SyncReader {
     let limits: ReadingLimits
     /// The members of the record read last.
     var template = RecordTemplate()
+    /// The delta read last, as a guess at the next one.
+    var deltaTemplate = DeltaTemplate()
     /// The members of the current change set, of the current type in it, and of its `types`. Kept
     /// here so that an answer of many small sets does not allocate them for each.
     var setMembers = MemberNames()

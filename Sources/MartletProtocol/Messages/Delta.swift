@@ -22,7 +22,12 @@ public struct Delta: Hashable, Sendable {
     /// `op`.
     public var operation: Operation
     /// `p`: the attributes as the text of a JSON object; nil for a delete.
-    public var payload: String?
+    public var payload: String? {
+        get { body?.text }
+        set { body = newValue.map { DeltaPayload($0) } }
+    }
+    /// `p`, with what it says where that was read already.
+    var body: DeltaPayload?
     /// `new`: whether `payload` is the whole record, which the set created.
     public var isNew: Bool
     /// `r`: the record's revision where it is not the set's.
@@ -42,10 +47,16 @@ public struct Delta: Hashable, Sendable {
         self.type = type
         self.id = id
         self.operation = operation
-        self.payload = payload
+        body = payload.map { DeltaPayload($0) }
         self.isNew = isNew
         self.recordRevision = recordRevision
         self.identifier = identifier
         self.oldID = oldID
+    }
+
+    /// The attributes that `payload` says; read only where that was not done with the delta.
+    /// - Throws: `WireFault` where it is no object of plain values, or not there.
+    package func attributes() throws(WireFault) -> Attributes {
+        try (body ?? DeltaPayload("")).attributes()
     }
 }

@@ -15,7 +15,10 @@ enum DeltasTarget: FuzzTarget {
                 "versions rise within their batch")
             last = delta.version
             if let payload = delta.payload {
-                _ = try? SyncCoder.decodeAttributes([UInt8](payload.utf8))
+                let read = try? SyncCoder.decodeAttributes([UInt8](payload.utf8))
+                try hold(
+                    (try? delta.attributes()) == read,
+                    "a payload says the same where it stands and as a document")
             }
         }
     }
