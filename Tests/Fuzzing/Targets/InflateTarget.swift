@@ -12,9 +12,10 @@ enum InflateTarget: FuzzTarget {
         guard let seed = input.first else { return }
         let body = Array(input.dropFirst())
         try checkBody(body, seed)
-        try checkFrame(body, seed)
+        // A decoder of frames takes long to make; whatever else there is it refuses at its first bytes.
+        if isFrame(body) || seed % 16 == 0 { try checkFrame(body, seed) }
         // Compressing is slow, and has nothing to do with what is inflated.
-        guard seed % 16 == 0 else { return }
+        guard seed == 0 else { return }
         try checkFrame(of: body, seed)
         for compressed in [Gzip.compress(body), WholeGzip.compress(body)] {
             let plain = try WholeGzip.inflate(
@@ -52,6 +53,13 @@ enum InflateTarget: FuzzTarget {
             count += plain.count
         }
         try hold(count <= 1_040 * body.count + 1_040, "a file inflates to what deflate can hold")
+    }
+
+    /// Whether the bytes begin as a frame of zstd, or one to be skipped, does.
+    private static func isFrame(_ body: [UInt8]) -> Bool {
+        guard body.count >= 4 else { return false }
+        return body[..<4].elementsEqual([0x28, 0xB5, 0x2F, 0xFD])
+            || (body[0] & 0xF0 == 0x50 && body[1..<4].elementsEqual([0x2A, 0x4D, 0x18]))
     }
 
     private static func checkFrame(_ body: [UInt8], _ seed: UInt8) throws {
