@@ -189,6 +189,25 @@ struct BatchTests {
             ])
     }
 
+    @Test("a device's name is one person's, within a batch and behind it")
+    func anotherPerson() throws {
+        let server = try TestServer(RandomSets.schema)
+        let (_, node) = try counting(server)
+        let other = Principal(name: "another tablet", user: "bob")
+        func word(_ name: String, _ sequence: Int, as user: Principal) throws -> AdmittedRequest {
+            let set = SetText(name, sequence: sequence).create("words", name)
+            return try server.admitted(request("d1", [set]), as: user)
+        }
+        let requests = try [word("a", 1, as: TestServer.user), word("b", 2, as: other)]
+        #expect(
+            try fates(node.process(requests, now: 1), of: requests) == [
+                "accepted 1 ", "clientBound",
+            ])
+        let later = try [word("c", 2, as: other), word("d", 2, as: TestServer.user)]
+        #expect(
+            try fates(node.process(later, now: 2), of: later) == ["clientBound", "accepted 2 "])
+    }
+
     @Test("what a deletion takes along is gone for the sets behind it")
     func deletions() throws {
         let server = try TestServer(RandomSets.schema)
