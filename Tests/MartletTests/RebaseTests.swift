@@ -105,6 +105,50 @@ struct RebaseTests {
         #expect(try device.gather().changeSets.count == 1)
     }
 
+    @Test("what shares a record with an edit that moves moves with it")
+    func shared() throws {
+        let device = try DeviceFixture()
+        try device.write { try $0.insert("teams", ["name": "Falcons"]) }
+        let set = try device.gather().changeSets[0]
+        let player = try device.write {
+            try $0.insert("players", ["name": "Ann", "team_id": -1])
+        }
+        // Names the player alone, not the team whose id changes.
+        try device.write { try $0.update("players", player, ["name": "Bea"]) }
+        try device.apply(
+            [
+                .entry(
+                    1, own: set.identifier,
+                    .created("teams", 11, old: -1, at: 1, ["name": "Falcons"]))
+            ], reaching: 1)
+        #expect(try device.rows("SELECT name, team_id FROM players") == [["Bea", 11]])
+        #expect(try device.store.outboxCount == 2)
+    }
+
+    @Test("a set that is tried again names its record by the id it has by then")
+    func triedAgainLater() throws {
+        let device = try DeviceFixture()
+        try device.write { try $0.insert("teams", ["name": "Falcons"]) }
+        let first = try #require(try device.gather().changeSets[0].identifier)
+        try device.write { try $0.update("teams", .integer(-1), ["city": "Rome"]) }
+        try device.apply([.refusal(first, .permission)], reaching: 0)
+        let parked = try device.store.parked()
+        #expect(parked.map(\.reason) == [.permission, .dependency])
+        try device.store.retry(parked[0].identifier, now: 3)
+        let again = try #require(try device.gather().changeSets.first)
+        #expect(again.types[0].create == [.integer(-1)])
+        try device.apply(
+            [
+                .entry(
+                    1, own: again.identifier,
+                    .created("teams", 11, old: -1, at: 1, ["name": "Falcons"]))
+            ], reaching: 1)
+        try device.store.retry(parked[1].identifier, now: 4)
+        let later = try #require(try device.gather().changeSets.first)
+        #expect(later.types.map(\.update) == [[.integer(11)]])
+        #expect(try device.rows("SELECT id, city FROM teams") == [[11, "Rome"]])
+    }
+
     @Test("others' changes that touch nothing of mine leave my waiting edits in place")
     func untouched() throws {
         let device = try DeviceFixture()
