@@ -20,7 +20,7 @@ soak: bootstrap ## the same work for ten minutes on each storage: memory, descri
 test: ## every check, as continuous integration runs it
 	@scripts/test
 
-mutants: ## changes of meaning, one at a time: does a test catch each? (half an hour)
+mutants: ## changes of meaning, one at a time: does a test catch each? (an hour)
 	@scripts/mutants $(ARGS)
 
 bench: ## the benchmarks (Benchmarks/README.md)
