@@ -1,7 +1,7 @@
 # Two commands to know: make demo, make test.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-postgres soak test mutants bench bench-peers scaling lint format docs build release clean bootstrap
+.PHONY: help demo demo-postgres soak test mutants coverage bench bench-peers scaling lint format docs build release clean bootstrap
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -22,6 +22,9 @@ test: ## every check, as continuous integration runs it
 
 mutants: ## changes of meaning, one at a time: does a test catch each? (an hour)
 	@scripts/mutants $(ARGS)
+
+coverage: ## what of the code the tests run, by module (a quarter of an hour)
+	@scripts/coverage $(ARGS)
 
 bench: ## the benchmarks (Benchmarks/README.md)
 	@scripts/bench $(ARGS)
