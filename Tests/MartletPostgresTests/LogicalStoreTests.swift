@@ -170,10 +170,15 @@ struct LogicalStoreTests {
                 #expect(try marks.integer(0, 0) == 0)
                 #expect(try marks.integer(0, 1) == Int64(round))
                 reader.close()
+                try store.other.execute("UPDATE teams SET name = 'R\(round)' WHERE id = 1")
+                let part = try store.log.difference(after: 0, maxBytes: .max) { .max }
+                let row = part.rows.last { $0.id == .integer(1) && $0.type == "teams" }
+                #expect(row?.attributes?["name"] == .text("R\(round)"))
+                #expect(row?.revision == part.head.revision)
                 try store.other.execute("UPDATE teams SET wins = \(10 * round) WHERE id = 2")
                 let backup = try PostgresMoment(store.address)
                 #expect(
-                    try store.rows("SELECT entered >= \(2 * round) FROM _martlet.capture") == "t")
+                    try store.rows("SELECT entered >= \(3 * round) FROM _martlet.capture") == "t")
                 backup.end()
             }
             // Of what devices and programs wrote, nothing is taken for written past the log.

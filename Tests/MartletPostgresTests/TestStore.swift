@@ -55,7 +55,7 @@ final class TestStore {
             }
         }
         store = try PostgresStore(proxy ?? address, options)
-        log = PostgresLog(address, schema: store.schema)
+        log = PostgresLog(address, schema: store.schema, now: { 1 })
         node = try DataSetNode(
             storage: store, log: log, rules: .everything, filter: .everything, cacheBytes: 1 << 20)
     }

@@ -32,6 +32,8 @@ final class CountingStorage: ServerStorage {
     var head: LogHead { base.head }
     var floor: Revision { base.floor }
 
+    var isOutsideParted: Bool { base.isOutsideParted }
+
     func changesMore(_ work: SetWork) -> Bool { base.changesMore(work) }
 
     func begin(now: Int64, maxBytes: Int) throws(StorageFault) -> [LogEntry] {

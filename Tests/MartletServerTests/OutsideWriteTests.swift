@@ -1,4 +1,6 @@
 import Foundation
+import MartletCore
+import MartletProtocol
 import SQLiteKit
 import Testing
 
@@ -35,6 +37,43 @@ struct OutsideWriteTests {
             revision += 1
         }
         #expect(live.logLines.allSatisfy { !$0.contains("storage") })
+        await live.stop()
+    }
+
+    @Test("while they go on, answers in rows and snapshots refer to nothing that is not there")
+    func meanwhile() async throws {
+        let live = try await LiveServer { $0.snapshotEvery = 20 }
+        _ = try await live.sync(ServerTests.create)
+        let file = live.folder.path + "/league.sqlite"
+        var newest: Int64 = 0
+        for round in 1...40 {
+            let writes = (3 * round..<3 * round + 3).map { number in
+                """
+                BEGIN IMMEDIATE; INSERT INTO teams (id, name) VALUES (\(number), 'T\(number)');
+                UPDATE players SET team = \(number); COMMIT;
+                """
+            }
+            async let written: Void = Self.run(writes.joined(), file)
+            let text = try await live.sync(
+                #"{"protocol":1,"maxRevision":0,"rows":true,"changeSets":[]}"#)
+            #expect(text.status == 200)
+            let answer = try SyncCoder.decodeAnswer(Array(text.body.utf8))
+            let types = answer.changeSets.first?.types ?? []
+            let teams = types.first { $0.name == "teams" }
+            let player = try #require(types.first { $0.name == "players" }?.entries.first)
+            guard case .integer(let team) = player.attributes["team"] else {
+                Issue.record("a player without a team")
+                break
+            }
+            #expect(teams?.update.contains(.integer(team)) == true)
+            // What wrote the player wrote the newest team.
+            #expect(teams?.update.contains(.integer(team + 1)) == false)
+            newest = max(newest, team)
+            try await written
+        }
+        #expect(newest > 3)
+        #expect(live.logLines.allSatisfy { !$0.contains("storage") })
+        #expect(live.logLines.allSatisfy { !$0.contains("nextInSeconds") })
         await live.stop()
     }
 

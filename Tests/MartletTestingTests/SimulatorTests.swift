@@ -29,7 +29,6 @@ struct SimulatorTests {
     func outside() throws {
         var options = Simulator.Options()
         options.steps = 300
-        options.writesOutside = true
         let report = try Simulator(seed: 5, options: options).run()
         #expect(report.outsideWrites > 0)
         options.writesOutside = false

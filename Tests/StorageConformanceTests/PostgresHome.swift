@@ -45,7 +45,7 @@ final class PostgresHome: StorageHome {
     }
 
     func log(_ schema: Schema) -> any LogSource {
-        let log = PostgresLog(address, schema: schema, unsendable: unsendable)
+        let log = PostgresLog(address, schema: schema, unsendable: unsendable, now: { 1 })
         guard let redis else { return log }
         let link = RedisLink(
             redis, counters: CacheCounters(),

@@ -73,7 +73,8 @@ final class TestDataSet {
     /// What answers beside the node.
     func reader(of feed: DataSetFeed? = nil) -> LogReader {
         LogReader(
-            feed: feed ?? node.feed, log: log(), check: home.check(storage.schema))
+            feed: feed ?? node.feed, log: log(), check: home.check(storage.schema),
+            settling: { [node] (body) throws(StorageFault) in try node.settle(body) })
     }
 
     /// The hash after an entry, as on the wire.

@@ -55,7 +55,7 @@ private actor ComparingServer: Transport {
             path: folder.appendingPathComponent("server.sqlite").path, script: schema,
             identity: "0123456789abcdef", now: 1)
         node = try DataSetNode(store: store)
-        reader = LogReader(feed: node.feed, store: store)
+        reader = LogReader(node: node, store: store)
     }
 
     /// Creates players.

@@ -18,7 +18,6 @@ extension CommandDescription {
             Option(
                 name: "repeat", value: "N",
                 help: "run every Nth seed twice and compare the traces; default none"),
-            Option(name: "outside", help: "let another program write to the server's file"),
             Option(name: "every-fault", help: "fail when a kind of fault did not occur"),
         ],
         examples: [
@@ -29,7 +28,6 @@ extension CommandDescription {
         var options = Simulator.Options()
         options.steps = try arguments.integer("steps", in: 1...100_000_000, default: options.steps)
         options.devices = try arguments.integer("devices", in: 1...500, default: options.devices)
-        options.writesOutside = arguments.has("outside")
         let count = try arguments.integer("seeds", in: 1...1_000_000, default: 1)
         var series = SimulationSeries(first: try arguments.seed("seed") ?? 1, count: count)
         series.options = options
@@ -43,13 +41,12 @@ extension CommandDescription {
             outcome = try await series.run { bar.show(done: $0, of: count) }
         } catch {
             bar.finish()
-            let outside = options.writesOutside ? " --outside" : ""
             let twice = series.repeats == nil ? "" : " --repeat 1"
             throw CommandError(
                 """
                 A promise was broken. Seed \(error.seed), step \(error.step): \(error.message)
                 Replay it: martlet simulate --seed \(error.seed) --steps \(options.steps) \
-                --devices \(options.devices)\(outside)\(twice)
+                --devices \(options.devices)\(twice)
                 """)
         }
         bar.finish()

@@ -33,14 +33,25 @@ struct DifferenceScan {
     }
 
     /// See `LogSource.difference`.
+    /// - Returns: Nil where other programs have written what is not in the log yet: rows would be newer
+    ///   than what they are said to be of.
     func part(
         after since: Revision, maxBytes: Int, limit: () -> Revision
-    ) throws(PostgresError) -> DifferencePart {
-        try connection.atOneMoment { () throws(PostgresError) in
-            // The first read fixes the moment.
-            let head = try head()
-            return try scan(since, min(head.revision, limit()), maxBytes, head)
+    ) throws(PostgresError) -> DifferencePart? {
+        let logical = try LogicalMoment(connection)
+        defer { logical?.close() }
+        return try connection.atOneMoment { () throws(PostgresError) in
+            guard try !StagingMoment.isPending(connection, logical) else { return nil }
+            return try settledPart(after: since, maxBytes: maxBytes, limit: limit)
         }
+    }
+
+    /// As `part`, in an open transaction of a moment at which nothing is pending.
+    func settledPart(
+        after since: Revision, maxBytes: Int, limit: () -> Revision
+    ) throws(PostgresError) -> DifferencePart {
+        let head = try head()
+        return try scan(since, min(head.revision, limit()), maxBytes, head)
     }
 
     private func head() throws(PostgresError) -> LogHead {

@@ -9,6 +9,8 @@ package final class PostgresLog: LogSource {
     private let connection: ReadingConnection
     private let schema: Schema
     private let unsendable: UnsendableRows
+    /// What takes in what other programs wrote; nil where nothing here can.
+    private let moment: StagingMoment?
     /// Entries looked at in one step.
     private static let entriesAtOnce: Int64 = 4_096
 
@@ -16,22 +18,38 @@ package final class PostgresLog: LogSource {
     ///   - schema: The types whose rows go into differences.
     ///   - unsendable: Hears of rows that are left out of differences.
     ///   - connect: Makes a connection; one that only reads is enough.
-    package init(
+    package convenience init(
         schema: Schema, unsendable: UnsendableRows = UnsendableRows(),
+        connect: @escaping () throws(PostgresError) -> PostgresConnection
+    ) {
+        self.init(schema: schema, unsendable: unsendable, moment: nil, connect: connect)
+    }
+
+    private init(
+        schema: Schema, unsendable: UnsendableRows, moment: StagingMoment?,
         connect: @escaping () throws(PostgresError) -> PostgresConnection
     ) {
         self.schema = schema
         self.unsendable = unsendable
+        self.moment = moment
         connection = ReadingConnection(settings: StoreSession.settings, connect: connect)
     }
 
-    /// - Parameter options: Of the connections it makes, which only read.
+    /// - Parameters:
+    ///   - options: Of the connections it makes, which only read; but for those that take into the log
+    ///     what other programs wrote, where a difference would be ahead of it.
+    ///   - now: Milliseconds since 1970, for those entries; nil where none are to be made.
     package convenience init(
         _ address: PostgresAddress, _ options: PostgresOptions = PostgresOptions(),
-        schema: Schema, unsendable: UnsendableRows = UnsendableRows()
+        schema: Schema, unsendable: UnsendableRows = UnsendableRows(),
+        now: (() -> Int64)? = nil
     ) {
         self.init(
             schema: schema, unsendable: unsendable,
+            moment: now.map {
+                StagingMoment(
+                    address: address, unsendable: unsendable, now: $0, purpose: "difference")
+            },
             connect: ReadingConnection.maker(address, options))
     }
 
@@ -131,14 +149,43 @@ package final class PostgresLog: LogSource {
     ) throws(StorageFault) -> DifferencePart {
         // The moment may be fixed twice where the connection was lost; the limit is asked for once.
         var asked: Revision?
-        return try connection.reading { (connection, model) throws(PostgresError) in
-            let scan = DifferenceScan(
-                connection: connection, model: model, schema: schema, unsendable: unsendable)
-            return try scan.part(after: revision, maxBytes: maxBytes) {
-                let last = asked ?? limit()
-                asked = last
-                return last
-            }
+        func once() -> Revision {
+            let last = asked ?? limit()
+            asked = last
+            return last
+        }
+        let part = try connection.reading { (connection, model) throws(PostgresError) in
+            try scan(connection, model).part(after: revision, maxBytes: maxBytes, limit: once)
+        }
+        if let part { return part }
+        return try settledDifference(after: revision, maxBytes: maxBytes, limit: once)
+    }
+
+    private func scan(_ connection: PostgresConnection, _ model: PostgresModel) -> DifferenceScan {
+        DifferenceScan(
+            connection: connection, model: model, schema: schema, unsendable: unsendable)
+    }
+
+    /// A difference at a moment that is made for it: what other programs wrote is taken into the log.
+    private func settledDifference(
+        after revision: Revision, maxBytes: Int, limit: () -> Revision
+    ) throws(StorageFault) -> DifferencePart {
+        guard let moment else {
+            throw StorageFault(
+                .busy,
+                "another program has written what is not in the log yet; a server takes it in")
+        }
+        do {
+            let (connection, _) = try moment.open(schema.fingerprint)
+            defer { connection.close() }
+            return try scan(connection, PostgresModel(on: connection))
+                .settledPart(after: revision, maxBytes: maxBytes, limit: limit)
+        } catch let error as PostgresError {
+            throw StorageFault(error)
+        } catch let fault as StorageFault {
+            throw fault
+        } catch {
+            throw StorageFault(.failed, String(describing: error))
         }
     }
 

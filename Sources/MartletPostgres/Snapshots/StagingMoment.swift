@@ -16,6 +16,8 @@ struct StagingMoment {
     let unsendable: UnsendableRows
     /// Milliseconds since 1970.
     let now: () -> Int64
+    /// What the moment is for, in the names of the connections.
+    var purpose = "snapshot"
 
     /// Opens a connection whose transaction sees such a moment.
     /// - Parameter fingerprint: The schema's that the tables must have; nil for any.
@@ -30,24 +32,24 @@ struct StagingMoment {
     }
 
     private func reader(_ fingerprint: String?, _ tries: Int) throws -> PostgresConnection {
-        let reader = try PostgresConnection(address, Self.options("martlet snapshot"))
+        let reader = try PostgresConnection(address, options())
         let logical = try LogicalMoment(reader)
         defer { logical?.close() }
         try begin(reader)
-        guard try isPending(reader, logical) else { return reader }
-        let writer = try PostgresConnection(address, Self.options("martlet snapshot drain"))
+        guard try Self.isPending(reader, logical) else { return reader }
+        let writer = try PostgresConnection(address, options(" drain"))
         defer { writer.close() }
         for _ in 0..<tries {
             try reader.rollback()
             try writer.transaction { try drain(writer, fingerprint) }
             try begin(reader)
-            guard try isPending(reader, logical) else { return reader }
+            guard try Self.isPending(reader, logical) else { return reader }
         }
         try reader.rollback()
         try keepingWritersOut(writer, fingerprint, logical) {
             try begin(reader)
             // The first statement decides what the transaction sees.
-            guard try !isPending(reader, logical) else {
+            guard try !Self.isPending(reader, logical) else {
                 throw PostgresError(.busy, "other programs write faster than the log takes it in")
             }
         }
@@ -59,14 +61,14 @@ struct StagingMoment {
     }
 
     /// Whether the reader's transaction sees what the log does not have.
-    private func isPending(
+    static func isPending(
         _ reader: PostgresConnection, _ logical: LogicalMoment?
     ) throws(PostgresError) -> Bool {
         if try isPending(reader) { return true }
         return try logical?.hasUnread(reader) ?? false
     }
 
-    private func isPending(_ connection: PostgresConnection) throws(PostgresError) -> Bool {
+    private static func isPending(_ connection: PostgresConnection) throws(PostgresError) -> Bool {
         try connection.query("SELECT \(ForeignDrain.isPending)").boolean(0, 0)
     }
 
@@ -87,7 +89,7 @@ struct StagingMoment {
         let schema = try schema(writer, fingerprint)
         let drain = ForeignDrain(
             schema: schema.schema, tables: schema.tables, unsendable: unsendable)
-        while try isPending(writer) {
+        while try Self.isPending(writer) {
             let entries = try drain.entries(
                 on: writer, head: log.head, now: now(), maxBytes: 4 << 20)
             guard !entries.isEmpty else { return }
@@ -101,7 +103,7 @@ struct StagingMoment {
         _ writer: PostgresConnection, _ fingerprint: String?, _ logical: LogicalMoment?,
         _ body: () throws -> Void
     ) throws {
-        let guardian = try PostgresConnection(address, Self.options("martlet snapshot guard"))
+        let guardian = try PostgresConnection(address, options(" guard"))
         defer { guardian.close() }
         try writer.transaction {
             _ = try LogAppender(on: writer, now: now())
@@ -117,8 +119,9 @@ struct StagingMoment {
     }
 
     /// Writers wait for us no longer than a moment; reading may take its time.
-    private static func options(_ name: String) -> PostgresOptions {
+    private func options(_ rest: String = "") -> PostgresOptions {
         PostgresOptions(
-            statement: nil, lock: .seconds(2), idleInTransaction: nil, answer: nil, name: name)
+            statement: nil, lock: .seconds(2), idleInTransaction: nil, answer: nil,
+            name: "martlet \(purpose)\(rest)")
     }
 }

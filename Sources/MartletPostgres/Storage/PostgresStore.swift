@@ -148,6 +148,9 @@ extension PostgresStore: ServerStorage {
         current = session
     }
 
+    /// What is noted counts as changed.
+    package var isOutsideParted: Bool { false }
+
     package func look() throws(StorageFault) -> StorageLook {
         try working { (session) throws(PostgresError) in try session.look() }
     }

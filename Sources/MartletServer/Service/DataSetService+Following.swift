@@ -121,6 +121,32 @@ extension DataSetService {
         if fault.kind == .changed { setup.changed() }
     }
 
+    /// What lets readers on other queues begin at a moment at which the log has all that other
+    /// programs wrote. The writer's other work goes on between the steps; the follower announces what
+    /// was taken in.
+    static func settling(
+        _ name: String, _ writer: Confined<DataSetNode>, _ setup: Setup
+    ) -> SnapshotService.Settling {
+        { (body) throws(StorageFault) in
+            for _ in 0..<DataSetNode.settlingSteps {
+                let isSettled: Bool
+                do {
+                    isSettled = try writer.wait { node in
+                        defer { setup.metrics.countOutside(taken: node.takeOutsideCount()) }
+                        return try node.settle(now: setup.now(), body)
+                    }
+                } catch let fault as StorageFault {
+                    report(fault, of: name, setup)
+                    throw fault
+                } catch {
+                    throw StorageFault(.failed, "the server is stopping")
+                }
+                if isSettled { return }
+            }
+            throw StorageFault.neverSettled
+        }
+    }
+
     /// One step of taking what other programs wrote.
     /// - Returns: Whether there is more.
     private static func takeOutside(

@@ -81,11 +81,13 @@ final class DataSetService: Sendable {
         feed = opened.feed
         signal = RevisionSignal(opened.feed.head.revision)
         schemaDocument = opened.schemaDocument
+        let settling = Self.settling(name, writer, setup)
         reader = try await Confined(label: "martlet.reader.\(name)") {
             LogReader(
-                feed: opened.feed, log: opened.readers.log(), check: opened.readers.check())
+                feed: opened.feed, log: opened.readers.log(), check: opened.readers.check(),
+                settling: settling)
         }
-        snapshots = SnapshotService(opened.snapshots(name, setup, unsendable))
+        snapshots = SnapshotService(opened.snapshots(name, setup, unsendable, settling))
         announcer = Announcer(
             signal: signal, snapshots: snapshots,
             outlet: try await opened.readers.outlet(of: opened.feed, name: name),
@@ -127,12 +129,14 @@ final class DataSetService: Sendable {
         }
 
         func snapshots(
-            _ name: String, _ setup: Setup, _ unsendable: UnsendableRows
+            _ name: String, _ setup: Setup, _ unsendable: UnsendableRows,
+            _ settling: @escaping SnapshotService.Settling
         ) -> SnapshotService.Setup {
             let plan = setup.snapshots.plan
             let folder = setup.snapshots.folder
             return .init(
                 source: { [readers] in try readers.snapshotFile(in: folder, while: $0) },
+                settling: settling,
                 folder: folder, identity: identity, schema: schema.fingerprint,
                 parts: plan.parts(of: schema), plan: plan, every: setup.snapshots.every,
                 queue: setup.snapshots.queue, later: setup.snapshots.later, metrics: setup.metrics,

@@ -10,10 +10,16 @@ internal import Synchronization
 /// at a time in the whole server, so that making them takes one core and the memory of one. What
 /// failed is tried again by itself, however little is written meanwhile.
 final class SnapshotService: Sendable {
+    /// See `Settling`; from any thread.
+    typealias Settling =
+        @Sendable (_ body: () throws(StorageFault) -> Void) throws(StorageFault) -> Void
+
     /// What snapshots are made of and where they are kept.
     struct Setup: Sendable {
         /// The file they are made of.
         var source: @Sendable (_ isWanted: @escaping () -> Bool) throws -> SnapshotFile
+        /// Has the writer take in what other programs wrote to that file.
+        var settling: Settling
         /// The folder for this data set's snapshots.
         var folder: String
         var identity: String
@@ -206,7 +212,7 @@ final class SnapshotService: Sendable {
             let folder = try SnapshotFolder(path: folder(permissions))
             let maker = SnapshotMaker(
                 path: source.path, plan: setup.plan, filter: filter,
-                unsendable: setup.unsendable)
+                unsendable: setup.unsendable, settling: setup.settling)
             let cut = try maker.make(for: permissions, while: { self.isWanted }) {
                 folder.making($0)
             }

@@ -34,6 +34,13 @@ final class Confined<Value>: @unchecked Sendable {
         return try body(&value)
     }
 
+    /// Runs `body` on the queue, after everything asked for before, and blocks the caller until then;
+    /// for other queues whose calls may block.
+    func wait<Answer>(_ body: (inout Value) throws -> Answer) throws -> Answer {
+        dispatchPrecondition(condition: .notOnQueue(queue))
+        return try queue.sync { try here(body) }
+    }
+
     /// Lets go of the value, on the queue, after everything asked for before.
     func end() async {
         await calls.run { self.value = nil }

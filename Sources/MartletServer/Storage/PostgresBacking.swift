@@ -67,7 +67,7 @@ extension PostgresBacking {
         func storedLog() -> any LogSource {
             PostgresLog(
                 place.address, PostgresPlace.options(name: "martlet reader"),
-                schema: tables.schema, unsendable: unsendable)
+                schema: tables.schema, unsendable: unsendable, now: now)
         }
 
         func log() -> any LogSource {

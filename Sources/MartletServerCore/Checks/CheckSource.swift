@@ -6,8 +6,17 @@ import SQLiteRecords
 ///
 /// Reads what is committed, on a connection of its own; confined to whoever holds it.
 package protocol CheckSource: AnyObject {
+    /// As `LogSource.settling`, for comparisons.
+    var settling: Settling? { get set }
     /// What a comparison finds, at a revision that is no older than any answered before the call.
     func compare(_ request: CheckRequest) throws(StorageFault) -> CheckAnswer
+}
+
+extension CheckSource {
+    package var settling: Settling? {
+        get { nil }
+        set {}
+    }
 }
 
 extension CheckRequest {

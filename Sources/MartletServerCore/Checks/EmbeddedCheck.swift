@@ -18,6 +18,7 @@ package final class EmbeddedCheck: CheckSource {
     private let schema: Schema
     private let unsendable: UnsendableRows
     private var connection: Connection?
+    package var settling: Settling?
 
     package init(path: String, vfs: String?, schema: Schema, unsendable: UnsendableRows) {
         self.unsendable = unsendable
@@ -27,32 +28,40 @@ package final class EmbeddedCheck: CheckSource {
     }
 
     package func compare(_ request: CheckRequest) throws(StorageFault) -> CheckAnswer {
-        do throws(SQLiteError) {
-            let connection = try open()
+        do throws(StorageFault) {
+            let connection = try opened()
+            try SettledMoment(settling: settling).begin(on: connection)
             defer { connection.rollback() }
-            return try compare(request, on: connection)
+            do throws(SQLiteError) {
+                return try compare(request, on: connection)
+            } catch {
+                throw StorageFault(error)
+            }
         } catch {
             connection = nil
-            throw StorageFault(error)
+            throw error
         }
     }
 
     /// Steps of SQLite's machine since the last call.
     func takeVirtualMachineSteps() -> Int { connection?.takeVirtualMachineSteps() ?? 0 }
 
-    private func open() throws(SQLiteError) -> Connection {
+    private func opened() throws(StorageFault) -> Connection {
         if let connection { return connection }
-        // WAL needs its shared memory writable even for readers.
-        let open = try Connection(path: path, mode: .readWrite, vfs: vfs)
-        try open.execute("PRAGMA query_only = ON")
-        connection = open
-        return open
+        do throws(SQLiteError) {
+            // WAL needs its shared memory writable even for readers.
+            let open = try Connection(path: path, mode: .readWrite, vfs: vfs)
+            try open.execute("PRAGMA query_only = ON")
+            connection = open
+            return open
+        } catch {
+            throw StorageFault(error)
+        }
     }
 
     private func compare(
         _ request: CheckRequest, on connection: Connection
     ) throws(SQLiteError) -> CheckAnswer {
-        try connection.execute("BEGIN")
         let head = try connection.integer("SELECT revision FROM martlet_dataset") ?? 0
         var budget = RangeComparison.Budget()
         return try request.answer(at: head, of: schema) { (type) throws(SQLiteError) in

@@ -33,13 +33,11 @@ final class DifferenceScan {
         self.sources = sources
     }
 
-    /// See `LogSource.difference`.
+    /// See `LogSource.difference`. Ends the transaction that reads, which is open.
     func part(
         after since: Revision, maxBytes: Int, limit: () -> Revision
     ) throws(SQLiteError) -> DifferencePart {
-        try connection.beginReading()
         do throws(SQLiteError) {
-            // The first read fixes the moment.
             let head = try head()
             let part = try scan(since, min(head.revision, limit()), maxBytes, head)
             try connection.run("COMMIT")

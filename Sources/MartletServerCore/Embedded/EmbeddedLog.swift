@@ -12,6 +12,7 @@ package final class EmbeddedLog: LogSource {
     private var connection: Connection?
     /// What reads rows on the connection.
     private var rows: DifferenceScan?
+    package var settling: Settling?
 
     /// - Parameters:
     ///   - schema: The types whose rows go into differences; entries are read without.
@@ -74,17 +75,28 @@ package final class EmbeddedLog: LogSource {
     package func difference(
         after revision: Revision, maxBytes: Int, limit: () -> Revision
     ) throws(StorageFault) -> DifferencePart {
-        try reading { (connection) throws(SQLiteError) in
-            let scan: DifferenceScan
-            if let rows {
-                scan = rows
-            } else {
-                scan = try DifferenceScan(
-                    connection: connection, schema: schema, unsendable: unsendable)
-                rows = scan
-            }
-            return try scan.part(after: revision, maxBytes: maxBytes, limit: limit)
+        let (open, scan) = try reading { (connection) throws(SQLiteError) in
+            if let rows { return (connection, rows) }
+            let scan = try DifferenceScan(
+                connection: connection, schema: schema, unsendable: unsendable)
+            rows = scan
+            return (connection, scan)
         }
+        do throws(StorageFault) {
+            try SettledMoment(settling: settling).begin(on: open)
+        } catch {
+            forget()
+            throw error
+        }
+        return try reading { (_) throws(SQLiteError) in
+            try scan.part(after: revision, maxBytes: maxBytes, limit: limit)
+        }
+    }
+
+    /// Statements keep their connection, and what it holds, alive.
+    private func forget() {
+        rows = nil
+        connection = nil
     }
 
     package func times(of revisions: [Revision]) throws(StorageFault) -> [Revision: Int64] {
@@ -155,9 +167,7 @@ package final class EmbeddedLog: LogSource {
             }
             return try body(open)
         } catch {
-            // Statements keep their connection, and what it holds, alive.
-            rows = nil
-            connection = nil
+            forget()
             throw StorageFault(error)
         }
     }

@@ -108,6 +108,8 @@ extension EmbeddedStore: ServerStorage {
         }
     }
 
+    package var isOutsideParted: Bool { current?.isOutsideParted ?? false }
+
     package func look() throws(StorageFault) -> StorageLook {
         try working { (session) throws(SQLiteError) in
             StorageLook(

@@ -4,6 +4,9 @@ package import MartletProtocol
 ///
 /// Reads what is committed, on a connection of its own; confined to whoever holds it.
 package protocol LogSource: AnyObject {
+    /// What a difference is read with where other programs have written what is not in the log yet;
+    /// set once by who can take it in. Not kept where the source sees to that by itself.
+    var settling: Settling? { get set }
     /// Where the log ends now.
     func extent() throws(StorageFault) -> LogExtent
     /// Consecutive entries beginning with `first`; ends with `last`, or earlier with the entry
@@ -36,6 +39,11 @@ package protocol LogSource: AnyObject {
 }
 
 extension LogSource {
+    package var settling: Settling? {
+        get { nil }
+        set {}
+    }
+
     package func block(
         from first: Revision, through last: Revision
     ) throws(StorageFault) -> LogCache.Block? { nil }

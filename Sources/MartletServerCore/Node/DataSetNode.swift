@@ -19,15 +19,14 @@ public final class DataSetNode {
     /// Bytes of other programs' changes that one batch takes along, about.
     static let outsideBytes = 1 << 20
 
-    /// Bytes of what other processes wrote that are read within a transaction, for the feed.
-    private static let followedBytes = 1 << 20
-
     let storage: any ServerStorage
     let log: any LogSource
     var needsRecovery = false
     var fault: StorageFault?
     /// Entries made of what other programs wrote: in the open transaction, and since last asked.
-    private var outside = (open: 0, committed: 0)
+    var outside = (open: 0, committed: 0)
+    /// When the node last did something, in milliseconds since 1970.
+    var lastTime: Int64 = 0
 
     /// - Parameters:
     ///   - cacheBytes: Memory for what of the log is held, about.
@@ -71,6 +70,10 @@ public final class DataSetNode {
         feed = DataSetFeed(
             cache: cache, identity: storage.identity, fingerprint: storage.schema.fingerprint,
             filter: filter, answerBytes: answerBytes, isShared: storage.isShared)
+        log.settling = { [weak self] (body) throws(StorageFault) in
+            guard let self else { throw StorageFault(.failed, "the node is gone") }
+            try settle(body)
+        }
     }
 
     /// The data set's schema.
@@ -105,6 +108,7 @@ public final class DataSetNode {
     public func decide(
         _ requests: [AdmittedRequest], now: Int64
     ) -> [Result<NodeAnswer, Problem>] {
+        lastTime = now
         // Each set that rolls back everything is found in one round and refused in the next.
         var rounds = 1 + requests.reduce(0) { $0 + $1.request.changeSets.count }
         while true {
@@ -131,12 +135,6 @@ public final class DataSetNode {
         fault.take()
     }
 
-    /// How many entries were made of what other programs wrote since this was last asked.
-    public func takeOutsideCount() -> Int {
-        defer { outside.committed = 0 }
-        return outside.committed
-    }
-
     /// Those of the identifiers whose sets have been neither accepted nor finally refused: what a
     /// set that depends on them may wait for. None while the storage does not answer.
     public func undecided(_ identifiers: [String]) -> [String] {
@@ -147,23 +145,6 @@ public final class DataSetNode {
             } catch {
                 return false
             }
-        }
-    }
-
-    /// Makes entries of what other programs wrote to the tables, in a transaction of its own.
-    ///
-    /// On a fault nothing has happened, and `takeFault` tells of it.
-    /// - Parameter now: Milliseconds since 1970.
-    /// - Returns: Whether there is more of it.
-    public func takeOutside(now: Int64) -> Bool {
-        do throws(StorageFault) {
-            if needsRecovery { try recover() }
-            try commit(try begin(now: now, maxBytes: Self.outsideBytes))
-            return try storage.look().hasOutsideChanges
-        } catch {
-            needsRecovery = true
-            fault = faultAfterRecovery(from: error)
-            return false
         }
     }
 
@@ -190,44 +171,6 @@ public final class DataSetNode {
         feed.forgetDevices()
     }
 
-    /// Begins a transaction, with memory brought up to what others committed before it.
-    /// - Returns: Entries made of what other programs wrote; they are committed with the rest.
-    func begin(now: Int64, maxBytes: Int) throws(StorageFault) -> [LogEntry] {
-        self.outside.open = 0
-        let outside = try storage.begin(now: now, maxBytes: maxBytes)
-        self.outside.open = outside.count
-        var end = storage.head
-        if let first = outside.first {
-            let place = feed.cache.place
-            guard
-                first.revision != place.head.revision + 1
-                    || first.hash
-                        != place.head.hash.appending(first.body, identifier: first.identifier)
-            else {
-                feed.cache.raise(floor: storage.floor)
-                return outside
-            }
-            end.revision = first.revision - 1
-            guard let hash = try log.hash(at: end.revision) else {
-                throw StorageFault(.failed, "the log lacks an entry")
-            }
-            end.hash = hash
-        }
-        try feed.follow(
-            to: end, floor: storage.floor, from: feed.cache.place, log: log,
-            maxBytes: Self.followedBytes)
-        return outside
-    }
-
-    /// Commits what was begun, and tells memory of its entries.
-    func commit(_ entries: [LogEntry]) throws(StorageFault) {
-        try storage.commit()
-        outside.committed += outside.open
-        outside.open = 0
-        feed.cache.append(entries)
-        if feed.head != storage.head { feed.reset(to: storage.head, floor: storage.floor) }
-    }
-
     private func attempt(
         _ requests: [AdmittedRequest], now: Int64
     ) throws(StorageFault) -> [Result<NodeAnswer, Problem>] {
@@ -236,7 +179,7 @@ public final class DataSetNode {
         for request in requests where needsNode(request) { needsWriter = true }
         var works: [RequestWork?] = requests.map { _ in nil }
         if needsWriter {
-            let outside = try begin(now: now, maxBytes: Self.outsideBytes)
+            let outside = try beginWhole(now: now)
             var batch = BatchDecision(
                 storage: storage, rules: rules, hashes: feed.builder(log: log), now: now)
             works = try batch.decide(requests.map { needsNode($0) ? $0 : nil })

@@ -23,13 +23,32 @@ public final class LogReader {
                 unsendable: store.unsendable))
     }
 
+    /// Beside a node on the same thread: where a reader meets what other programs wrote and the log does
+    /// not have, the node takes it in.
+    package convenience init(node: DataSetNode, store: EmbeddedStore) {
+        self.init(
+            feed: node.feed,
+            log: EmbeddedLog(
+                path: store.path, vfs: store.vfs, schema: store.schema,
+                unsendable: store.unsendable),
+            check: EmbeddedCheck(
+                path: store.path, vfs: store.vfs, schema: store.schema,
+                unsendable: store.unsendable),
+            settling: { (body) throws(StorageFault) in try node.settle(body) })
+    }
+
     /// - Parameters:
     ///   - log: The log the feed's node writes, on a connection that nobody else uses.
     ///   - check: Compares with the same data set.
-    package init(feed: DataSetFeed, log: any LogSource, check: any CheckSource) {
+    ///   - settling: Has the data set's writer take in what other programs wrote.
+    package init(
+        feed: DataSetFeed, log: any LogSource, check: any CheckSource, settling: Settling? = nil
+    ) {
         self.feed = feed
         self.log = log
         self.check = check
+        log.settling = settling
+        check.settling = settling
     }
 
     /// As `DataSetFeed.answer(to:)`; never `.needsLog`.

@@ -31,6 +31,7 @@ public final class SnapshotMaker {
     private let plan: SeedingPlan
     private let filter: VisibilityFilter
     private let unsendable: UnsendableRows
+    private let moment: SettledMoment
 
     /// - Parameter store: The data set's storage, for its place only; it is not touched.
     public convenience init(
@@ -44,10 +45,22 @@ public final class SnapshotMaker {
     /// - Parameters:
     ///   - path: The file of a data set that a server keeps or kept.
     ///   - unsendable: Hears of rows that are left out.
-    public init(
+    public convenience init(
         path: String, vfs: String? = nil, plan: SeedingPlan = .whole,
         filter: VisibilityFilter = .everything, unsendable: UnsendableRows = UnsendableRows()
     ) {
+        self.init(
+            path: path, vfs: vfs, plan: plan, filter: filter, unsendable: unsendable, settling: nil)
+    }
+
+    /// - Parameter settling: Has the data set's writer take in what other programs wrote; without it
+    ///   a file in which some of that waits is refused.
+    package init(
+        path: String, vfs: String? = nil, plan: SeedingPlan = .whole,
+        filter: VisibilityFilter = .everything, unsendable: UnsendableRows = UnsendableRows(),
+        settling: Settling?
+    ) {
+        moment = SettledMoment(settling: settling)
         self.unsendable = unsendable
         source = path
         self.vfs = vfs
@@ -74,9 +87,7 @@ public final class SnapshotMaker {
             paths = names.map(place)
             for path in paths { try begin(path, like: connection) }
             for (index, path) in paths.enumerated() { try attach(path, index, to: connection) }
-            let begun = try connection.reading {
-                try fill(names, schema, permissions, on: connection)
-            }
+            let begun = try fill(names, schema, permissions, on: connection)
             for index in paths.indices { try connection.execute("DETACH \(Self.name(index))") }
             let descriptions = try zip(begun, paths).map { try finish($0, at: $1, isWanted) }
             for path in paths {
@@ -146,6 +157,21 @@ public final class SnapshotMaker {
     }
 
     private func fill(
+        _ names: [String], _ schema: Schema, _ permissions: PermissionClass,
+        on connection: Connection
+    ) throws -> [SnapshotDescription] {
+        try moment.begin(on: connection)
+        do {
+            let descriptions = try copy(names, schema, permissions, on: connection)
+            try connection.commit()
+            return descriptions
+        } catch {
+            connection.rollback()
+            throw error
+        }
+    }
+
+    private func copy(
         _ names: [String], _ schema: Schema, _ permissions: PermissionClass,
         on connection: Connection
     ) throws -> [SnapshotDescription] {
@@ -239,18 +265,3 @@ public final class SnapshotMaker {
 
 @available(*, unavailable)
 extension SnapshotMaker: Sendable {}
-
-extension Connection {
-    /// Runs `body` in a transaction that takes no lock on what it only reads.
-    fileprivate func reading<Result>(_ body: () throws -> Result) throws -> Result {
-        try execute("BEGIN")
-        do {
-            let result = try body()
-            try commit()
-            return result
-        } catch {
-            rollback()
-            throw error
-        }
-    }
-}

@@ -42,8 +42,11 @@ package protocol ServerStorage: AnyObject {
     /// - Parameter maxBytes: Bytes of other programs' changes that are taken along; 0 takes none.
     /// - Returns: Entries made of what other programs wrote to the tables, one for each of their
     ///   transactions, within the open transaction. Ends after about `maxBytes`; the rest stands
-    ///   in the way of no one but those records.
+    ///   in the way of no one but those records, or of everyone where `isOutsideParted` says so.
     func begin(now: Int64, maxBytes: Int) throws(StorageFault) -> [LogEntry]
+    /// Whether `begin` has left a rest of which `facts` would know nothing: then no set may be judged
+    /// in this transaction.
+    var isOutsideParted: Bool { get }
     func commit() throws(StorageFault)
     /// Rolls back what is open and reads the memory anew.
     func recover() throws(StorageFault)

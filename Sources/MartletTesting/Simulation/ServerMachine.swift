@@ -48,7 +48,7 @@ final class ServerMachine {
             now: now)
         let node = try DataSetNode(store: store, cacheBytes: 40_000, answerBytes: 5_000)
         self.node = node
-        log = LogReader(feed: node.feed, store: store)
+        log = LogReader(node: node, store: store)
         let reader = try Connection(path: Self.path, mode: .readOnly, vfs: disk.vfsName)
         self.reader = reader
         tables = try SchemaReader.read(reader).types.map {
@@ -132,9 +132,10 @@ final class ServerMachine {
     /// A snapshot: one that is kept, where an old one will do, or a new one.
     func snapshot(mayBeOld: Bool) throws -> SimulatedSnapshot? {
         if mayBeOld, let old = snapshots.first { return old }
-        let waits = try reader?.integer("SELECT EXISTS (SELECT 1 FROM martlet_outside)") ?? 0
-        guard waits == 0 else { return nil }
-        let maker = SnapshotMaker(path: Self.path, vfs: disk.vfsName, plan: plan)
+        guard let node else { return nil }
+        let maker = SnapshotMaker(path: Self.path, vfs: disk.vfsName, plan: plan) {
+            (body) throws(StorageFault) in try node.settle(body)
+        }
         let everybody = VisibilityFilter.everything.permissionClass(of: Principal(name: "staff"))
         let cut = try maker.make(for: everybody) { "snapshot-\($0).sqlite" }
         let made = SimulatedSnapshot(cut) { disk.contents(of: $0) }

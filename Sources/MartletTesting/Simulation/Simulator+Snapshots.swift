@@ -52,8 +52,6 @@ extension Simulator {
         var snapshot: SimulatedSnapshot?
         maybeBreak(server.disk)
         do {
-            // What another program wrote and the log has yet to take would be in the snapshot's rows.
-            if options.writesOutside { server.takeOutside(now: now) }
             snapshot = try server.snapshot(mayBeOld: mayBeOld)
         } catch  where error is StorageFault || error is SQLiteError || error is SnapshotError {
             note("no snapshot", 0, at: .server)

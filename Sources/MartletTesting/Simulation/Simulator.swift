@@ -22,7 +22,7 @@ public final class Simulator {
         public var checkInterval = 60
         /// Whether another program writes to the server's file now and then; only to tables of the
         /// simulation's own.
-        package var writesOutside = false
+        package var writesOutside = true
 
         public init() {}
     }
@@ -98,7 +98,7 @@ public final class Simulator {
     init(seed: UInt64, options: Options, app: SimulatedApp) {
         self.seed = seed
         self.app = app
-        replay = "martlet simulate --seed \(seed)\(options.writesOutside ? " --outside" : "")"
+        replay = "martlet simulate --seed \(seed)"
         self.options = options
         faults = options.faults
         var random = SeededRandom(seed: seed)

@@ -26,7 +26,7 @@ actor CheckServer: Transport {
             path: folder.appendingPathComponent("data.sqlite").path, script: script,
             identity: "0123456789abcdef0123456789abcdef", now: 1_000)
         node = try DataSetNode(store: store)
-        reader = LogReader(feed: node.feed, store: store)
+        reader = LogReader(node: node, store: store)
     }
 
     deinit {
