@@ -41,7 +41,9 @@ struct DifferenceMomentTests {
             }
             let changes = try SyncCoder.decodeChangeSet(entry.body).types.first
             let written = changes?.entries.first { $0.id == row.id }
-            if written?.attributes["a"] != value { wrong.append("\(row.id) at \(row.revision): \(value)") }
+            if written?.attributes["a"] != value {
+                wrong.append("\(row.id) at \(row.revision): \(value)")
+            }
         }
         if ends.count != 1 { wrong.append("the ends differ: \(ends)") }
         return wrong
