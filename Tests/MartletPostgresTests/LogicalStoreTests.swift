@@ -127,6 +127,82 @@ struct LogicalStoreTests {
         }
     }
 
+    /// Ends the connection on which a storage waits for the reader, whenever it does, on a thread of
+    /// its own.
+    private final class Killer: Sendable {
+        private let ended = Mutex(0)
+        private let isStopped = Mutex(false)
+        private let done = DispatchSemaphore(value: 0)
+
+        init(_ address: PostgresAddress) {
+            Thread.detachNewThread { [self] in
+                defer { done.signal() }
+                do {
+                    let connection = try PostgresConnection(address)
+                    while !isStopped.withLock({ $0 }) {
+                        let rows = try connection.query(
+                            """
+                            SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+                            WHERE datname = current_database() AND pid <> pg_backend_pid() \
+                            AND (query LIKE '%pg_sleep(0.001)%' OR query LIKE '%position >= %')
+                            """)
+                        let count = Int(try rows.integer(0, 0))
+                        ended.withLock { $0 += count }
+                    }
+                    connection.close()
+                } catch {
+                    Issue.record("\(error)")
+                }
+            }
+        }
+
+        /// How many connections it has ended.
+        func stop() -> Int {
+            isStopped.withLock { $0 = true }
+            done.wait()
+            return ended.withLock { $0 }
+        }
+    }
+
+    @Test("where the wait for the reader breaks off, the change is busy, and none is overwritten")
+    func brokenWait() async throws {
+        try await Self.on(reads: false) { (store: TestStore) throws in
+            try store.other.execute("UPDATE teams SET wins = 9 WHERE id = 1")
+            let killer = Killer(store.address)
+            let fate = try store.send(Self.win(1, 5), at: 1)
+            #expect(killer.stop() > 0)
+            #expect(fate.reason == .busy)
+            let pump = Pump(store.address)
+            defer { pump.stop() }
+            #expect(try Self.decided(store, Self.win(1, 5), at: 1).reason == .stale)
+            #expect(try store.rows("SELECT wins FROM teams ORDER BY id") == "9\n0")
+        }
+    }
+
+    @Test("a batch is begun anew once for what others write; then the change is busy")
+    func writtenAgain() async throws {
+        try await Self.on { (store: TestStore) throws in
+            let question = try OthersTests.question(Self.win(1, 5), store)
+            let plan = try #require(question.plan)
+            _ = try store.store.begin(now: 1, maxBytes: 1 << 20)
+            try store.other.execute("UPDATE teams SET wins = 9 WHERE id = 1")
+            #expect(throws: StorageFault.self) { try store.store.facts(for: [question]) }
+            try store.store.recover()
+            #expect(try store.store.begin(now: 1, maxBytes: 1 << 20).count == 1)
+            try store.other.execute("UPDATE teams SET wins = 10 WHERE id = 1")
+            let facts = try store.store.facts(for: [question])[0]
+            let work = SetWork(
+                question: question, plan: plan, facts: facts, timestamp: nil, now: 1)
+            guard case .refused(let refusal)? = try store.store.apply([work]).first else {
+                Issue.record("the change was overwritten")
+                return
+            }
+            #expect(refusal.reason == .busy)
+            try store.store.commit()
+            #expect(try store.rows("SELECT wins FROM teams ORDER BY id") == "10\n0")
+        }
+    }
+
     @Test("what triggers of the user's change is part of the set, and nothing foreign")
     func behind() async throws {
         let script =

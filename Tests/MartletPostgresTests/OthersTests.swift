@@ -63,7 +63,7 @@ struct OthersTests {
     }
 
     /// The set of a request of one, as the node asks the storage about it.
-    private static func question(_ set: String, _ store: TestStore) throws -> SetQuestion {
+    static func question(_ set: String, _ store: TestStore) throws -> SetQuestion {
         let request = try store.admitted(
             #"{"clientId":"d9","maxRevision":1,"changeSets":[\#(set)]}"#)
         let device = try store.store.register(

@@ -13,6 +13,12 @@ final class CountingStorage: ServerStorage {
     var refusals: [String: Refusal] = [:]
     /// Changes that another program made meanwhile, as bodies of entries; `begin` takes two.
     var outside: [String] = []
+    /// How many facts and outcomes are kept back of those asked for: a storage that is wrong.
+    var lacking = (facts: 0, outcomes: 0)
+    /// Given in place of every truth.
+    var truth: [TypeChanges]?
+    /// Run in the storage's transaction before truths are read.
+    var beforeTruths: ((EmbeddedSession) throws(SQLiteError) -> Void)?
     private let base: EmbeddedStore
 
     init(_ base: EmbeddedStore, isShared: Bool = false) {
@@ -98,7 +104,7 @@ final class CountingStorage: ServerStorage {
 
     func facts(for questions: [SetQuestion]) throws(StorageFault) -> [SetFacts] {
         note("facts", questions.count)
-        return try base.facts(for: questions)
+        return try base.facts(for: questions).dropLast(lacking.facts)
     }
 
     func apply(_ works: [SetWork]) throws(StorageFault) -> [SetOutcome] {
@@ -111,7 +117,7 @@ final class CountingStorage: ServerStorage {
             outcomes += try base.apply([work])
             if case .refused? = outcomes.last { break }
         }
-        return outcomes
+        return outcomes.dropLast(lacking.outcomes)
     }
 
     func remember(
@@ -129,6 +135,8 @@ final class CountingStorage: ServerStorage {
         of questions: [TruthQuestion], maxBytes: Int
     ) throws(StorageFault) -> [[TypeChanges]] {
         note("truths", questions.count)
+        if let truth { return questions.map { _ in truth } }
+        if let beforeTruths { try base.working(beforeTruths) }
         return try base.truths(of: questions, maxBytes: maxBytes)
     }
 }

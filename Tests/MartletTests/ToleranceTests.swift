@@ -178,6 +178,20 @@ struct ToleranceTests {
         #expect(try device.store.parkedCount == 0)
     }
 
+    @Test("a refused new record of a dropped type is sent again as new")
+    func retriedNewRecord() throws {
+        let device = try device()
+        try device.write { try $0.insert("players", ["name": "Bea"]) }
+        let first = try device.gather().changeSets[0].identifier ?? ""
+        try migrate(device, "DROP TABLE players", to: Self.withoutPlayers)
+        try device.apply([.refusal(first, .permission)], reaching: 1)
+        try device.store.retry(first, now: 1)
+        let again = try device.gather().changeSets[0].types[0]
+        #expect(again.name == "players")
+        #expect(again.create == [.integer(-1)])
+        #expect(again.entries.map(\.attributes) == [Attributes(["name": "Bea"])])
+    }
+
     @Test("an edit of a dropped type that others changed first is parked, with what it was made on")
     func staleType() throws {
         let device = try device()

@@ -39,7 +39,7 @@ struct CaptureClosing: ChangeSetSink {
     func add(_ changes: [RecordChange], to set: Int64?, store: LocalStore) throws -> Int64? {
         try passTemporaryIDs(of: changes, store: store)
         let outbox = Outbox(store: store)
-        let sequence = try store.integerState("nextSequence") ?? 1
+        let sequence = try store.counter("nextSequence")
         try outbox.enqueue(changes, identifier: newIdentity(), now: timestamp(store))
         guard let set else { return sequence }
         return try outbox.join(sequence, into: set) ? set : nil
@@ -47,7 +47,7 @@ struct CaptureClosing: ChangeSetSink {
 
     /// Leaves the temporary ids behind that were taken without asking here.
     private func passTemporaryIDs(of changes: [RecordChange], store: LocalStore) throws {
-        var lowest = try store.integerState("nextTemporaryID") ?? -1
+        var lowest = try store.counter("nextTemporaryID")
         for change in changes where change.operation == .create {
             if case .integer(let id) = change.id { lowest = min(lowest, id - 1) }
         }

@@ -151,7 +151,7 @@ package final class DeviceStore {
 
     /// The newest revision whose entries are all applied.
     package var revision: Revision {
-        get throws { try applying.integerState("revision") ?? 0 }
+        get throws { try applying.counter("revision") }
     }
 
     /// The data set the device belongs to; nil before the first answer.
@@ -212,7 +212,7 @@ package final class DeviceStore {
             try closeForeignCapture(local, now: now)
             let context = WriteContext(
                 session: session,
-                nextTemporaryID: try local.integerState("nextTemporaryID") ?? -1,
+                nextTemporaryID: try local.counter("nextTemporaryID"),
                 randomBits: randomBits)
             defer { context.end() }
             let result = try body(context)

@@ -83,13 +83,14 @@ extension Outbox {
         case (_, .delete): return .change(first.becoming(.delete, after: nil))
         case (.delete, _):
             // The record is back under its key: what is not given is null.
-            var after = try first.base.map { try SyncCoder.decodeAttributes($0) } ?? Attributes()
+            var after = Attributes()
+            if let base = first.base { after = try SyncCoder.decodeAttributes(base) }
             for index in after.names.indices { after.setValue(.null, at: index) }
-            try after.take(second.after)
+            after.take(try second.attributes())
             return .change(first.becoming(.update, after: try SyncCoder.encode(after)))
         default:
-            var after = try first.after.map { try SyncCoder.decodeAttributes($0) } ?? Attributes()
-            try after.take(second.after)
+            var after = try first.attributes()
+            after.take(try second.attributes())
             return .change(first.becoming(first.operation, after: try SyncCoder.encode(after)))
         }
     }
@@ -97,10 +98,8 @@ extension Outbox {
 
 extension Attributes {
     /// Takes the attributes of another list over its own.
-    fileprivate mutating func take(_ other: [UInt8]?) throws {
-        guard let other else { return }
-        let attributes = try SyncCoder.decodeAttributes(other)
-        for (name, value) in zip(attributes.names, attributes.values) { self[name] = value }
+    fileprivate mutating func take(_ other: Attributes) {
+        for (name, value) in zip(other.names, other.values) { self[name] = value }
     }
 }
 

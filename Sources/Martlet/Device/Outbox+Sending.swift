@@ -74,15 +74,13 @@ extension Outbox {
             case .create:
                 set.types[last].create.append(change.id)
                 set.types[last].entries.append(
-                    RecordEntry(
-                        id: change.id,
-                        attributes: try SyncCoder.decodeAttributes(change.after ?? [])))
+                    RecordEntry(id: change.id, attributes: try change.attributes()))
             case .update:
                 set.types[last].update.append(change.id)
                 set.types[last].entries.append(
                     RecordEntry(
                         id: change.id, revision: change.baseRevision,
-                        attributes: try SyncCoder.decodeAttributes(change.after ?? [])))
+                        attributes: try change.attributes()))
             case .delete:
                 set.types[last].delete.append(change.id)
                 set.types[last].entries.append(
@@ -97,6 +95,6 @@ extension Outbox {
         if let first = try store.connection.integer("SELECT min(sequence) FROM martlet_outbox") {
             return first - 1
         }
-        return (try store.integerState("nextSequence") ?? 1) - 1
+        return try store.counter("nextSequence") - 1
     }
 }

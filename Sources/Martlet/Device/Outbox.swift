@@ -41,7 +41,7 @@ struct Outbox {
     private func enqueue(
         records: Int, identifier: String, now: Int64, _ insert: (Int64) throws -> Int
     ) throws {
-        let sequence = try store.integerState("nextSequence") ?? 1
+        let sequence = try store.counter("nextSequence")
         let bytes = try insert(sequence)
         try checkSize(records: records, bytes: bytes)
         try insertRow(
@@ -80,7 +80,7 @@ struct Outbox {
         // Beyond what it names, a set vouches for what a person could see; of what is still to come
         // that is nothing.
         let isWhole = try PendingParts(store: store).isEmpty
-        row.bind(3, integer: isWhole ? try store.integerState("revision") ?? 0 : 0)
+        row.bind(3, integer: isWhole ? try store.counter("revision") : 0)
         row.bind(4, text: Timestamp.rfc3339(milliseconds: now))
         row.bind(5, integer: Int64(records))
         row.bind(6, integer: Int64(bytes))
@@ -107,11 +107,8 @@ struct Outbox {
 
     /// Notes which temporary ids a stored change refers to.
     func noteReferences(of change: StoredChange, sequence: Int64) throws {
-        guard let type = change.type, let after = change.after,
-            !store.schema.types[type].references.isEmpty
-        else { return }
-        try noteReferences(
-            of: SyncCoder.decodeAttributes(after), type: type, sequence: sequence)
+        guard let type = change.type, !store.schema.types[type].references.isEmpty else { return }
+        try noteReferences(of: change.attributes(), type: type, sequence: sequence)
     }
 
     /// Notes which temporary ids a set refers to, so that it is found when they become permanent.

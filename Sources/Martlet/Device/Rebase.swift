@@ -365,8 +365,8 @@ extension Rebase {
     }
 
     private mutating func refuse(_ set: ChangeSet, own: QueuedSet) throws {
-        guard set.retryAfter == nil else {
-            report.retryAfter = max(report.retryAfter ?? 0, set.retryAfter ?? 0)
+        if let wait = set.retryAfter {
+            report.retryAfter = max(report.retryAfter ?? 0, wait)
             return
         }
         try park(

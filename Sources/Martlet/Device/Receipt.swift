@@ -52,15 +52,4 @@ package struct RebaseReport: Sendable {
     package internal(set) var retryAfter: Int64?
 
     package init() {}
-
-    mutating func add(_ other: RebaseReport) {
-        receipts += other.receipts
-        remoteRecords += other.remoteRecords
-        assignedIDs += other.assignedIDs
-        quarantined += other.quarantined
-        rejoined = other.rejoined ?? rejoined
-        changedTypes.formUnion(other.changedTypes)
-        removed.merge(other.removed) { $0.union($1) }
-        if let wait = other.retryAfter { retryAfter = max(retryAfter ?? 0, wait) }
-    }
 }

@@ -83,14 +83,14 @@ struct RedoneSet {
 
     /// What a change sets in its table.
     private func written(_ change: StoredChange, type: Int) throws -> Attributes {
-        store.known(try SyncCoder.decodeAttributes(change.after ?? []), type: type)
+        store.known(try change.attributes(), type: type)
     }
 
     /// Every record a reference names must be there.
     private func checkParents(_ change: StoredChange, type index: Int) throws {
         let type = store.schema.types[index]
         guard !type.references.isEmpty else { return }
-        let after = try SyncCoder.decodeAttributes(change.after ?? [])
+        let after = try change.attributes()
         for reference in type.references {
             guard let value = after[reference.attribute], let id = RecordID(value),
                 let target = store.schema.index(of: reference.target)
@@ -107,8 +107,7 @@ struct RedoneSet {
     /// A record that others have since tied something to must not be deleted unseen.
     private func checkChildren(_ change: StoredChange, type: Int) throws {
         let name = store.schema.types[type].name
-        for (child, reference) in store.schema.references(to: name) {
-            guard let index = store.schema.index(of: child.name) else { continue }
+        for (index, child, reference) in store.schema.references(to: name) {
             if try !store.tables[index].ids(where: reference, holds: change.id).isEmpty {
                 throw RedoRefusal(
                     .stale,

@@ -34,13 +34,13 @@ struct Retry {
         let base = try outbox.base(change.number, change.id) ?? confirmedAside(change)
         return StoredChange(
             number: change.number, type: change.type, id: change.id, operation: change.operation,
-            baseRevision: base?.revision ?? 0, base: base?.image, after: change.after)
+            baseRevision: base.revision, base: base.image, after: change.after)
     }
 
     /// The confirmed state of a record whose type the schema no longer has.
     private func confirmedAside(
         _ change: StoredChange
-    ) throws -> (revision: Revision, image: [UInt8]?)? {
+    ) throws -> (revision: Revision, image: [UInt8]?) {
         var aside = Aside(store: store)
         let kept = try aside.record(store.typeName(ofNumber: change.number), change.id)
         let revision = try Outbox(store: store).confirmedRevision(change.number, change.id)

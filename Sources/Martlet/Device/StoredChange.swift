@@ -16,4 +16,10 @@ struct StoredChange {
 
     /// The record it changes.
     var key: RecordKey { RecordKey(type: number, id: id) }
+
+    /// What it sets; nothing where it deletes.
+    func attributes() throws -> Attributes {
+        guard let after else { return Attributes() }
+        return try SyncCoder.decodeAttributes(after)
+    }
 }

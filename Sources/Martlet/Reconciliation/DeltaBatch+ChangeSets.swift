@@ -3,25 +3,23 @@ internal import MartletProtocol
 internal import MartletStore
 
 extension DeltaBatch {
-    /// The batch as what `POST /sync` would have brought: its deltas after a cursor, put together
-    /// into change sets again.
+    /// The batch, no difference, as what `POST /sync` would have brought: its deltas after a cursor,
+    /// put together into change sets again.
     /// - Parameters:
-    ///   - cursor: The revision the device has; deltas up to it are passed over. All of a
-    ///     difference count.
+    ///   - cursor: The revision the device has; deltas up to it are passed over.
     ///   - schema: Says which types have keys that are texts.
     /// - Throws: `StoreError` `.inconsistent` for a delta that cannot be read, naming it.
     /// - Complexity: O(*n*) in the bytes of the payloads that have not been read yet.
     func changeSets(after cursor: Revision, schema: Schema) throws -> [ChangeSet] {
         var sets: [ChangeSet] = []
-        var current = Grouping(schema: schema, isDifference: isDifference)
-        for delta in deltas where isDifference || delta.version > cursor {
-            if !isDifference, delta.version != current.revision {
+        var current = Grouping(schema: schema)
+        for delta in deltas where delta.version > cursor {
+            if delta.version != current.revision {
                 if let set = current.take() { sets.append(set) }
                 current.revision = delta.version
             }
             try current.add(delta)
         }
-        if isDifference { current.revision = nextVersion }
         if let set = current.take() { sets.append(set) }
         return sets
     }
@@ -29,7 +27,6 @@ extension DeltaBatch {
     /// The deltas of one change set, by type.
     private struct Grouping {
         let schema: Schema
-        let isDifference: Bool
         var revision: Revision = 0
         private var types: [TypeChanges] = []
         private var identifier: String?
@@ -38,16 +35,14 @@ extension DeltaBatch {
         private var last = 0
         private var hasTextKeys: Bool?
 
-        init(schema: Schema, isDifference: Bool) {
+        init(schema: Schema) {
             self.schema = schema
-            self.isDifference = isDifference
         }
 
         mutating func take() -> ChangeSet? {
             guard !types.isEmpty else { return nil }
             var set = ChangeSet(types: types)
             set.revision = revision
-            set.isDifference = isDifference
             if let identifier {
                 set.identifier = identifier
                 set.conflict = false
@@ -74,7 +69,7 @@ extension DeltaBatch {
                     "The delta of \(delta.type) \(delta.id) at version \(delta.version) cannot be"
                         + " read: \(error.message)")
             }
-            if delta.isNew, !isDifference {
+            if delta.isNew {
                 types[index].create.append(id)
             } else {
                 types[index].update.append(id)

@@ -194,7 +194,6 @@ extension RemoteApplier {
 
     /// Tries every record in quarantine again: the tables may be others now.
     mutating func releaseQuarantined() throws {
-        guard try quarantine.look() else { return }
         for record in try quarantine.list() {
             // Under an unconfirmed edit it waits for the edit's fate.
             guard let type = store.schema.index(of: record.type),

@@ -130,7 +130,7 @@ struct LostIDs {
     /// Puts ids that no record has or gets in place of those whose record is another one in the
     /// server's history.
     func giveUpStrays(_ held: inout [HeldSet]) throws {
-        var next = try store.integerState("nextTemporaryID") ?? -1
+        var next = try store.counter("nextTemporaryID")
         var strays: [RecordKey: Int64] = [:]
         for (key, witness) in witnesses {
             let isMeant = LostHistory.isMeant(

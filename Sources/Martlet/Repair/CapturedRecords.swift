@@ -25,7 +25,7 @@ struct CapturedRecords {
     /// Adds a record, and gives it a temporary key; rows that refer to it follow.
     mutating func add(_ type: Int, _ id: RecordID, as temporary: Int64) throws {
         let target = store.schema.types[type].name
-        for (holder, reference) in store.schema.references(to: target) {
+        for (_, holder, reference) in store.schema.references(to: target) {
             let column = SQLName.quoted(reference.attribute)
             let follow = try store.connection.statement(
                 "UPDATE \(SQLName.quoted(holder.name)) SET \(column) = ?1 WHERE \(column) = ?2")

@@ -42,7 +42,7 @@ extension DeviceStore {
     private func enqueue(_ captured: Repair.Captured, now: Int64) throws {
         let outbox = Outbox(store: applying)
         if let (changes, sequence) = captured.ahead {
-            let newest = try applying.integerState("nextSequence") ?? 1
+            let newest = try applying.counter("nextSequence")
             try outbox.enqueue(changes, identifier: newIdentity(), now: now)
             try outbox.prependIfItFits(newest, to: sequence)
         }
@@ -94,7 +94,7 @@ private struct Repair {
     init(store: LocalStore, manner: CheckRepair) throws {
         self.store = store
         self.manner = manner
-        nextTemporaryID = try store.integerState("nextTemporaryID") ?? -1
+        nextTemporaryID = try store.counter("nextTemporaryID")
     }
 
     mutating func judge(_ difference: SelfCheck.Difference, of records: HashedRecords) throws {

@@ -23,10 +23,13 @@ public struct Schema: Hashable, Sendable {
         positions[name]
     }
 
-    /// The references of all types that point at `target`, with the type that holds each.
-    public func references(to target: String) -> [(type: EntityType, reference: Reference)] {
-        types.flatMap { type in
-            type.references.filter { $0.target == target }.map { (type, $0) }
+    /// The references of all types that point at `target`, with the type that holds each and its
+    /// position.
+    public func references(
+        to target: String
+    ) -> [(position: Int, type: EntityType, reference: Reference)] {
+        types.enumerated().flatMap { position, type in
+            type.references.filter { $0.target == target }.map { (position, type, $0) }
         }
     }
 }

@@ -36,7 +36,7 @@ struct PendingWrites {
         _ written: [RecordAddress: RowFacts], _ mappings: [Mapping], _ entry: LogEntry,
         content: [UInt8]
     ) {
-        records.merge(written) { $1 }
+        for (address, facts) in written { records[address] = facts }
         self.mappings += mappings
         entries.append((entry, content))
     }
@@ -61,7 +61,7 @@ struct PendingWrites {
         var statements: [PostgresStatement] = []
         if !records.isEmpty { statements.append(Self.storing(records, tables)) }
         if !mappings.isEmpty { statements.append(mapping(tables)) }
-        if !entries.isEmpty { statements += logging() }
+        if let last = entries.last?.entry { statements += logging(through: last) }
         if !refusals.isEmpty { statements += refusing() }
         if !acknowledgements.isEmpty { statements += acknowledging(floor) }
         return statements
@@ -119,8 +119,7 @@ struct PendingWrites {
             ])
     }
 
-    private func logging() -> [PostgresStatement] {
-        guard let last = entries.last?.entry else { return [] }
+    private func logging(through last: LogEntry) -> [PostgresStatement] {
         let lines = entries.map(\.entry)
         return [
             PostgresStatement(

@@ -82,7 +82,7 @@ struct RecordFacts {
 
     /// Records that are there, as far as is known, and whose rows somebody else holds.
     func missing(of addresses: [RecordAddress]) -> [RecordAddress] {
-        addresses.filter { held[$0] == nil && facts[$0].map { !$0.isDeleted } ?? false }
+        addresses.filter { held[$0] == nil && facts[$0]?.isDeleted == false }
     }
 
     /// Records about which nothing can be decided now.
@@ -118,19 +118,19 @@ extension StoreSession {
         for address in all where held[address] == nil {
             wanted[address.type, default: []].append(address.id)
         }
-        let types = wanted.keys.sorted()
-        var statements = types.map {
-            model.forms[$0].locking(
-                wanted[$0] ?? [], isDelete: true, skips: true, isVersioned: horizon != nil)
+        let parts = wanted.sorted { $0.key < $1.key }
+        var statements = parts.map { type, ids in
+            model.forms[type].locking(
+                ids, isDelete: true, skips: true, isVersioned: horizon != nil)
         }
         statements.append(RecordLookup.outside(all, tables))
         statements.append(RecordLookup.facts(all, tables))
         let answers = try run(statements)
-        for (type, rows) in zip(types, answers) {
+        for ((type, _), rows) in zip(parts, answers) {
             try RowLocks.add(rows, model.forms[type], to: &known.held)
         }
-        known.outside = try RecordLookup.outside(answers[types.count], of: all)
-        known.facts = try RecordLookup.facts(answers[types.count + 1], of: all)
+        known.outside = try RecordLookup.outside(answers[parts.count], of: all)
+        known.facts = try RecordLookup.facts(answers[parts.count + 1], of: all)
         return known
     }
 
@@ -188,7 +188,7 @@ extension StoreSession {
             if let version = known.held[address] {
                 return !LogicalState.isRead(version, horizon: horizon)
             }
-            return known.facts[address].map { !$0.isDeleted } ?? false
+            return known.facts[address]?.isDeleted == false
         }.subtracting(known.contested)
         guard !doubtful.isEmpty else { return }
         let isRead: Bool

@@ -9,6 +9,17 @@ enum SetFailure: Error {
     case refused(Refusal)
     /// A statement of it failed.
     case failed(PostgresError)
+
+    /// What `body` gives; what PostgreSQL refused, or gave that cannot be read, fails the set.
+    static func of<Result>(
+        _ body: () throws(PostgresError) -> Result
+    ) throws(SetFailure) -> Result {
+        do throws(PostgresError) {
+            return try body()
+        } catch {
+            throw .failed(error)
+        }
+    }
 }
 
 /// One change set being carried out: its statements, and what their answers say was done.
@@ -79,12 +90,8 @@ struct SetExecution {
     /// Takes in the answers to `steps.statements`, all of which succeeded.
     /// - Throws: `SetFailure` where the set cannot be accepted after all.
     mutating func finish(_ answers: [PostgresConnection.Answer]) throws(SetFailure) {
-        do throws(PostgresError) {
-            for (purpose, answer) in zip(steps.purposes, answers) {
-                try take(try answer.get(), purpose)
-            }
-        } catch {
-            throw .failed(error)
+        for (purpose, answer) in zip(steps.purposes, answers) {
+            try SetFailure.of { () throws(PostgresError) in try take(try answer.get(), purpose) }
         }
         for create in plan.creates { try enter(create: create) }
         for update in plan.updates { try enter(update: update) }
@@ -232,11 +239,9 @@ struct SetExecution {
         _ place: Row?, _ names: [String]?, _ form: TableForm
     ) throws(SetFailure) -> Attributes? {
         guard let place else { return nil }
-        do throws(PostgresError) {
+        return try SetFailure.of { () throws(PostgresError) in
             guard let names else { return try form.attributes(place.rows, place.row) }
             return try form.attributes(names, place.rows, place.row)
-        } catch {
-            throw .failed(error)
         }
     }
 }

@@ -168,18 +168,19 @@ struct SetSteps {
         for delete in plan.deletes {
             ids[delete.type, default: []].append(facts.permanentAddress(of: delete.address).id)
         }
-        let types = ids.keys.sorted()
+        let parts = ids.sorted { $0.key < $1.key }
         // Children go before their parents.
-        var children = types.map { _ in Set<Int>() }
-        for (place, type) in types.enumerated() {
+        var children = parts.map { _ in Set<Int>() }
+        for (place, (type, _)) in parts.enumerated() {
             for (_, target) in session.model.forms[type].columns.references {
-                guard let parent = types.firstIndex(of: target), parent != place else { continue }
+                guard let parent = parts.firstIndex(where: { $0.key == target }), parent != place
+                else { continue }
                 children[parent].insert(place)
             }
         }
         for place in Self.ordered(children) {
-            let type = types[place]
-            add(session.model.forms[type].deleting(ids[type] ?? []))
+            let (type, ids) = parts[place]
+            add(session.model.forms[type].deleting(ids))
         }
     }
 
@@ -231,8 +232,7 @@ private struct Parking {
     }
 
     let forms: [TableForm]
-    private var ids: [Place: [RecordID]] = [:]
-    private var values: [Place: [Attributes]] = [:]
+    private var parked: [Place: (ids: [RecordID], values: [Attributes])] = [:]
     private var number: Int64 = 0
 
     init(forms: [TableForm]) {
@@ -246,14 +246,16 @@ private struct Parking {
             let column = forms[type].column(chosen.name)
         else { return }
         number += 1
-        guard let value = chosen.isRequired ? parked(column.form) : .null else { return }
+        guard let value = chosen.isRequired ? Self.spare(column.form, number) : .null else {
+            return
+        }
         let place = Place(type: type, attribute: chosen.name)
-        ids[place, default: []].append(id)
-        values[place, default: []].append(Attributes(names: [chosen.name], values: [value]))
+        parked[place, default: ([], [])].ids.append(id)
+        parked[place]?.values.append(Attributes(names: [chosen.name], values: [value]))
     }
 
     /// Nil for types that have no value to spare.
-    private func parked(_ form: ColumnForm) -> Value? {
+    private static func spare(_ form: ColumnForm, _ number: Int64) -> Value? {
         switch form {
         case .integer(let bytes): .integer(-(Int64(1) << (Int64(bytes) * 8 - 2)) - number)
         case .real, .double: .real(-1e30 - Double(number) * 1e25)
@@ -263,9 +265,11 @@ private struct Parking {
     }
 
     func statements() -> [PostgresStatement] {
-        ids.keys.sorted { ($0.type, $0.attribute) < ($1.type, $1.attribute) }.map { place in
-            forms[place.type].changing(
-                ids[place] ?? [], [place.attribute], values[place] ?? [])
+        let order = parked.sorted {
+            ($0.key.type, $0.key.attribute) < ($1.key.type, $1.key.attribute)
+        }
+        return order.map { place, rows in
+            forms[place.type].changing(rows.ids, [place.attribute], rows.values)
         }
     }
 }

@@ -175,31 +175,35 @@ extension StoreSession {
 
     /// Takes in what changed behind a set's statements.
     private func settleBehind(_ execution: inout SetExecution) throws(SetFailure) {
-        let addresses: [RecordAddress]
+        let behind = try SetFailure.of { () throws(PostgresError) in try rowsBehind() }
+        try execution.settle(behind.addresses, rows: behind.rows, known: behind.known)
+    }
+
+    /// The records that changed behind a set's statements, their rows as they are now, and what was
+    /// known of them before.
+    private func rowsBehind() throws(PostgresError) -> (
+        addresses: [RecordAddress], rows: [RecordAddress: SetExecution.Row],
+        known: [RecordAddress: RowFacts]
+    ) {
+        let first = try run([RowsBehind.take, RowsBehind.end])
+        let addresses = try RowsBehind.addresses(first[0], model)
+        guard !addresses.isEmpty else { return ([], [:], [:]) }
+        var ids: [Int: [RecordID]] = [:]
+        for address in addresses { ids[address.type, default: []].append(address.id) }
+        let parts = ids.sorted { $0.key < $1.key }
+        var statements = parts.map { model.forms[$0.key].reading($0.value) }
+        statements.append(RecordLookup.facts(addresses, tables))
+        let answers = try run(statements)
         var rows: [RecordAddress: SetExecution.Row] = [:]
-        var known: [RecordAddress: RowFacts] = [:]
-        do throws(PostgresError) {
-            let first = try run([RowsBehind.take, RowsBehind.end])
-            addresses = try RowsBehind.addresses(first[0], model)
-            guard !addresses.isEmpty else { return }
-            var ids: [Int: [RecordID]] = [:]
-            for address in addresses { ids[address.type, default: []].append(address.id) }
-            let types = ids.keys.sorted()
-            var statements = types.map { model.forms[$0].reading(ids[$0] ?? []) }
-            statements.append(RecordLookup.facts(addresses, tables))
-            let answers = try run(statements)
-            for (type, answer) in zip(types, answers) {
-                for row in 0..<answer.count {
-                    let id = try model.forms[type].id(answer, row, 0)
-                    rows[RecordAddress(type, id)] = .init(rows: answer, row: row)
-                }
+        for ((type, _), answer) in zip(parts, answers) {
+            for row in 0..<answer.count {
+                let id = try model.forms[type].id(answer, row, 0)
+                rows[RecordAddress(type, id)] = .init(rows: answer, row: row)
             }
-            known = try RecordLookup.facts(answers[types.count], of: addresses)
-        } catch {
-            throw .failed(error)
         }
-        known.merge(pending.records) { $1 }
-        try execution.settle(addresses, rows: rows, known: known)
+        var known = try RecordLookup.facts(answers[parts.count], of: addresses)
+        for (address, facts) in pending.records { known[address] = facts }
+        return (addresses, rows, known)
     }
 
     /// Writes the log entry of a set that was carried out.

@@ -34,12 +34,9 @@ struct ReferenceHolders {
             parents[Link(question), default: []].append(question.parent)
         }
         missing = []
-        let links = parents.keys.sorted()
-        var statements: [PostgresStatement] = []
-        for link in links {
-            statements.append(forms[link.type].holding(link.attribute, parents[link] ?? []))
-        }
-        for (link, rows) in zip(links, try session.run(statements)) {
+        let links = parents.sorted { $0.key < $1.key }
+        let statements = links.map { forms[$0.key.type].holding($0.key.attribute, $0.value) }
+        for ((link, _), rows) in zip(links, try session.run(statements)) {
             let form = forms[link.type]
             for row in 0..<rows.count {
                 let parent: RecordID
@@ -50,7 +47,7 @@ struct ReferenceHolders {
                 }
                 let question = Question(
                     type: link.type, attribute: link.attribute, parent: parent)
-                known[question, default: []].append(try form.id(rows, row, 0))
+                known[question]?.append(try form.id(rows, row, 0))
             }
         }
         for question in known.keys { known[question]?.sort() }

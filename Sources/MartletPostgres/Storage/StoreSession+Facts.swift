@@ -27,9 +27,10 @@ private struct FactsWanted {
             }
             if question.device != 0 {
                 for address in plan.foreignTemporaries {
-                    guard case .integer(let number) = address.id else { continue }
-                    foreign.append(
-                        .init(device: question.device, type: address.type, number: number))
+                    if case .integer(let number) = address.id {
+                        foreign.append(
+                            .init(device: question.device, type: address.type, number: number))
+                    }
                 }
             }
             deletesParents =
@@ -46,8 +47,9 @@ extension StoreSession {
         var permanent: [RecordLookup.Temporary: Int64] = [:]
         if !wanted.foreign.isEmpty {
             statements.append(RecordLookup.permanent(wanted.foreign, tables))
-            guard let rows = try run(statements).last else { return [] }
-            permanent = try RecordLookup.permanent(rows, of: wanted.foreign)
+            let answers = try run(statements)
+            permanent = try RecordLookup.permanent(
+                answers[statements.count - 1], of: wanted.foreign)
             statements = []
         }
         var facts = questions.map { Self.resolved($0, permanent) }
@@ -114,10 +116,11 @@ extension StoreSession {
         var facts = SetFacts()
         guard question.device != 0, let plan = question.plan else { return facts }
         for address in plan.foreignTemporaries {
-            guard case .integer(let number) = address.id else { continue }
-            let temporary = RecordLookup.Temporary(
-                device: question.device, type: address.type, number: number)
-            facts.permanent[address] = permanent[temporary].map { .integer($0) }
+            if case .integer(let number) = address.id {
+                let temporary = RecordLookup.Temporary(
+                    device: question.device, type: address.type, number: number)
+                facts.permanent[address] = permanent[temporary].map { .integer($0) }
+            }
         }
         return facts
     }

@@ -79,7 +79,7 @@ extension StoreSession {
         // The server names the same constraint for both ends; only its words, which may be in any
         // language, tell which. A set that writes no such reference can only have deleted.
         let writes = (work.plan.creates + work.plan.updates).contains {
-            $0.type == column.type && $0.attributes[column.attribute].map { $0 != .null } ?? false
+            $0.type == column.type && $0.attributes[column.attribute].map { $0 != .null } == true
         }
         let holder = "\(schema.types[column.type].name).\(column.attribute)"
         let deletes =

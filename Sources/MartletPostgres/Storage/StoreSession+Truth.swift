@@ -104,23 +104,21 @@ extension StoreSession {
             for (question, one) in part where truths[question].hasRoom {
                 if let id = one.id { ids[one.sent.type, default: []].insert(id) }
             }
-            let types = ids.keys.sorted()
-            let addresses = types.flatMap { type in
-                (ids[type] ?? []).map { RecordAddress(type, $0) }
-            }
+            let parts = ids.sorted { $0.key < $1.key }
+            let addresses = parts.flatMap { type, ids in ids.map { RecordAddress(type, $0) } }
             var rows: [RecordAddress: (rows: PostgresRows, row: Int)] = [:]
             var known: [RecordAddress: RowFacts] = [:]
-            if !types.isEmpty {
-                var statements = types.map { model.forms[$0].reading(Array(ids[$0] ?? [])) }
+            if !parts.isEmpty {
+                var statements = parts.map { model.forms[$0.key].reading(Array($0.value)) }
                 statements.append(RecordLookup.facts(addresses, tables))
                 let answers = try run(statements)
-                for (type, answer) in zip(types, answers) {
+                for ((type, _), answer) in zip(parts, answers) {
                     for row in 0..<answer.count {
                         let id = try model.forms[type].id(answer, row, 0)
                         rows[RecordAddress(type, id)] = (answer, row)
                     }
                 }
-                known = try RecordLookup.facts(answers[types.count], of: addresses)
+                known = try RecordLookup.facts(answers[parts.count], of: addresses)
             }
             for (question, one) in part {
                 try add(one, rows, known, to: &truths[question])

@@ -12,18 +12,14 @@ package struct CascadeMap {
     private let links: [[Link]]
 
     package init(_ schema: Schema) {
-        var links = [[Link]](repeating: [], count: schema.types.count)
-        for (position, type) in schema.types.enumerated() {
-            for reference in type.references {
-                guard let target = schema.index(of: reference.target) else { continue }
+        links = schema.types.map { target in
+            schema.references(to: target.name).compactMap { position, _, reference in
                 switch reference.onDelete {
-                case .cascade, .setNull, .setDefault:
-                    links[target].append(Link(type: position, reference: reference))
-                case .noAction, .restrict: break
+                case .cascade, .setNull, .setDefault: Link(type: position, reference: reference)
+                case .noAction, .restrict: nil
                 }
             }
         }
-        self.links = links
     }
 
     /// The references through which deleting a record of the type changes others.

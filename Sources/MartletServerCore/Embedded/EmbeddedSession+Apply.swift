@@ -39,11 +39,12 @@ extension EmbeddedSession {
         try connection.run("SAVEPOINT martlet_set")
         let result: Attempt
         do throws(SQLiteError) {
-            var execution = SetExecution(session: self, work: work, revision: try nextRevision())
+            let revision = try nextRevision()
+            var execution = SetExecution(session: self, work: work, revision: revision)
             if let refusal = try execution.run(parking: parking) {
                 result = .refused(refusal)
             } else {
-                result = try enter(execution.accepted, work)
+                result = try enter(execution.accepted, work, at: revision)
             }
         } catch {
             guard connection.isInTransaction, Self.isOfTheSet(error) else { throw error }
@@ -60,7 +61,7 @@ extension EmbeddedSession {
 
     /// Writes the log entry of a set that was carried out.
     private func enter(
-        _ accepted: (set: ChangeSet, created: [RecordID?]), _ work: SetWork
+        _ accepted: (set: ChangeSet, created: [RecordID?]), _ work: SetWork, at revision: Revision
     ) throws(SQLiteError) -> Attempt {
         var set = accepted.set
         set.timestamp = work.timestamp
@@ -75,7 +76,7 @@ extension EmbeddedSession {
         }
         let question = work.question
         let entry = LogEntry(
-            revision: set.revision ?? 0, device: question.device,
+            revision: revision, device: question.device,
             identifier: question.identifier, sequence: question.sequence,
             temporaries: OwnForm.temporaries(accepted.created), body: body,
             hash: head.hash.appending(body, identifier: question.identifier), time: work.now)

@@ -81,6 +81,6 @@ extension EmbeddedSession {
         statement.bind(4, integer: facts.author)
         statement.bind(5, integer: facts.others)
         statement.bind(6, integer: facts.isDeleted ? 1 : 0)
-        while try statement.step() {}
+        try statement.run()
     }
 }

@@ -16,9 +16,10 @@ extension EmbeddedSession {
         guard let plan = question.plan else { return facts }
         if question.device != 0 {
             for address in plan.foreignTemporaries {
-                guard case .integer(let number) = address.id else { continue }
-                facts.permanent[address] = try permanentID(
-                    of: number, type: address.type, device: question.device)
+                if case .integer(let number) = address.id {
+                    facts.permanent[address] = try permanentID(
+                        of: number, type: address.type, device: question.device)
+                }
             }
             for create in plan.creates {
                 guard case .integer(let number) = create.id, number < 0 else { continue }
@@ -212,7 +213,7 @@ extension EmbeddedSession {
         statement.bind(5, text: refusal.reason.rawValue)
         statement.bind(6, text: refusal.message)
         statement.bind(7, integer: now)
-        while try statement.step() {}
+        try statement.run()
         note(sequence: question.sequence, device: question.device)
     }
 }

@@ -29,10 +29,10 @@ struct ReferenceCheck {
         for change in plan.deletes {
             let type = session.schema.types[change.type]
             let id = facts.permanentAddress(of: change.address).id
-            for (child, reference) in session.schema.references(to: type.name) {
-                guard let position = session.schema.index(of: child.name),
-                    try !session.tables[position].ids(where: reference, holds: id).isEmpty
-                else { continue }
+            for (position, child, reference) in session.schema.references(to: type.name) {
+                if try session.tables[position].ids(where: reference, holds: id).isEmpty {
+                    continue
+                }
                 return Refusal(
                     .constraint,
                     """

@@ -115,8 +115,7 @@ struct FactsAge {
         var reached: Set<Int> = []
         var next = [type]
         while let target = next.popLast() {
-            for (holder, _) in schema.references(to: schema.types[target].name) {
-                guard let position = schema.index(of: holder.name) else { continue }
+            for (position, _, _) in schema.references(to: schema.types[target].name) {
                 if reached.insert(position).inserted { next.append(position) }
             }
         }

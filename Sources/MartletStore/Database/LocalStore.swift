@@ -188,6 +188,19 @@ extension LocalStore {
         return try find.step() && !find.isNull(0) ? find.integer(0) : nil
     }
 
+    /// A number that every file has from its making: `revision`, `nextSequence`, `nextTemporaryID`.
+    /// To count from the beginning again would give out numbers twice.
+    /// - Throws: `StoreError` `.inconsistent` where it is gone.
+    package func counter(_ name: String) throws -> Int64 {
+        guard let number = try integerState(name) else {
+            throw StoreError(
+                .inconsistent,
+                "The file has lost its \(name), which Martlet keeps in martlet_state. Restore the file"
+                    + " from a backup, or begin with a new one.")
+        }
+        return number
+    }
+
     /// A text kept across restarts under a name.
     package func textState(_ name: String) throws -> String? {
         let find = try connection.statement("SELECT value FROM martlet_state WHERE name = ?")

@@ -1,0 +1,166 @@
+import MartletProtocol
+import MartletStore
+import SQLiteKit
+import Testing
+
+@testable import Martlet
+
+@Suite("Answers that leave things out, or name what the device does not have")
+struct LooseAnswerTests {
+    private func row(_ id: Int64, _ pairs: KeyValuePairs<String, Value>) -> RecordEntry {
+        RecordEntry(id: .integer(id), attributes: Attributes(pairs))
+    }
+
+    private func rows(_ type: String, _ entries: RecordEntry...) -> TypeChanges {
+        TypeChanges(name: type, update: entries.map(\.id), entries: entries)
+    }
+
+    private func revisions(_ device: DeviceFixture) throws -> [[SQLValue]] {
+        try device.rows("SELECT id, revision FROM martlet_records ORDER BY type, id")
+    }
+
+    @Test("an accepted set without a revision is applied to nothing", arguments: [false, true])
+    func withoutRevision(isPart: Bool) throws {
+        let device = try DeviceFixture.withTeams()
+        try device.write { try $0.update("teams", .integer(1), ["city": "Rome"]) }
+        _ = try device.gather()
+        var set = DeviceFixture.difference(5, rows("teams", row(1, ["name": "Hawks"])))
+        set.revision = nil
+        set.isDifference = isPart
+        var sets = [set]
+        if isPart {
+            sets.append(DeviceFixture.difference(9, rows("teams", row(2, ["name": "Owls"]))))
+        }
+        let error = #expect(throws: StoreError.self) { try device.apply(sets, reaching: 9) }
+        #expect(error?.kind == .inconsistent)
+        #expect(error?.message.contains("without its revision") == true)
+        #expect(
+            try device.rows("SELECT name, city FROM teams ORDER BY id")
+                == [["Falcons", "Rome"], ["Ravens", .null]])
+        #expect(try device.store.revision == 2)
+        #expect(try device.store.outboxCount == 1)
+    }
+
+    @Test("a record without a revision has its set's")
+    func recordRevisions() throws {
+        let device = try DeviceFixture.withTeams()
+        try device.apply([.entry(3, rows("teams", row(1, ["name": "Hawks"])))], reaching: 3)
+        #expect(try revisions(device) == [[1, 3], [2, 2]])
+        _ = try device.gather()
+        try device.apply(
+            [DeviceFixture.difference(4, rows("teams", row(2, ["name": "Owls"])))], reaching: 4)
+        #expect(try revisions(device) == [[1, 3], [2, 4]])
+        // In parts.
+        _ = try device.gather()
+        try device.apply(
+            [
+                DeviceFixture.difference(5, rows("teams", row(1, ["name": "Kites"]))),
+                DeviceFixture.difference(6, rows("teams", row(2, ["name": "Rooks"]))),
+            ], reaching: 6)
+        #expect(try revisions(device) == [[1, 5], [2, 6]])
+        #expect(try device.rows("SELECT name FROM teams ORDER BY id") == [["Kites"], ["Rooks"]])
+    }
+
+    @Test("so has one whose row has to be taken out first")
+    func swappedRevisions() throws {
+        let device = try DeviceFixture()
+        try device.apply(
+            [
+                .entry(1, .created("players", 1, at: 1, ["name": "A", "shirt": 1])),
+                .entry(2, .created("players", 2, at: 2, ["name": "B", "shirt": 2])),
+            ], reaching: 2)
+        _ = try device.gather()
+        try device.apply(
+            [
+                DeviceFixture.difference(
+                    7,
+                    rows(
+                        "players", row(1, ["name": "A", "shirt": 2]),
+                        row(2, ["name": "B", "shirt": 1])))
+            ], reaching: 7)
+        #expect(try device.rows("SELECT shirt FROM players ORDER BY id") == [[2], [1]])
+        #expect(try revisions(device) == [[1, 7], [2, 7]])
+    }
+
+    @Test("parts with records of an unknown type leave each aside in its newest form")
+    func unknownInParts() throws {
+        let device = try DeviceFixture.withTeams()
+        try device.apply(
+            [.entry(3, .created("trophies", 5, at: 3, ["motto": "Up"]))], reaching: 3)
+        _ = try device.gather()
+        try device.apply(
+            [
+                DeviceFixture.difference(
+                    5, rows("trophies", row(4, ["year": 1999]), row(5, ["year": 2000]))),
+                DeviceFixture.difference(9, rows("trophies", row(4, ["year": 2001]))),
+            ], reaching: 9)
+        #expect(
+            try device.rows(
+                "SELECT id, revision, CAST(attributes AS TEXT) FROM martlet_aside ORDER BY id")
+                == [[4, 9, #"{"year":2001}"#], [5, 5, #"{"year":2000}"#]])
+    }
+
+    @Test("of parts, a row the table refuses is quarantined, and the others come in")
+    func refusedInParts() throws {
+        let device = try DeviceFixture.withTeams()
+        _ = try device.gather()
+        try device.apply(
+            [
+                DeviceFixture.difference(5, rows("teams", row(7, ["city": "Rome"]))),
+                DeviceFixture.difference(9, rows("teams", row(2, ["name": "Owls"]))),
+            ], reaching: 9)
+        #expect(
+            try device.rows("SELECT id, name FROM teams ORDER BY id")
+                == [[1, "Falcons"], [2, "Owls"]])
+        #expect(try device.store.quarantined().map(\.id) == [.integer(7)])
+        #expect(try device.store.quarantined().map(\.revision) == [5])
+        #expect(try device.store.revision == 9)
+    }
+
+    @Test("a quarantined record that is being edited here waits for the edit's fate")
+    func quarantineUnderEdit() throws {
+        let device = try DeviceFixture.withTeams()
+        _ = try device.gather()
+        try device.apply(
+            [DeviceFixture.difference(9, rows("teams", row(2, ["city": "Rome"])))], reaching: 9)
+        try device.write { try $0.update("teams", .integer(2), ["name": "Mine"]) }
+        try device.shell("UPDATE martlet_quarantine SET attributes = '{\"name\":\"Owls\"}'")
+        #expect(try device.store.retryQuarantined(now: 5) == 1)
+        #expect(try device.rows("SELECT name FROM teams WHERE id = 2") == [["Mine"]])
+    }
+
+    @Test("a record of a type that this file has never had moves no edit, and is kept")
+    func unknownType() throws {
+        let device = try DeviceFixture.withTeams()
+        try device.write { try $0.update("teams", .integer(1), ["name": "Mine"]) }
+        try device.apply(
+            [.entry(3, .created("trophies", 4, at: 3, ["year": 1999]))], reaching: 3)
+        #expect(try device.rows("SELECT name FROM teams WHERE id = 1") == [["Mine"]])
+        #expect(try device.rows("SELECT type, id FROM martlet_aside") == [["trophies", 4]])
+        #expect(try device.store.outboxCount == 1)
+        // An own set that made the server delete such a record is settled all the same.
+        let own = try #require(try device.gather().changeSets[0].identifier)
+        try device.apply(
+            [
+                .entry(
+                    4, own: own, .updated("teams", 1, at: 4, ["name": "Mine"]),
+                    TypeChanges(name: "trophies", delete: [.integer(4)]))
+            ], reaching: 4)
+        #expect(try device.store.outboxCount == 0)
+        #expect(try device.rows("SELECT count(*) FROM martlet_aside") == [[0]])
+    }
+
+    @Test("a refusal without a reason and a sentence is kept with words of the device's own")
+    func bareRefusal() throws {
+        let device = try DeviceFixture.withTeams()
+        try device.write { try $0.update("teams", .integer(1), ["name": "Mine"]) }
+        var refusal = ChangeSet()
+        refusal.identifier = try device.gather().changeSets[0].identifier
+        refusal.conflict = true
+        try device.apply([refusal], reaching: 2)
+        let parked = try #require(try device.store.parked().first)
+        #expect(parked.reason == .invalid)
+        #expect(parked.message == "The server refused the change without a sentence.")
+        #expect(try device.rows("SELECT name FROM teams WHERE id = 1") == [["Falcons"]])
+    }
+}
