@@ -37,3 +37,7 @@ static inline int csqlite_set_allocator(const sqlite3_mem_methods *methods) {
 static inline int csqlite_use_no_lookaside(void) {
     return sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0);
 }
+
+static inline int csqlite_count_no_memory(void) {
+    return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}

@@ -1,9 +1,11 @@
 import Foundation
+import SQLiteKit
 
 /// The program `martlet`.
 @main
 enum MartletCommand {
     static func main() async {
+        SQLiteProcess.countNoMemory()
         let code = await run(Array(CommandLine.arguments.dropFirst()), console: .standard)
         exit(code.rawValue)
     }

@@ -11,6 +11,11 @@ struct ConnectionTests {
         try connection.execute("PRAGMA foreign_keys = ON")
     }
 
+    @Test("what holds for the whole process is not changed once SQLite is in use")
+    func process() {
+        #expect(!SQLiteProcess.countNoMemory())
+    }
+
     @Test("stores and reads back each class of value")
     func values() throws {
         let statement = try connection.statement("SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7")

@@ -32,6 +32,9 @@ actor ServerProcess {
     /// Further options of the command.
     private let options: [String]
 
+    /// However much is written, the account at the end goes through every entry.
+    private static let keepsAll = ["--keep-revisions", "all"]
+
     /// - Parameter seeding: What is given as `--seeding`; nil leaves it out.
     init(seeding: String? = nil) throws {
         folder = FileManager.default.temporaryDirectory
@@ -39,7 +42,7 @@ actor ServerProcess {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let plan = folder.appendingPathComponent("seeding.json")
         options =
-            ["--schema", folder.appendingPathComponent("schema.sql").path]
+            Self.keepsAll + ["--schema", folder.appendingPathComponent("schema.sql").path]
             + (seeding == nil ? [] : ["--seeding", plan.path, "--snapshot-every", "1"])
         try Data((seeding ?? "").utf8).write(to: plan)
         try Data(Self.schema.utf8).write(to: schemaFile)
@@ -67,7 +70,7 @@ actor ServerProcess {
         folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("martlet-process-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        options = ["--postgres", postgres, "--redis", redis]
+        options = Self.keepsAll + ["--postgres", postgres, "--redis", redis]
     }
 
     /// The same tables in PostgreSQL's words.
