@@ -33,7 +33,7 @@ extension CommandDescription {
         let path = URL(fileURLWithPath: out).path
         let snapshot: ShippedSnapshot
         if let data = arguments.value("data") {
-            snapshot = try make(data, arguments.value("data-set"), path)
+            snapshot = try await make(data, arguments.value("data-set"), path)
         } else {
             let transport = try DeviceFile.transport(arguments)
             snapshot = try await ShippedSnapshot.fetch(from: transport, to: path)
@@ -53,7 +53,7 @@ extension CommandDescription {
 
     private static func make(
         _ data: String, _ name: String?, _ path: String
-    ) throws -> ShippedSnapshot {
+    ) async throws -> ShippedSnapshot {
         guard let name else {
             throw UsageError("snapshot --data DIR needs --data-set NAME.", command: "snapshot")
         }
@@ -70,11 +70,28 @@ extension CommandDescription {
         let place = URL(fileURLWithPath: path).deletingLastPathComponent()
             .appendingPathComponent(made).path
         do {
-            _ = try SnapshotMaker(path: source).make(for: permissions) { _ in place }
+            try await make(from: source, for: permissions, at: place)
             return try ShippedSnapshot.place(made, at: path)
         } catch {
             try? FileManager.default.removeItem(atPath: place)
             throw error
+        }
+    }
+
+    /// Makes the file. A server that runs on the folder takes in what other programs wrote within
+    /// moments, and is waited for.
+    private static func make(
+        from source: String, for permissions: PermissionClass, at place: String
+    ) async throws {
+        var tries = 1
+        while true {
+            do {
+                _ = try SnapshotMaker(path: source).make(for: permissions) { _ in place }
+                return
+            } catch let fault as StorageFault where fault.kind == .busy && tries < 20 {
+                tries += 1
+                try await Task.sleep(for: .milliseconds(100))
+            }
         }
     }
 }
