@@ -36,6 +36,8 @@ struct SetExecution {
     let steps: SetSteps
     /// Whether rows may change behind the statements.
     let captures: Bool
+    /// Whether unique values were moved out of the way.
+    private let parking: Bool
     private let session: StoreSession
     private let revision: Revision
     private var account: SetAccount
@@ -53,6 +55,7 @@ struct SetExecution {
         self.work = work
         self.revision = revision
         self.assigned = assigned
+        self.parking = parking
         captures = Self.captures(work, session)
         account = SetAccount(types: work.plan.types)
         steps = SetSteps(
@@ -67,6 +70,11 @@ struct SetExecution {
 
     private var plan: SetPlan { work.plan }
     private var facts: SetFacts { work.facts }
+
+    /// The records that the set deletes.
+    var deleted: [RecordAddress] {
+        plan.deletes.map { facts.permanentAddress(of: $0.address) }
+    }
 
     /// The set as everyone but its author receives it, and the ids its created records had.
     var accepted: (set: ChangeSet, created: [RecordID?]) {
@@ -205,6 +213,9 @@ struct SetExecution {
         settled = rows
         for address in addresses {
             try settle(address, columns: nil, before: known[address])
+        }
+        if parking, let refusal = account.refusalOfKept(plan, facts, session.schema) {
+            throw .refused(refusal)
         }
     }
 

@@ -175,18 +175,21 @@ extension StoreSession {
 
     /// Takes in what changed behind a set's statements.
     private func settleBehind(_ execution: inout SetExecution) throws(SetFailure) {
-        let behind = try SetFailure.of { () throws(PostgresError) in try rowsBehind() }
+        let deleted = execution.deleted
+        let behind = try SetFailure.of { () throws(PostgresError) in try rowsBehind(and: deleted) }
         try execution.settle(behind.addresses, rows: behind.rows, known: behind.known)
     }
 
     /// The records that changed behind a set's statements, their rows as they are now, and what was
     /// known of them before.
-    private func rowsBehind() throws(PostgresError) -> (
+    /// - Parameter deleted: Records that are to be gone, and may have been kept.
+    private func rowsBehind(and deleted: [RecordAddress]) throws(PostgresError) -> (
         addresses: [RecordAddress], rows: [RecordAddress: SetExecution.Row],
         known: [RecordAddress: RowFacts]
     ) {
         let first = try run([RowsBehind.take, RowsBehind.end])
-        let addresses = try RowsBehind.addresses(first[0], model)
+        let noted = try RowsBehind.addresses(first[0], model)
+        let addresses = noted + deleted.filter { !noted.contains($0) }
         guard !addresses.isEmpty else { return ([], [:], [:]) }
         var ids: [Int: [RecordID]] = [:]
         for address in addresses { ids[address.type, default: []].append(address.id) }

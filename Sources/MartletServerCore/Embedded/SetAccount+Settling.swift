@@ -23,7 +23,12 @@ extension SetAccount {
         of columns: TypeColumns, row: (_ names: [String]?) throws(Fault) -> Attributes?
     ) throws(Fault) -> Settled {
         let line = self[address]
-        if line?.deed == .deleted { return .noted }
+        if line?.deed == .deleted {
+            // A trigger may have kept the row, or put it back.
+            guard let kept = try row(nil) else { return .noted }
+            set(address, .updated, kept)
+            return .changed(isNew: false)
+        }
         let isWhole = line?.deed == .created || line == nil && facts?.isDeleted ?? true
         // No more than is listed: what else another program wrote may be nothing that can be sent.
         func listed(_ names: [String]) -> [String] {
@@ -53,5 +58,17 @@ extension SetAccount {
         let all = listed(names ?? now.names)
         set(address, .updated, Attributes(names: all, values: all.map { now[$0] ?? .null }))
         return line == nil ? .changed(isNew: false) : .noted
+    }
+
+    /// Why a set that had its unique values moved out of the way cannot be accepted: a record that it
+    /// deletes was kept by a trigger, without its value. Nil where all are gone.
+    package func refusalOfKept(_ plan: SetPlan, _ facts: SetFacts, _ schema: Schema) -> Refusal? {
+        for delete in plan.deletes
+        where self[facts.permanentAddress(of: delete.address)]?.deed != .deleted {
+            let name = schema.types[delete.type].name
+            return Refusal(
+                .constraint, "a trigger of “\(name)” keeps a record that the set deletes")
+        }
+        return nil
     }
 }

@@ -52,7 +52,11 @@ struct SetExecution {
         }
         if !plan.deletes.isEmpty, let refusal = try settleDeletes() { return refusal }
         if let capture = session.capture {
+            for delete in plan.deletes {
+                try settle(facts.permanentAddress(of: delete.address), columns: nil)
+            }
             for address in try capture.changedRows() { try settle(address, columns: nil) }
+            if parking { return account.refusalOfKept(plan, facts, session.schema) }
         }
         return nil
     }
@@ -138,7 +142,6 @@ struct SetExecution {
     private mutating func settle(
         _ address: RecordAddress, columns names: [String]?
     ) throws(SQLiteError) {
-        if account[address]?.deed == .deleted { return }
         let session = session
         let before = try session.rowFacts(address)
         let outcome = try account.settle(
@@ -148,7 +151,7 @@ struct SetExecution {
         case .noted: break
         case .deleted: try store(facts.rows[address] ?? before, address, isDeleted: true)
         case .changed(let isNew):
-            try store(before, address, isDeleted: false)
+            try store(facts.rows[address] ?? before, address, isDeleted: false)
             if isNew, case .integer(let id) = address.id {
                 _ = session.skipIDs(of: address.type, through: id)
             }
