@@ -13,6 +13,9 @@ package typealias Settling = (
 struct SettledMoment {
     /// What has the writer do that; without it, a reader that finds something fails.
     var settling: Settling?
+    /// Whether the file may be one that an older version wrote and no newer one has opened: nothing is
+    /// noted in it.
+    var mayBeOld = false
 
     /// Begins a transaction on `connection` that reads, and sees such a moment.
     /// - Throws: `StorageFault` `.busy` where nobody can take in what waits.
@@ -43,11 +46,8 @@ struct SettledMoment {
     /// Begins a transaction; its first read, this one, decides what it sees.
     private func findsWaiting(_ connection: Connection) throws(SQLiteError) -> Bool {
         try connection.beginReading()
-        // A file that an older version wrote, and no newer one has opened, does not note anything.
-        let notes =
-            try connection.integer(
-                "SELECT count(*) FROM main.sqlite_schema WHERE name = 'martlet_outside'") ?? 0
-        guard notes > 0 else { return false }
+        let notes = "SELECT count(*) FROM main.sqlite_schema WHERE name = 'martlet_outside'"
+        if mayBeOld, try connection.integer(notes) == 0 { return false }
         return try connection.integer("SELECT EXISTS (SELECT 1 FROM main.martlet_outside)") == 1
     }
 }

@@ -60,7 +60,7 @@ public final class SnapshotMaker {
         filter: VisibilityFilter = .everything, unsendable: UnsendableRows = UnsendableRows(),
         settling: Settling?
     ) {
-        moment = SettledMoment(settling: settling)
+        moment = SettledMoment(settling: settling, mayBeOld: true)
         self.unsendable = unsendable
         source = path
         self.vfs = vfs
