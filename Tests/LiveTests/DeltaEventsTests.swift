@@ -156,8 +156,46 @@ struct DeltaEventsTests {
         await page.stop()
     }
 
-    // Elsewhere URLSession is held up, and nothing ends.
+    // Elsewhere URLSession is held up, and nothing ends; and a fresh connection costs nothing.
     #if canImport(FoundationNetworking)
+        @Test("come over a connection that was open before: URLSession spins on a fresh one")
+        func opening() async throws {
+            let asked = Mutex<[String]>([])
+            let server = HTTPServer(options: HTTPServerOptions()) { request in
+                asked.withLock { $0.append("\(request.method) \(request.path)") }
+                guard request.path == "/base/deltas" else {
+                    // As a proxy that keeps this to itself.
+                    return HTTPResponse(status: 404, text: "nothing here\n")
+                }
+                var response = HTTPResponse(
+                    status: 200, headers: [HTTPField("Content-Type", "text/event-stream")])
+                response.stream = { writer in
+                    try await writer.write([UInt8](":\n\n".utf8))
+                    _ = try await forever()
+                }
+                return response
+            }
+            let port = try await server.start()
+            let url = try #require(URL(string: "http://127.0.0.1:\(port)/base"))
+            let transport = try URLSessionTransport(server: url, token: "t")
+            for round in 1...3 {
+                let heard = Heard()
+                let listening = Task {
+                    try await transport.deltas(DeltaCursor(since: 0)) { heard.add($0) }
+                }
+                #expect(await holds { heard.isOpen })
+                #expect(
+                    asked.withLock { Array($0.suffix(2)) }
+                        == ["HEAD /base/healthz", "GET /base/deltas"])
+                #expect(asked.withLock(\.count) == 2 * round)
+                // One for each, as the one before is cut.
+                #expect(await server.counters().acceptedConnections == round)
+                listening.cancel()
+                await #expect(throws: TransportFailure.self) { try await listening.value }
+            }
+            await server.stop(grace: .zero)
+        }
+
         @Test("end within a batch where more comes than may lie unread")
         func tooMuch() async throws {
             let page = StreamServer("text/event-stream") { _, writer in

@@ -17,6 +17,7 @@ struct DeltaEvents: Sendable {
         _ cursor: DeltaCursor, receive: @escaping @Sendable (LiveEvent) async -> Void
     ) async throws(TransportFailure) {
         var request = StreamingRequest(url: Self.address(server, cursor))
+        request.opening = server.appendingPathComponent("healthz")
         request.headers["Accept"] = "text/event-stream"
         let answer = try await session.start(request)
         guard answer.status == 200 else { throw try await Self.refusal(answer) }

@@ -3,6 +3,9 @@ internal import Foundation
 /// One GET whose answer is read as it comes.
 struct StreamingRequest: Sendable {
     var url: URL
+    /// An address of the same server that is asked for its head first, where URLSession would go on
+    /// being woken by a connection that was opened for this request (Linux, decision 0143).
+    var opening: URL?
     /// Header fields; Accept-Encoding is `identity` unless it stands here.
     var headers: [String: String] = [:]
     /// Ended after this long without a byte, and at most a quarter longer.

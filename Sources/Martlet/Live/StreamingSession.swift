@@ -36,7 +36,22 @@ final class StreamingSession: Sendable {
     /// Sends a request and waits for the head of its answer, whatever its status.
     /// - Throws: `TransportFailure` where none comes.
     func start(_ request: StreamingRequest) async throws(TransportFailure) -> StreamingAnswer {
+        #if canImport(FoundationNetworking)
+            if let opening = request.opening {
+                // To its end: then the connection is free, and the request takes it.
+                for try await _ in try await send(
+                    "HEAD", StreamingRequest(url: opening, silence: request.silence)
+                ).chunks {}
+            }
+        #endif
+        return try await send("GET", request)
+    }
+
+    private func send(
+        _ method: String, _ request: StreamingRequest
+    ) async throws(TransportFailure) -> StreamingAnswer {
         var outgoing = URLRequest(url: request.url)
+        outgoing.httpMethod = method
         outgoing.cachePolicy = .reloadIgnoringLocalCacheData
         // Silence is watched here; a reader that takes its time is none.
         outgoing.timeoutInterval = 86_400
