@@ -164,6 +164,7 @@ public final class MartletServer: Sendable {
                     rules: ground.rules,
                     dependencyWaitSeconds: configuration.dependencyWaitSeconds,
                     keepRevisions: configuration.keepRevisions,
+                    cacheBytes: configuration.cacheBytes,
                     now: configuration.now,
                     metrics: metrics, log: configuration.log,
                     snapshots: .init(

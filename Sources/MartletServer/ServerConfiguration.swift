@@ -37,6 +37,9 @@ public struct ServerConfiguration: Sendable {
     /// ones are emptied, and a device that is further behind gets the rows that changed instead.
     /// Nil keeps all.
     public var keepRevisions: Int64? = 100_000
+    /// Memory for the newest change sets of a data set, in bytes, about; at least 1. Devices that lack
+    /// older ones are answered from the database.
+    public var cacheBytes = 64 << 20
     /// PEM files; both or neither.
     public var tlsCertificatePath: String?
     public var tlsKeyPath: String?

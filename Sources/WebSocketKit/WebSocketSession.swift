@@ -48,6 +48,7 @@ public final class WebSocketSession {
     private let mask: (@Sendable () -> [UInt8])?
     /// Set while bytes are taken in only.
     private var input = UnsafeRawBufferPointer(start: nil, count: 0)
+    private var frames = WholeControlFrames()
     /// Whether wslay has asked for bytes when there were none.
     private var isStarved = false
     private var output: [UInt8] = []
@@ -279,14 +280,13 @@ extension WebSocketSession {
     private func fill(
         _ buffer: UnsafeMutablePointer<UInt8>?, _ count: Int, _ context: OpaquePointer?
     ) -> Int {
-        guard let buffer, let start = input.baseAddress, !input.isEmpty else {
+        let room = UnsafeMutableRawBufferPointer(start: buffer, count: count)
+        let part = frames.move(&input, to: room)
+        guard part > 0 else {
             isStarved = true
             wslay_event_set_error(context, Int32(WSLAY_ERR_WOULDBLOCK.rawValue))
             return -1
         }
-        let part = min(count, input.count)
-        UnsafeMutableRawPointer(buffer).copyMemory(from: start, byteCount: part)
-        input = UnsafeRawBufferPointer(rebasing: input[part...])
         return part
     }
 

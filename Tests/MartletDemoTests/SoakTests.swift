@@ -32,12 +32,18 @@ struct SoakTests {
     @Test("memory, descriptors and threads may rise a little, and fail where they rise more")
     func flat() throws {
         func verdict(
-            _ figure: SoakFigure, _ start: Double, rise: Double, seconds: Int = 600
+            _ figure: SoakFigure, _ start: Double, rise: Double, seconds: Int = 600,
+            files: Double = 0
         ) throws -> SoakCheck.Verdict {
             let trend = try #require(Trend(points { start + rise * Double($0) / 599 }))
-            return SoakReport.check("server", figure, trend, .seconds(seconds)).verdict
+            return SoakReport.check("server", figure, trend, .seconds(seconds), files: files)
+                .verdict
         }
         #expect(try verdict(.memory, 40_000, rise: 4_000) == .passed)
+        #expect(try verdict(.memory, 40_000, rise: 6_000, files: 2_000) == .passed)
+        #expect(try verdict(.memory, 40_000, rise: 6_200, files: 2_000) == .failed)
+        #expect(try verdict(.memory, 40_000, rise: 4_000, files: -2_000) == .passed)
+        #expect(try verdict(.descriptors, 100, rise: 5, files: 2_000) == .failed)
         #expect(try verdict(.memory, 40_000, rise: 4_200) == .failed)
         #expect(try verdict(.memory, 400_000, rise: 19_000) == .passed)
         #expect(try verdict(.memory, 400_000, rise: 23_000) == .failed)

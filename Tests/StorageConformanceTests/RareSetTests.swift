@@ -183,6 +183,30 @@ struct RareSetTests {
     }
 
     @Test(
+        "a set that deletes what others hold on to is told so, whatever else it refers to",
+        arguments: StorageKind.all)
+    func heldBeside(kind: StorageKind) async throws {
+        let server = try await TestDataSet(
+            kind,
+            """
+            CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT);
+            CREATE TABLE players (id INTEGER PRIMARY KEY, team INTEGER REFERENCES teams (id));
+            """)
+        try server.send(
+            SetText().create("teams", "-1", #""name":"A""#).create("teams", "-2", #""name":"B""#)
+                .create("players", "-1", #""team":-1"#))
+        let set = try server.send(
+            SetText().create("players", "-5", #""team":2"#).delete("teams", "1"))
+        #expect(set.fate == "constraint")
+        #expect(
+            set.message == """
+                a record of “teams” cannot be deleted: records still refer to it in “players.team”
+                """)
+        #expect(try server.rows("SELECT count(*) FROM players") == "1")
+        #expect(try server.rows("SELECT count(*) FROM teams") == "2")
+    }
+
+    @Test(
         "a type whose name holds NUL is refused, and the refusal kept", arguments: StorageKind.all)
     func nul(kind: StorageKind) async throws {
         let server = try await TestDataSet(kind, RandomSets.schema)

@@ -56,6 +56,24 @@ struct WebSocketSessionTests {
         }
     }
 
+    @Test("the reason of a closing frame is judged whole, however it comes")
+    func cutReason() {
+        let broken = Array("né".utf8.dropLast())
+        for (reason, isSound) in [(Array("été né 迢".utf8), true), (broken, false)] {
+            let bytes =
+                RawFrame.text("a").bytes + RawFrame(opcode: 8, payload: [3, 233] + reason).bytes
+            for cut in 1..<bytes.count {
+                let server = Self.server()
+                let events =
+                    server.receive(Array(bytes[..<cut])) + server.receive(Array(bytes[cut...]))
+                let close = WebSocketSession.Event.close(
+                    code: WebSocketCode(rawValue: 1001), reason: reason)
+                #expect(events == [Self.text("a")] + (isSound ? [close] : []), "\(cut)")
+                #expect(server.sentCode == (isSound ? WebSocketCode(rawValue: 1001) : .invalidText))
+            }
+        }
+    }
+
     @Test("a letter cut by the border of two fragments is whole again")
     func cutLetter() {
         let server = Self.server()

@@ -50,6 +50,9 @@ extension CommandDescription {
             Option(
                 name: "keep-revisions", value: "N",
                 help: "change sets kept whole, or all; default 100000; docs/command-line.md"),
+            Option(
+                name: "cache", value: "MIB",
+                help: "memory for the newest change sets of each data set; default 64"),
             Option(name: "tls-cert", value: "FILE", help: "certificate chain, PEM"),
             Option(name: "tls-key", value: "FILE", help: "its private key, PEM"),
             Option(
@@ -94,6 +97,8 @@ extension CommandDescription {
         configuration.snapshotEvery = Int64(
             try arguments.integer("snapshot-every", in: 1...1_000_000_000, default: 10_000))
         configuration.keepRevisions = try keepRevisions(arguments)
+        configuration.cacheBytes =
+            try arguments.integer("cache", in: 1...65_536, default: 64) << 20
         configuration.tlsCertificatePath = arguments.value("tls-cert")
         configuration.tlsKeyPath = arguments.value("tls-key")
         configuration.allowedOrigins = arguments.values["allow-origin"] ?? []

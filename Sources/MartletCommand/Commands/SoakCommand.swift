@@ -26,6 +26,9 @@ extension CommandDescription {
             Option(
                 name: "databases", value: "PROGRAM",
                 help: "starts PostgreSQL and Redis: two servers on them"),
+            Option(
+                name: "cache", value: "MIB",
+                help: "the servers' memory for the newest change sets; default 1, full soon"),
             Option(name: "full", help: "110,000 records; default a hundredth of them"),
         ],
         examples: [
@@ -40,6 +43,7 @@ extension CommandDescription {
         demo.devices = try arguments.integer("devices", in: 2...500, default: 50)
         demo.seed = try arguments.seed("seed") ?? 1
         demo.databases = arguments.value("databases")
+        demo.cache = try arguments.integer("cache", in: 1...65_536, default: 1)
         if !arguments.has("full") { demo.size = .small }
         var options = SoakOptions(demo)
         let minutes = try arguments.integer("minutes", in: 1...10_000, default: 10)

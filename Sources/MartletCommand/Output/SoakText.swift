@@ -90,7 +90,8 @@ enum SoakText {
                 ("start", .real(trend.start)), ("end", .real(trend.end)),
                 ("growth", .real(trend.growth)),
             ]
-            return (figure == .memory ? "memoryKiB" : figure.rawValue, .object(members))
+            let isSize = figure == .memory || figure == .files
+            return (figure.rawValue + (isSize ? "KiB" : ""), .object(members))
         }
         return .object(trends + [("processors", .real(usage.processors))])
     }

@@ -60,9 +60,8 @@ extension DemoFolder {
             options.program,
             [
                 "--schema", schemaPath, "--port", String(options.port), "--token",
-                "demo:\(token)", "--log", "warning", "--snapshot-every",
-                String(options.snapshotEvery),
-            ], folder: path, name: "server")
+                "demo:\(token)",
+            ] + options.serving, folder: path, name: "server")
         return EmbeddedBackEnd(server: server, folder: self)
     }
 }
@@ -88,6 +87,9 @@ struct EmbeddedBackEnd: DemoBackEnd {
     func tables(_ schema: Schema) throws -> String { try folder.serverFile() }
     var others: OtherMarks { OtherMarks() }
     var story: String? { nil }
-    var watched: [WatchedProcesses] { [.server(server, name: "server")] }
+    var watched: [WatchedProcesses] {
+        let process = server.identifier
+        return [WatchedProcesses(name: "server", folder: folder.path + "/server") { [process] }]
+    }
     func stop() async { await server.stop() }
 }

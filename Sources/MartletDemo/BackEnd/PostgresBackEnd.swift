@@ -45,9 +45,8 @@ final class PostgresBackEnd: DemoBackEnd {
                         options.program,
                         [
                             "--postgres", databases.postgresURL, "--redis", databases.redisURL,
-                            "--token", "demo:\(folder.token)", "--port", "0", "--log", "warning",
-                            "--snapshot-every", String(options.snapshotEvery),
-                        ], folder: folder.path, name: "server-\(number)"))
+                            "--token", "demo:\(folder.token)", "--port", "0",
+                        ] + options.serving, folder: folder.path, name: "server-\(number)"))
             }
             let address = try PostgresAddress(databases.postgresURL)
             let writers: [SQLWriter] = [
@@ -88,7 +87,15 @@ final class PostgresBackEnd: DemoBackEnd {
     }
 
     var watched: [WatchedProcesses] {
-        servers.enumerated().map { .server($1, name: "server \($0 + 1)") } + databases.watched
+        let processes = servers.map(\.identifier)
+        let each = processes.enumerated().map { number, process in
+            WatchedProcesses(name: "server \(number + 1)", judged: [.memory, .threads]) {
+                [process]
+            }
+        }
+        // Those who are away are many of one server's devices at times, and few of the other's.
+        let all = WatchedProcesses(name: "servers", judged: [.descriptors]) { processes }
+        return each + [all] + databases.watched
     }
 
     func disturb(until isOver: @escaping @Sendable () -> Bool) async throws {

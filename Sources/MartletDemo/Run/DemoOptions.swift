@@ -30,11 +30,19 @@ public struct DemoOptions: Sendable {
     public var cutStreams = 10
     /// The server makes a snapshot after so many revisions.
     public var snapshotEvery = 200
+    /// The server's memory for the newest change sets, in MiB; nil leaves it at its default.
+    public var cache: Int?
     /// How often a device tries an exchange before the demo gives up on it.
     public var tries = 60
 
     public init(directory: String, program: String) {
         self.directory = directory
         self.program = program
+    }
+
+    /// What every server is started with, however the data is kept.
+    var serving: [String] {
+        ["--log", "warning", "--snapshot-every", String(snapshotEvery)]
+            + (cache.map { ["--cache", String($0)] } ?? [])
     }
 }

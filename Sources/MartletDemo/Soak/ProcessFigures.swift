@@ -2,8 +2,11 @@ import Foundation
 
 /// What the kernel tells of processes: of one, or of several together.
 struct ProcessFigures: Hashable, Sendable {
-    /// Resident memory in KiB, without what processes share on purpose.
+    /// Resident memory in KiB that is the process's own: without what it maps of programs and files,
+    /// which the system gives and takes.
     var memory = 0
+    /// The sizes of its data files together, in KiB, where they are watched.
+    var files = 0
     var descriptors = 0
     var threads = 0
     /// Processor time used so far, in seconds.
@@ -25,7 +28,7 @@ struct ProcessFigures: Hashable, Sendable {
             let line = lines.first { $0.hasPrefix(name + ":") }
             return line?.split(whereSeparator: { !$0.isNumber }).first.flatMap { Int($0) } ?? 0
         }
-        memory = number("VmRSS") - number("RssShmem")
+        memory = number("RssAnon")
         threads = number("Threads")
         let files = try? FileManager.default.contentsOfDirectory(atPath: place + "/fd")
         descriptors = files?.count ?? 0
@@ -37,6 +40,7 @@ struct ProcessFigures: Hashable, Sendable {
     static func + (one: ProcessFigures, other: ProcessFigures) -> ProcessFigures {
         var sum = one
         sum.memory += other.memory
+        sum.files += other.files
         sum.descriptors += other.descriptors
         sum.threads += other.threads
         sum.processorSeconds += other.processorSeconds
@@ -79,21 +83,33 @@ struct WatchedProcesses: Sendable {
     let name: String
     /// What must not grow.
     let judged: Set<SoakFigure>
+    /// The folder of their data files, where it counts.
+    let folder: String?
     let find: @Sendable () -> [Int32]
 
-    init(name: String, judged: Set<SoakFigure>, find: @escaping @Sendable () -> [Int32]) {
+    init(
+        name: String, judged: Set<SoakFigure> = SoakFigure.lasting, folder: String? = nil,
+        find: @escaping @Sendable () -> [Int32]
+    ) {
         self.name = name
         self.judged = judged
+        self.folder = folder
         self.find = find
-    }
-
-    static func server(_ server: ServerProcess, name: String) -> WatchedProcesses {
-        let identifier = server.identifier
-        return WatchedProcesses(name: name, judged: Set(SoakFigure.allCases)) { [identifier] }
     }
 
     /// What they use now, all together.
     func look() -> ProcessFigures {
-        find().compactMap { ProcessFigures(of: $0) }.reduce(ProcessFigures(), +)
+        var figures = find().compactMap { ProcessFigures(of: $0) }.reduce(ProcessFigures(), +)
+        if let folder { figures.files = Self.size(of: folder) / 1_024 }
+        return figures
+    }
+
+    /// The bytes of a folder's databases, without those of the folders in it.
+    private static func size(of folder: String) -> Int {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        return names.filter { $0.hasSuffix(".sqlite") }.reduce(0) { sum, name in
+            let attributes = try? FileManager.default.attributesOfItem(atPath: "\(folder)/\(name)")
+            return sum + ((attributes?[.size] as? NSNumber)?.intValue ?? 0)
+        }
     }
 }

@@ -58,7 +58,7 @@ public struct Soak: Sendable {
             try await fill(team, data)
             // From here on a client that was closed is held by nobody, as in an app.
             team.devices = []
-            var report = try await work(crew, backEnd, meter)
+            var report = try await work(crew, folder, backEnd, meter)
             team.devices = crew.map(\.device)
             try await team.drain(tries: options.demo.tries) { tell(.drain, $0, $1, $2) }
             report.account = try await TeamAudit(
@@ -95,14 +95,14 @@ public struct Soak: Sendable {
     // MARK: - The work
 
     private func work(
-        _ crew: [SoakDevice], _ backEnd: any DemoBackEnd, _ meter: SoakMeter
+        _ crew: [SoakDevice], _ folder: DemoFolder, _ backEnd: any DemoBackEnd, _ meter: SoakMeter
     ) async throws -> SoakReport {
         let warmUp = options.warmUp
         let plan = SoakPlan(
             seed: options.demo.seed, devices: crew.count, length: warmUp + options.length,
             saves: options.saves)
         let own = ProcessInfo.processInfo.processIdentifier
-        let devices = WatchedProcesses(name: "devices", judged: Set(SoakFigure.allCases)) { [own] }
+        let devices = WatchedProcesses(name: "devices", folder: folder.path) { [own] }
         let watched = backEnd.watched + [devices]
         let start = ContinuousClock.now
         let looks = try await withThrowingTaskGroup(of: [[Look]].self) { group in
@@ -188,7 +188,7 @@ public struct Soak: Sendable {
 
     private static func usage(_ processes: WatchedProcesses, _ looks: [Look]) -> SoakReport.Usage {
         var trends: [SoakFigure: Trend] = [:]
-        for figure in SoakFigure.allCases {
+        for figure in SoakFigure.allCases where figure != .files || processes.folder != nil {
             trends[figure] = Trend(looks.map { ($0.at, figure.value($0.figures)) })
         }
         var processors = 0.0

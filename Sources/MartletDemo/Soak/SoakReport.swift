@@ -67,7 +67,10 @@ extension SoakReport {
     public var checks: [SoakCheck] {
         var checks = usages.flatMap { usage in
             SoakFigure.allCases.filter { usage.judged.contains($0) }.compactMap { figure in
-                usage.trends[figure].map { Self.check(usage.name, figure, $0, length) }
+                usage.trends[figure].map {
+                    Self.check(
+                        usage.name, figure, $0, length, files: usage.trends[.files]?.rise ?? 0)
+                }
             }
         }
         checks.append(latency)
@@ -79,10 +82,13 @@ extension SoakReport {
         return checks
     }
 
+    /// - Parameter files: By how much the data files grew, in KiB. Memory may grow by as much: SQLite
+    ///   keeps the pages that it has written, up to its bound.
     static func check(
-        _ name: String, _ figure: SoakFigure, _ trend: Trend, _ length: Duration
+        _ name: String, _ figure: SoakFigure, _ trend: Trend, _ length: Duration,
+        files: Double = 0
     ) -> SoakCheck {
-        let allowance = figure.allowance(trend.start)
+        let allowance = figure.allowance(trend.start) + (figure == .memory ? max(0, files) : 0)
         let least = leastLength(figure)
         let isUntold = length < least
         return SoakCheck(
@@ -113,7 +119,7 @@ extension SoakFigure {
     /// A value with its unit.
     public func text(_ value: Double) -> String {
         switch self {
-        case .memory: "\((value / 102.4).rounded() / 10) MiB"
+        case .memory, .files: "\((value / 102.4).rounded() / 10) MiB"
         case .descriptors, .threads: "\((value * 10).rounded() / 10)"
         }
     }

@@ -36,6 +36,11 @@ public enum SoakFigure: String, CaseIterable, Sendable {
     case memory
     case descriptors
     case threads
+    /// The sizes of data files; told where they are watched, and judged by nothing.
+    case files
+
+    /// What must not grow.
+    static let lasting: Set<SoakFigure> = [.memory, .descriptors, .threads]
 
     /// How much it may rise over a run: a share, and at least so much (memory in KiB).
     ///
@@ -44,7 +49,7 @@ public enum SoakFigure: String, CaseIterable, Sendable {
     /// with each of its hundreds of connections and openings, comes to more.
     func allowance(_ start: Double) -> Double {
         switch self {
-        case .memory: max(4_096, start * 0.05)
+        case .memory, .files: max(4_096, start * 0.05)
         case .descriptors: max(4, start * 0.02)
         case .threads: max(8, start * 0.05)
         }
@@ -55,6 +60,7 @@ public enum SoakFigure: String, CaseIterable, Sendable {
         case .memory: Double(figures.memory)
         case .descriptors: Double(figures.descriptors)
         case .threads: Double(figures.threads)
+        case .files: Double(figures.files)
         }
     }
 }

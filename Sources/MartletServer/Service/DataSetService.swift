@@ -19,6 +19,8 @@ final class DataSetService: Sendable {
         var dependencyWaitSeconds: Int
         /// How many of the newest entries compaction leaves whole; nil where there is none.
         var keepRevisions: Int64?
+        /// Memory for the newest entries, about.
+        var cacheBytes: Int
         /// Milliseconds since 1970.
         var now: @Sendable () -> Int64
         var metrics: Metrics
@@ -70,7 +72,7 @@ final class DataSetService: Sendable {
             let node = try DataSetNode(
                 storage: opened.storage, log: opened.log,
                 rules: try setup.rules(opened.storage.schema), filter: .everything,
-                cacheBytes: 64 << 20)
+                cacheBytes: setup.cacheBytes)
             opening.withLock { $0 = Opening(node, opened) }
             return node
         }

@@ -25,14 +25,17 @@ public final class DataSetFeed: Sendable {
     let answerBytes: Int
     /// Whether other processes write to the log too: what is in memory may be old.
     let isShared: Bool
-    let deltaCache = DeltaCache(byteLimit: 4 << 20)
+    let deltaCache: DeltaCache
     private let devices = Mutex<[String: KnownDevice]>([:])
 
+    /// - Parameter deltaBytes: Memory for entries as listeners get them, about.
     init(
-        cache: LogCache, identity: String, fingerprint: String, filter: VisibilityFilter,
+        cache: LogCache, deltaBytes: Int, identity: String, fingerprint: String,
+        filter: VisibilityFilter,
         answerBytes: Int, isShared: Bool
     ) {
         self.cache = cache
+        deltaCache = DeltaCache(byteLimit: deltaBytes)
         self.identity = identity
         self.fingerprint = fingerprint
         self.filter = filter

@@ -68,7 +68,8 @@ public final class DataSetNode {
             reached = last.revision
         }
         feed = DataSetFeed(
-            cache: cache, identity: storage.identity, fingerprint: storage.schema.fingerprint,
+            cache: cache, deltaBytes: min(4 << 20, cacheBytes / 4), identity: storage.identity,
+            fingerprint: storage.schema.fingerprint,
             filter: filter, answerBytes: answerBytes, isShared: storage.isShared)
         log.settling = { [weak self] (body) throws(StorageFault) in
             guard let self else { throw StorageFault(.failed, "the node is gone") }

@@ -24,7 +24,7 @@ enum EventsTarget: FuzzTarget {
         // Written plainly, they read back as the same.
         var plain: [UInt8] = []
         for event in whole {
-            plain += [UInt8]("id:\(event.identifier)\nevent:\(event.name)\n".utf8)
+            plain += [UInt8]("id: \(event.identifier)\nevent: \(event.name)\n".utf8)
             for line in event.data.split(separator: 10, omittingEmptySubsequences: false) {
                 plain += [UInt8]("data: ".utf8) + line + [10]
             }
