@@ -1,3 +1,4 @@
+internal import DeflateKit
 internal import HTTPKit
 internal import MartletProtocol
 internal import MartletServerCore
@@ -47,7 +48,8 @@ extension RequestHandler {
     }
 
     private func outcome(_ answer: PreparedAnswer) -> Outcome {
-        var outcome = Outcome.json(answer.body, gzip: answer.isGzip ? answer.body : nil)
+        let gzip = answer.gainsByGzip ? WholeGzip.compress(answer.body) : nil
+        var outcome = Outcome.json(answer.body, gzip: answer.isGzip ? answer.body : gzip)
         let refused = answer.refused.flatMap { reason, count in
             [String](repeating: reason.rawValue, count: count)
         }

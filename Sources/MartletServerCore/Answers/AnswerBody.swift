@@ -72,22 +72,27 @@ struct AnswerBody {
         head: [UInt8], tail: [UInt8], revision: Revision, more: Bool
     ) -> PreparedAnswer {
         let plainCount = head.count + count + tail.count
-        guard hasPieces || acceptsGzip && plainCount >= Self.leastGzip else {
+        // What nothing of is compressed yet is left to whoever sends it.
+        guard hasPieces else {
             var body: [UInt8] = []
             body.reserveCapacity(plainCount)
             body.append(contentsOf: head)
             for case .plain(let bytes) in parts { body.append(contentsOf: bytes) }
             body.append(contentsOf: tail)
             return PreparedAnswer(
-                body: body, isGzip: false, plainCount: plainCount, revision: revision, more: more)
+                body: body, isGzip: false,
+                gainsByGzip: acceptsGzip && plainCount >= Self.leastGzip, plainCount: plainCount,
+                revision: revision, more: more)
         }
         var joiner = GzipJoiner(reserving: plainCount / 4)
-        let compressor = PieceCompressor()
+        var compressor: PieceCompressor?
         func join(_ plain: [UInt8]) {
             if plain.count < 256 {
                 joiner.append(plain: plain)
             } else {
-                joiner.append(compressor.piece(plain))
+                let made = compressor ?? PieceCompressor()
+                compressor = made
+                joiner.append(made.piece(plain))
             }
         }
         // The head goes with the first plain part, the tail with the last.
@@ -103,7 +108,7 @@ struct AnswerBody {
         }
         join(pending + tail)
         return PreparedAnswer(
-            body: joiner.finished(), isGzip: true, plainCount: plainCount, revision: revision,
+            body: joiner.finished(), isGzip: true, gainsByGzip: false, plainCount: plainCount, revision: revision,
             more: more)
     }
 }

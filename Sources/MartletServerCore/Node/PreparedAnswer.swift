@@ -5,6 +5,9 @@ public struct PreparedAnswer: Sendable {
     /// The JSON, or one gzip member that holds it.
     public let body: [UInt8]
     public let isGzip: Bool
+    /// Whether the device takes gzip, and the body is not compressed yet and long enough to gain by it:
+    /// whoever sends it compresses it, off the writer's thread and with the fastest there is.
+    public let gainsByGzip: Bool
     /// Bytes of the JSON.
     public let plainCount: Int
     /// The revision the device reaches with it.
