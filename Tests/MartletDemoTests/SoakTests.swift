@@ -40,8 +40,8 @@ struct SoakTests {
                 .verdict
         }
         #expect(try verdict(.memory, 40_000, rise: 4_000) == .passed)
-        #expect(try verdict(.memory, 40_000, rise: 6_000, files: 2_000) == .passed)
-        #expect(try verdict(.memory, 40_000, rise: 6_200, files: 2_000) == .failed)
+        #expect(try verdict(.memory, 40_000, rise: 6_000, files: 1_000) == .passed)
+        #expect(try verdict(.memory, 40_000, rise: 6_200, files: 1_000) == .failed)
         #expect(try verdict(.memory, 40_000, rise: 4_000, files: -2_000) == .passed)
         #expect(try verdict(.descriptors, 100, rise: 5, files: 2_000) == .failed)
         #expect(try verdict(.memory, 40_000, rise: 4_200) == .failed)

@@ -313,9 +313,8 @@ extension Rebase {
 
     /// Notes which records an entry touched, for the edits that wait.
     private mutating func note(_ set: ChangeSet, isOwn: Bool, revision: Revision) throws {
-        let isSeeding = try !parts.isEmpty
+        try pass(set, revision: revision)
         for changes in set.types {
-            if isSeeding { try pass(changes) }
             if store.schema.index(of: changes.name) != nil {
                 report.changedTypes.insert(changes.name)
                 if !changes.delete.isEmpty {

@@ -22,13 +22,17 @@ extension Rebase {
         var isEmpty: Bool { !hasStaged && snapshot == nil }
     }
 
-    /// Notes that newer things have come than a part has that is still to come.
-    func pass(_ changes: TypeChanges) throws {
-        try parts.pass(changes.name, changes.delete)
-        // A handler that has no table beside it leaves nothing to see what it was told of.
-        guard store.schema.index(of: changes.name) == nil,
-            applier.registry[changes.name] != nil
-        else { return }
-        try parts.pass(changes.name, changes.entries.map(\.id))
+    /// Notes that newer things have come than a part has that is still to come. Own sets of before the
+    /// snapshot come, too, with their verdicts: the parts have what became of their records.
+    func pass(_ set: ChangeSet, revision: Revision) throws {
+        guard let waiting = try parts.revision, revision > waiting else { return }
+        for changes in set.types {
+            try parts.pass(changes.name, changes.delete)
+            // A handler that has no table beside it leaves nothing to see what it was told of.
+            guard store.schema.index(of: changes.name) == nil,
+                applier.registry[changes.name] != nil
+            else { continue }
+            try parts.pass(changes.name, changes.entries.map(\.id))
+        }
     }
 }

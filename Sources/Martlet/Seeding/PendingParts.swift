@@ -33,6 +33,11 @@ struct PendingParts {
         get throws { try store.textState(Self.names) == nil }
     }
 
+    /// The revision of the parts that are to come; nil where everything is here.
+    var revision: Revision? {
+        get throws { try read()?.manifest.revision }
+    }
+
     func read() throws -> PendingSnapshot? {
         guard let names = try store.textState(Self.names),
             let text = try store.textState(Self.manifest)

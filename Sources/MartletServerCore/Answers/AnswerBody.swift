@@ -108,7 +108,8 @@ struct AnswerBody {
         }
         join(pending + tail)
         return PreparedAnswer(
-            body: joiner.finished(), isGzip: true, gainsByGzip: false, plainCount: plainCount, revision: revision,
+            body: joiner.finished(), isGzip: true, gainsByGzip: false, plainCount: plainCount,
+            revision: revision,
             more: more)
     }
 }

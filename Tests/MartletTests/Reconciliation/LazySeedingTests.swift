@@ -117,6 +117,28 @@ struct LazySeedingTests {
         #expect(try !lazy.mine.store.needsRows)
     }
 
+    @Test("an own deletion of before the snapshot takes nothing from what is to come")
+    func deletedBefore() throws {
+        let world = try SmallWorld("lazy-before")
+        let (other, mine) = (try world.device(), try world.device())
+        try other.write { try $0.insert("notes", ["body": "First"], id: "n") }
+        try other.sync(with: world.server)
+        try mine.sync(with: world.server)
+        // The server takes the deletion, and the device does not hear of it.
+        try mine.write { try $0.delete("notes", .text("n")) }
+        try mine.sync(with: world.server, lost: 1)
+        try other.sync(with: world.server)
+        try other.write { try $0.insert("notes", ["body": "Again"], id: "n") }
+        try other.sync(with: world.server)
+        mine.snapshot = try world.server.snapshot(LazyWorld.plan)
+        try mine.beginAnew()
+        try mine.sync(with: world.server)
+        #expect(mine.parts == ["second", "rest, the last"])
+        #expect(try mine.store.outboxCount == 0)
+        #expect(try mine.store.pendingSnapshot == nil)
+        #expect(try mine.store.confirmedState() == other.store.confirmedState())
+    }
+
     @Test("what is to come is remembered across a restart")
     func restart() throws {
         let lazy = try LazyWorld("lazy-restart")
