@@ -23,6 +23,10 @@ struct HeadParser {
     private mutating func head() throws(HTTPRefusal) -> RequestHead {
         while bytes[position] == UInt8(ascii: "\r"), bytes[position + 1] == UInt8(ascii: "\n") {
             position += 2
+            // All that follows stops at the empty line; this alone passes over it.
+            guard position + 1 < bytes.count else {
+                throw .badRequest("The request is an empty line.")
+            }
         }
         let method = try methodName()
         let target = try targetText()
