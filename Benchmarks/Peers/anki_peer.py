@@ -144,9 +144,10 @@ class Anki:
         servers, _, seconds = meter.read()
         times.sort()
         return [
-            ('rate', 'sets/s', count / seconds), ('median latency', 'ms', times[count // 2]),
-            ('99th percentile latency', 'ms', times[-1]),
-            ('server CPU', 'ms/set', servers / count * 1_000)]
+            ('one device: rate', 'sets/s', count / seconds),
+            ('one device: median latency', 'ms', times[count // 2]),
+            ('one device: 99th percentile latency', 'ms', times[-1]),
+            ('one device: server CPU', 'ms/set', servers / count * 1_000)]
 
     def behind(self):
         if self.reader is None:

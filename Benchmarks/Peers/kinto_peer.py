@@ -17,6 +17,7 @@ PARENT = '/buckets/league/collections/players'
 PATH = f'/v1{PARENT}/records'
 AUTHORIZATION = 'Basic ' + base64.b64encode(b'bench:bench').decode()
 HEADERS = f'Authorization: {AUTHORIZATION}\r\n'
+PUSHES = ((DEVICES, 20), (1, 100))  # connections, and the requests of each
 PAGE = 10_000  # the most Kinto gives at once
 
 SETTINGS = '''
@@ -174,15 +175,17 @@ class Kinto:
         return []
 
     def push(self):
-        each = 20
-        lists = [[
-            load.Request(
-                'PUT', f'{PATH}/{number}', HEADERS + 'If-None-Match: *\r\n',
-                f'{{"data":{text}}}'.encode())
-            for number, text in self.organisation.more(self.name, each)]
-            for _ in range(DEVICES)]
-        outcome = self.run(lists, status=201, may_fail=True)
-        return pushed(outcome, DEVICES * each, True)
+        cases = []
+        for devices, each in PUSHES:
+            lists = [[
+                load.Request(
+                    'PUT', f'{PATH}/{number}', HEADERS + 'If-None-Match: *\r\n',
+                    f'{{"data":{text}}}'.encode())
+                for number, text in self.organisation.more(self.name, each)]
+                for _ in range(devices)]
+            outcome = self.run(lists, status=201, may_fail=True)
+            cases += pushed(outcome, devices, devices * each, True)
+        return cases
 
     def behind(self):
         cases = []

@@ -13,6 +13,7 @@ from organisation import POSTGRES_SCHEMA, SCHEMA, TEAMS
 
 TOKEN = 'bench-' + secrets.token_hex(8)
 DEVICES = 50
+PUSHES = ((DEVICES, 100), (1, 200))  # devices, and the sets of each
 REVISION_WIDTH, LINEAGE_WIDTH = 12, 32  # CLoad.h
 ANNOUNCED = '"maxRevision":'
 
@@ -219,10 +220,12 @@ class Martlet:
             raise Failure(f'martlet {arguments[0]}: {done.stderr or done.stdout}')
 
     def push(self):
-        each = 100
-        sets = DEVICES * each
-        outcome = self.advance(self.pushes(DEVICES, each, 1, 'device'), sets)
-        return pushed(outcome, sets, bool(self.databases))
+        cases = []
+        for devices, each in PUSHES:
+            sets = devices * each
+            outcome = self.advance(self.pushes(devices, each, 1, f'one-of-{devices}'), sets)
+            cases += pushed(outcome, devices, sets, bool(self.databases))
+        return cases
 
     def write(self, count):
         """Single change sets of others."""
@@ -267,9 +270,11 @@ class Martlet:
         return cases + [('own client, a process each time', 'ms', times[2])]
 
 
-def pushed(outcome, sets, has_databases):
+def pushed(outcome, devices, sets, has_databases):
     """The cases of a push."""
     accepted = sets - outcome.failures
+    if not accepted:
+        raise Failure(f'all {sets} sets were refused, the first with {outcome.status}')
     cases = [
         ('rate', 'sets/s', accepted / outcome.seconds),
         ('median latency', 'ms', outcome.latency(0.5) * 1_000),
@@ -280,7 +285,11 @@ def pushed(outcome, sets, has_databases):
         ('refused', '%', outcome.failures / sets * 100)]
     if has_databases:
         cases.append(('databases’ CPU', 'ms/set', outcome.databases / accepted * 1_000))
-    return cases
+    return [(f'{crowd(devices)}: {name}', unit, value) for name, unit, value in cases]
+
+
+def crowd(devices):
+    return f'{devices} devices' if devices > 1 else 'one device'
 
 
 def answered(name, outcome, requests, has_databases):
