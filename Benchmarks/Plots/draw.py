@@ -101,7 +101,7 @@ def draw(series, found, path):
         axis.set_ylim(low, high)
         axis.yaxis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 2, 5), numticks=12))
         axis.yaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda y, _: f'{y:,.6g}'))
-        axis.legend(fontsize=7, framealpha=0.9)
+        axis.legend(fontsize=7, framealpha=0.5)
     figure.tight_layout()
     metadata = {'Date': None, 'Creator': None} if path.endswith('svg') else None
     figure.savefig(path, metadata=metadata, dpi=110)
