@@ -62,6 +62,11 @@ public final class Connection {
         }
     }
 
+    /// Sets how long to wait for another connection's lock.
+    public func setBusyTimeout(milliseconds: Int32) {
+        sqlite3_busy_timeout(handle.pointer, milliseconds)
+    }
+
     private static func collect(on pointer: OpaquePointer, into collector: AccessCollector) {
         sqlite3_set_authorizer(
             pointer,

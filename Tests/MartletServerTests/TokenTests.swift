@@ -59,6 +59,93 @@ struct TokenTests {
         #expect(index.dataSets == ["a", "b"])
     }
 
+    @Test("is not looked for at once where another process has the file locked")
+    func locked() throws {
+        let folder = TemporaryFolder()
+        let store = try TokenStore(directory: folder.path)
+        let made = try store.create(dataSet: "a", now: 1)
+        var desk = TokenDesk(
+            index: try TokenIndex(store: store, fixed: []), signed: nil, now: { 1 })
+        #expect(try desk.recordAtOnce(of: bytes(made.token), asked: .now) == made.record)
+        #expect(throws: TokenDenial.self) {
+            try desk.recordAtOnce(of: bytes("mt_other"), asked: .now)
+        }
+        let holder = try Self.recovering(folder.path + "/tokens.sqlite-shm")
+        // It goes on while whoever may be kept waiting still waits.
+        DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(2)) { holder.release() }
+        #expect(try desk.recordAtOnce(of: bytes(made.token), asked: .now) == nil)
+        #expect(try desk.record(of: bytes(made.token), asked: .now) == made.record)
+        #expect(try desk.recordAtOnce(of: bytes(made.token), asked: .now) == made.record)
+    }
+
+    @Test("nobody asks another machine at once, not even for a token that nobody can revoke")
+    func remote() throws {
+        let folder = TemporaryFolder()
+        let store = try TokenStore(directory: folder.path)
+        let made = try store.create(dataSet: "a", now: 1)
+        let database = FarSource()
+        let index = try TokenIndex(
+            store: store, databases: [database], fixed: [try FixedToken("club:other")])
+        var desk = TokenDesk(index: index, signed: nil, now: { 1 })
+        let asked = database.questions
+        #expect(try desk.recordAtOnce(of: bytes("other"), asked: .now)?.dataSet == "club")
+        #expect(try desk.recordAtOnce(of: bytes(made.token), asked: .now) == nil)
+        #expect(database.questions == asked)
+        #expect(try desk.record(of: bytes(made.token), asked: .now) == made.record)
+        #expect(database.questions > asked)
+    }
+
+    /// Stands for tokens on another machine; counts what it is asked.
+    private final class FarSource: TokenSource {
+        private(set) var questions = 0
+        var isRemote: Bool { true }
+
+        func version() throws -> Int64 {
+            questions += 1
+            return 1
+        }
+
+        func entries() throws -> [TokenStore.Entry] { [] }
+
+        func setPatience(milliseconds: Int32) {}
+    }
+
+    /// A process of its own, for the locks of one process do not exclude each other. It stands where
+    /// SQLite puts the index of a WAL right: with the locks of the writer and of recovery
+    /// (https://sqlite.org/walformat.html), and with two copies of the header that differ.
+    private struct Holder: @unchecked Sendable {
+        let process: Process
+        let input: Pipe
+
+        func release() {
+            try? input.fileHandleForWriting.close()
+            process.waitUntilExit()
+        }
+    }
+
+    private static func recovering(_ path: String) throws -> Holder {
+        let process = Process()
+        let (input, output) = (Pipe(), Pipe())
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = [
+            "python3", "-c",
+            """
+            import fcntl, os, sys
+            file = os.open(sys.argv[1], os.O_RDWR)
+            for byte in 120, 122:
+                fcntl.lockf(file, fcntl.LOCK_EX, 1, byte)
+            os.pwrite(file, b"\\xff", 8)
+            os.write(1, b"held")
+            sys.stdin.read()
+            """, path,
+        ]
+        process.standardInput = input
+        process.standardOutput = output
+        try process.run()
+        #expect(try output.fileHandleForReading.read(upToCount: 4) == Data("held".utf8))
+        return Holder(process: process, input: input)
+    }
+
     @Test("given at the start keeps its name over restarts, and the name does not tell the token")
     func fixed() throws {
         let folder = TemporaryFolder()

@@ -81,6 +81,8 @@ struct RequestHandler: Sendable {
     /// - Throws: `TokenDenial` where it is not good; what the storage throws.
     func record(of token: [UInt8]) async throws -> TokenRecord {
         let asked = ContinuousClock.now
+        let known = try tokens.atOnce { try $0.recordAtOnce(of: token, asked: asked) }
+        if let record = known ?? nil { return record }
         return try await tokens.run { try $0.record(of: token, asked: asked) }
     }
 

@@ -1,18 +1,24 @@
 internal import Dispatch
+internal import Foundation
 internal import SystemKit
 
 /// A value that lives on a serial queue of its own, where its calls may block.
 ///
 /// SQLite blocks, and the cooperative pool belongs to handlers; so each connection has a queue,
-/// and callers wait for it without holding a thread.
+/// and callers wait for it without holding a thread. Only `atOnce` does without.
 final class Confined<Value>: @unchecked Sendable {
     private let calls: CallQueue
+    /// Held by whoever uses the value: a lock that the Thread Sanitizer sees.
+    private let use = NSLock()
     private var value: Value?
 
     /// - Parameter make: Makes the value, on the queue.
     init(label: String, _ make: @escaping @Sendable () throws -> Value) async throws {
         calls = CallQueue(label: label)
-        try await calls.run { self.value = try make() }
+        try await calls.run {
+            let made = try make()
+            self.use.withLock { self.value = made }
+        }
     }
 
     /// Protects `value`.
@@ -29,6 +35,21 @@ final class Confined<Value>: @unchecked Sendable {
     /// Runs `body` at once, for a caller that is on the queue already.
     func here<Answer>(_ body: (inout Value) throws -> Answer) throws -> Answer {
         dispatchPrecondition(condition: .onQueue(queue))
+        use.lock()
+        defer { use.unlock() }
+        return try inUse(body)
+    }
+
+    /// Runs `body` on the caller's thread if nobody is using the value just now; for what takes a moment
+    /// and waits for nothing, where changing threads would cost more than the work.
+    /// - Returns: What it gave; nil where somebody is using the value.
+    func atOnce<Answer>(_ body: (inout Value) throws -> Answer) throws -> Answer? {
+        guard use.try() else { return nil }
+        defer { use.unlock() }
+        return try inUse(body)
+    }
+
+    private func inUse<Answer>(_ body: (inout Value) throws -> Answer) throws -> Answer {
         guard var value = value.take() else { throw ConfinedValueIsGone() }
         defer { self.value = value }
         return try body(&value)
@@ -43,7 +64,7 @@ final class Confined<Value>: @unchecked Sendable {
 
     /// Lets go of the value, on the queue, after everything asked for before.
     func end() async {
-        await calls.run { self.value = nil }
+        await calls.run { self.use.withLock { self.value = nil } }
     }
 }
 

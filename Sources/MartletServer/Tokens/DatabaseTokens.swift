@@ -22,6 +22,8 @@ protocol TokenSource {
     func entries() throws -> [TokenStore.Entry]
     /// Whether asking for the version is a question to another machine.
     var isRemote: Bool { get }
+    /// Sets how long to wait for other processes that have a file locked; for databases nothing.
+    func setPatience(milliseconds: Int32)
 }
 
 extension TokenStore: TokenKeeper, TokenSource {
@@ -34,6 +36,8 @@ package struct DatabaseTokens: TokenKeeper, TokenSource {
     private let dataSet: String
 
     var isRemote: Bool { true }
+
+    func setPatience(milliseconds: Int32) {}
 
     /// Connects. Blocks.
     /// - Throws: `PostgresRefusal` where there is no data set; `PostgresError`.

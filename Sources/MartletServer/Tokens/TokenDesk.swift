@@ -1,3 +1,5 @@
+internal import SQLiteKit
+
 /// Where tokens are shown: the server's own, and those of an issuer.
 struct TokenDesk {
     private var index: TokenIndex
@@ -22,13 +24,33 @@ struct TokenDesk {
     mutating func record(
         of token: [UInt8], asked: ContinuousClock.Instant
     ) throws -> TokenRecord {
-        if signed != nil, SignedTokens.isSigned(token) {
+        if isSigned(token) {
             let now = now()
             if let record = try signed?.record(of: token, now: now) { return record }
         } else if let record = try index.record(of: token, asked: asked) {
             return record
         }
         throw TokenDenial(.unknown)
+    }
+
+    /// The same on a thread that may not be kept waiting.
+    /// - Returns: Nil where it would have to wait: for another machine, or for another process that has
+    ///   the file of tokens locked.
+    mutating func recordAtOnce(
+        of token: [UInt8], asked: ContinuousClock.Instant
+    ) throws -> TokenRecord? {
+        guard isSigned(token) || !index.isRemote else { return index.fixedRecord(of: token) }
+        index.setPatience(milliseconds: 0)
+        defer { index.setPatience(milliseconds: TokenStore.patienceMilliseconds) }
+        do {
+            return try record(of: token, asked: asked)
+        } catch let error as SQLiteError where error.isBusy {
+            return nil
+        }
+    }
+
+    private func isSigned(_ token: [UInt8]) -> Bool {
+        signed != nil && SignedTokens.isSigned(token)
     }
 
     /// Looks whether the data folder can be read. Databases have a look of their own.

@@ -7,6 +7,8 @@ internal import OpenSSLKit
 /// a SHA-256, which lead to no token; the hash itself is compared in constant time.
 struct TokenIndex {
     private let sources: [any TokenSource]
+    /// Whether some of them stand on other machines.
+    let isRemote: Bool
     private let fixed: [TokenStore.Entry]
     private var versions: [Int64] = []
     private var changes: Int64 = 0
@@ -19,10 +21,11 @@ struct TokenIndex {
     ///   - salts: By data set: what the names of fixed tokens are made with, where several
     ///   servers have to call a token by one name. Others are called by names of this folder's.
     init(
-        store: TokenStore, databases: [DatabaseTokens] = [], fixed: [FixedToken],
+        store: TokenStore, databases: [any TokenSource] = [], fixed: [FixedToken],
         salts: [String: [UInt8]] = [:]
     ) throws {
         sources = [store] + databases
+        isRemote = !databases.isEmpty
         let own = try store.salt()
         self.fixed = fixed.map { token in
             let bytes = [UInt8](token.token.utf8)
@@ -35,6 +38,11 @@ struct TokenIndex {
                     created: 0, revoked: nil))
         }
         _ = try generation()
+    }
+
+    /// How long a look waits for other processes that have a file locked.
+    func setPatience(milliseconds: Int32) {
+        for source in sources { source.setPatience(milliseconds: milliseconds) }
     }
 
     /// The data sets that good tokens open.
@@ -50,13 +58,23 @@ struct TokenIndex {
     ) throws -> TokenRecord? {
         let hash = SHA256.digest(token)
         // Nobody can revoke these.
-        for entry in fixed where constantTimeEqual(entry.hash, hash) { return entry.record }
+        if let fixed = fixedRecord(hash: hash) { return fixed }
         _ = try generation(asked: asked)
         var found: TokenRecord?
         for entry in entries[Self.bucket(hash)] ?? [] where constantTimeEqual(entry.hash, hash) {
             found = entry.record
         }
         return found
+    }
+
+    /// What a token stands for that was given at the start; nil when it is none of those.
+    func fixedRecord(of token: [UInt8]) -> TokenRecord? {
+        fixedRecord(hash: SHA256.digest(token))
+    }
+
+    private func fixedRecord(hash: [UInt8]) -> TokenRecord? {
+        for entry in fixed where constantTimeEqual(entry.hash, hash) { return entry.record }
+        return nil
     }
 
     /// - Throws: What the data folder's store throws.

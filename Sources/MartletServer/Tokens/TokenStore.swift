@@ -21,13 +21,17 @@ public final class TokenStore {
         CREATE TABLE IF NOT EXISTS martlet_salt (salt BLOB NOT NULL);
         """
 
+    /// How long to wait for another process that has the file locked.
+    static let patienceMilliseconds: Int32 = 5_000
+
     let connection: Connection
 
     /// Opens the store of a data directory, and makes both where they are missing.
     public init(directory: String) throws {
         try Self.makeDirectory(directory)
         let path = Self.path(in: directory)
-        connection = try Connection(path: path)
+        connection = try Connection(
+            path: path, busyTimeoutMilliseconds: Self.patienceMilliseconds)
         try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
         try connection.execute(Self.shape)
         // The hashes of long random tokens tell nothing, but nobody else needs them either.
@@ -114,6 +118,10 @@ public final class TokenStore {
     /// Changes whenever another connection has committed to the file.
     func version() throws -> Int64 {
         try connection.integer("PRAGMA data_version") ?? 0
+    }
+
+    func setPatience(milliseconds: Int32) {
+        connection.setBusyTimeout(milliseconds: milliseconds)
     }
 
     func entries() throws -> [Entry] {
