@@ -23,9 +23,14 @@ actor Ticks {
         }
     }
 
+    /// Returns once somebody sleeps.
+    func untilAsleep() async throws {
+        try await waitUntil("somebody sleeps") { sleeper != nil }
+    }
+
     /// Ends the sleep there is, or the next one.
     func tick() async throws {
-        try await waitUntil("somebody sleeps") { sleeper != nil }
+        try await untilAsleep()
         sleeper?.resume()
         sleeper = nil
     }

@@ -98,6 +98,8 @@ struct SettingValuesTests {
         try await other.set(Self.team, to: "Owls")
         try await ticks.tick()
         #expect(try await values?.next() == "Owls")
+        // Who is awake when nobody observes any more ends without being cancelled in its sleep.
+        try await ticks.untilAsleep()
         values = nil
         try await ticks.untilCancelled()
     }
