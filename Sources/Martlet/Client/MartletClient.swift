@@ -204,9 +204,10 @@ public final class MartletClient: DatabaseAccess {
 
     /// Reads, and tells what part of the database was read.
     public func _observedRead<Result: Sendable>(
+        willRead: @escaping @Sendable () -> Void,
         _ body: @escaping @Sendable (ReadContext) throws -> Result
     ) async throws -> (Result, DatabaseRegion) {
-        try await makingTables { try await self.readers.observedRead(body) }
+        try await makingTables { try await self.readers.observedRead(willRead: willRead, body) }
     }
 
     /// Runs work again after making a table it met for the first time.

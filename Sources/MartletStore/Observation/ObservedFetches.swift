@@ -23,11 +23,10 @@ struct ObservedFetches<Value: Sendable> {
             let fetch = observation.fetch
             let (value, region): (Value, DatabaseRegion)
             do {
-                (value, region) = try await observation.database._observedRead { context in
-                    // Before the first statement, so that all told of until now is in the read.
-                    subscription.beginReading()
-                    return try fetch(context)
-                }
+                // All told of until it begins is in the read. Later, the session's own look at the schema
+                // has fixed the moment, and what is committed after it would be neither read nor told of.
+                (value, region) = try await observation.database._observedRead(
+                    willRead: { subscription.beginReading() }, fetch)
             } catch {
                 if Task.isCancelled { break }
                 throw error

@@ -20,7 +20,10 @@ public protocol DatabaseAccess: Sendable {
     var _changes: ChangeHub { get }
 
     /// Reads, and tells what part of the database was read.
+    /// - Parameter willRead: Called before the moment is fixed whose data `body` sees: what is committed
+    ///   before the call is in it; what comes later may be, or not.
     func _observedRead<Result: Sendable>(
+        willRead: @escaping @Sendable () -> Void,
         _ body: @escaping @Sendable (ReadContext) throws -> Result
     ) async throws -> (Result, DatabaseRegion)
 }

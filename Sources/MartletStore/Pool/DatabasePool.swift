@@ -95,9 +95,10 @@ public final class DatabasePool: DatabaseAccess {
 
     /// Reads, and tells what part of the database was read.
     public func _observedRead<Result: Sendable>(
+        willRead: @escaping @Sendable () -> Void,
         _ body: @escaping @Sendable (ReadContext) throws -> Result
     ) async throws -> (Result, DatabaseRegion) {
-        try await making { try await self.readers.observedRead(body) }
+        try await making { try await self.readers.observedRead(willRead: willRead, body) }
     }
 
     /// Runs `body` as one save: all of it happens, or, where it throws, nothing.

@@ -33,11 +33,14 @@ package final class ReaderPool: Sendable {
     }
 
     /// Reads, and tells what part of the database was read.
+    /// - Parameter willRead: Called before the moment is fixed that is read.
     package func observedRead<Result: Sendable>(
+        willRead: @escaping @Sendable () -> Void,
         _ body: @escaping @Sendable (ReadContext) throws -> Result
     ) async throws -> (Result, DatabaseRegion) {
         try await run { session in
             let recorder = RegionRecorder()
+            willRead()
             let result = try Self.read(session, recorder: recorder, body)
             return (result, recorder.region)
         }

@@ -51,8 +51,10 @@ public struct SimulatedDevice: SyncedDatabase {
 
     /// Reads; nothing is told of later.
     public func _observedRead<Result: Sendable>(
+        willRead: @escaping @Sendable () -> Void,
         _ body: @escaping @Sendable (ReadContext) throws -> Result
     ) async throws -> (Result, DatabaseRegion) {
-        (try await read(body), .nothing)
+        willRead()
+        return (try await read(body), .nothing)
     }
 }

@@ -46,6 +46,42 @@ struct ObservationReachTests {
         #expect(try await values.next() == .some(nil))
     }
 
+    @Test(
+        "a change committed after a fetch's moment was fixed, and before the fetch, is not missed",
+        .timeLimit(.minutes(1)))
+    func beforeFetch() async throws {
+        let isArmed = Mutex(false)
+        let goOn = DispatchSemaphore(value: 0)
+        let (fixings, fixed) = AsyncStream<Void>.makeStream()
+        // The look at the schema, at the start of each transaction, is what fixes it.
+        let trace = StatementTrace { run in
+            guard run.sql == "PRAGMA schema_version", isArmed.withLock({ $0.take() }) else {
+                return
+            }
+            fixed.yield()
+            goOn.wait()
+        }
+        let database = try await ObservedDatabase(trace: trace)
+        let counts = database.players.observeCount(in: database.pool)
+        isArmed.withLock { $0 = true }
+        async let seen = Self.values(of: counts, upTo: 1)
+        for await _ in fixings { break }
+        try await database.run("INSERT INTO players(name) VALUES ('Ada')")
+        goOn.signal()
+        #expect(try await seen == [0, 1])
+    }
+
+    private static func values(
+        of counts: DatabaseObservation<Int>, upTo last: Int
+    ) async throws -> [Int] {
+        var seen: [Int] = []
+        for try await count in counts {
+            seen.append(count)
+            if count == last { break }
+        }
+        return seen
+    }
+
     @Test("a change committed while a value is being fetched is not missed")
     func duringFetch() async throws {
         let database = try await ObservedDatabase()
@@ -131,5 +167,13 @@ struct ObservationReachTests {
         #expect(try await values.next() == 0)
         try await database.run("INSERT INTO goals(minute) VALUES (12)")
         #expect(try await values.next() == 1)
+    }
+}
+
+extension Bool {
+    /// What it was; from now on it is false.
+    fileprivate mutating func take() -> Bool {
+        defer { self = false }
+        return self
     }
 }

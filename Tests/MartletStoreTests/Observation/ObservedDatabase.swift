@@ -19,12 +19,13 @@ final class ObservedDatabase: Sendable {
     let sleeps = HeldSleeps()
     let players = PlainTable("players", of: Player.self)
 
-    init() async throws {
+    init(trace: StatementTrace? = nil) async throws {
         folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("martlet-observation-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         var options = DatabaseOptions()
         options.isDurable = false
+        options.trace = trace
         let sleeps = sleeps
         options.sleep = { try await sleeps.sleep($0) }
         pool = try await DatabasePool.open(

@@ -175,7 +175,8 @@ struct PoolTests {
         await pool.close()
         #expect(await refusal { try await pool.read { _ in } }?.kind == .misuse)
         #expect(await refusal { try await pool.write { _ in } }?.kind == .misuse)
-        #expect(await refusal { try await pool._observedRead { _ in } }?.kind == .misuse)
+        #expect(
+            await refusal { try await pool._observedRead(willRead: {}) { _ in } }?.kind == .misuse)
     }
 
     @Test("closing waits for work that was asked before")
