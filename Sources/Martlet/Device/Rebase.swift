@@ -34,6 +34,8 @@ struct Rebase {
     private var touchedByOthers: [RecordKey: Revision] = [:]
     /// The newest revision own accepted sets gave a record.
     private(set) var ownRevisions: [RecordKey: Revision] = [:]
+    /// What those sets had been made on, by their own account.
+    private(set) var ownBases: [RecordKey: Revision] = [:]
     /// Temporary ids that became permanent now.
     private(set) var assigned: [RecordKey: Int64] = [:]
     /// Records of sets that were parked, or cannot be applied for now.
@@ -301,6 +303,9 @@ extension Rebase {
         }
         if revision > current { try note(set, isOwn: own != nil, revision: revision) }
         if let own {
+            for change in try outbox.changes(of: own.sequence) {
+                ownBases[change.key] = max(ownBases[change.key] ?? 0, change.baseRevision)
+            }
             try keepAssignedIDs(set)
             try ConfirmedSets(store: store).keep(own, revision: revision, now: now)
             try outbox.remove(own.sequence)
@@ -468,31 +473,5 @@ extension Rebase {
         update.bind(1, integer: isApplied ? 1 : 0)
         update.bind(2, integer: own.sequence)
         try update.run()
-    }
-
-    /// A set's changes with the ids assigned now, and with bases moved up to this device's own
-    /// accepted sets. What was sent stays frozen; only the rows beside it follow.
-    private mutating func rewritten(_ own: QueuedSet) throws -> [StoredChange] {
-        var changes = try outbox.changes(of: own.sequence)
-        guard !assigned.isEmpty || !ownRevisions.isEmpty else { return changes }
-        let rewriter = IDRewriter(store: store, assigned: assigned)
-        var isChanged = false
-        for index in changes.indices {
-            if try rewriter.rewrite(&changes[index]) { isChanged = true }
-            if let revision = ownRevisions[changes[index].key],
-                revision > changes[index].baseRevision
-            {
-                changes[index].baseRevision = revision
-                isChanged = true
-            }
-        }
-        if isChanged {
-            try outbox.clear(own.sequence)
-            for change in changes {
-                try outbox.insertChange(change, sequence: own.sequence)
-                try outbox.noteReferences(of: change, sequence: own.sequence)
-            }
-        }
-        return changes
     }
 }

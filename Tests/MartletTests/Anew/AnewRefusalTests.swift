@@ -110,4 +110,34 @@ struct AnewRefusalTests {
         try mine.open()
         #expect(try mine.dump() == before)
     }
+
+    @Test(
+        "an edit made on the past overrides nothing, though an own set before it knew more",
+        arguments: [false, true])
+    func past(isDifference: Bool) throws {
+        let device = try DeviceFixture()
+        let first = ChangeSet.entry(1, .created("teams", 5, at: 1, ["name": "Falcons"]))
+        let others = ChangeSet.entry(2, .updated("teams", 5, at: 2, ["name": "Hawks"]))
+        try device.apply([first, others], reaching: 2)
+        try device.write { try $0.update("teams", .integer(5), ["city": "Rome"]) }
+        let knowing = try #require(try device.gather().changeSets.first?.identifier)
+        try DeviceStore.beginAnew(
+            path: device.path, now: 1, randomBits: { 7 },
+            making: { try $0.execute(DeviceFixture.script) })
+        try device.reopen()
+        try device.apply([first], reaching: 1)
+        // What is shown is the past: nobody sees that others gave the team another name.
+        try device.write { try $0.update("teams", .integer(5), ["name": "Owls"]) }
+        let own = ChangeSet.entry(
+            3, own: knowing, .updated("teams", 5, at: 3, ["city": "Rome"]))
+        let rows = DeviceFixture.difference(
+            3, .updated("teams", 5, at: 3, ["name": "Hawks", "city": "Rome"]))
+        _ = try device.gather()
+        let report = try device.apply([isDifference ? rows : others, own], reaching: 3)
+        #expect(report.receipts.map(\.outcome) == [.accepted, .refused])
+        #expect(report.receipts.last?.reason == .stale)
+        #expect(
+            try device.rows("SELECT name, city FROM teams") == [["Hawks", "Rome"]])
+        #expect(try device.store.parkedCount == 1)
+    }
 }
