@@ -34,7 +34,7 @@ struct Rebase {
     private var touchedByOthers: [RecordKey: Revision] = [:]
     /// The newest revision own accepted sets gave a record.
     private(set) var ownRevisions: [RecordKey: Revision] = [:]
-    /// What those sets had been made on, by their own account.
+    /// What those sets had been made on, by their own account; where others wait.
     private(set) var ownBases: [RecordKey: Revision] = [:]
     /// Temporary ids that became permanent now.
     private(set) var assigned: [RecordKey: Int64] = [:]
@@ -303,7 +303,7 @@ extension Rebase {
         }
         if revision > current { try note(set, isOwn: own != nil, revision: revision) }
         if let own {
-            for change in try outbox.changes(of: own.sequence) {
+            for change in hasWaiting ? try outbox.changes(of: own.sequence) : [] {
                 ownBases[change.key] = max(ownBases[change.key] ?? 0, change.baseRevision)
             }
             try keepAssignedIDs(set)
