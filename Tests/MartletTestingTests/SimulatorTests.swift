@@ -35,6 +35,14 @@ struct SimulatorTests {
         #expect(try Simulator(seed: 5, options: options).run().outsideWrites == 0)
     }
 
+    @Test("what waits for parts may lack a record that newer parts no longer have")
+    func goneFromNewerParts() throws {
+        var options = Simulator.Options()
+        options.steps = 200
+        let report = try Simulator(seed: 8_008_369, options: options).run()
+        #expect(report.partsGone > 0)
+    }
+
     @Test("the same seed gives the same run, event for event; another seed another")
     func determinism() throws {
         var options = Simulator.Options()

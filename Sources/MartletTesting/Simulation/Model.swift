@@ -10,7 +10,8 @@ struct Model {
 
     /// Records that other tables need not have.
     struct Absence {
-        let types: Set<String>
+        /// Whether it is of a type of which some may be missing.
+        let includes: (String) -> Bool
         /// Only those that did not change after this revision.
         let until: Revision
     }
@@ -62,7 +63,7 @@ struct Model {
             let mine = records[type] ?? [:]
             let theirs = other[type] ?? [:]
             for id in Set(mine.keys).union(theirs.keys).sorted() where mine[id] != theirs[id] {
-                if let absence, theirs[id] == nil, absence.types.contains(type),
+                if let absence, theirs[id] == nil, absence.includes(type),
                     changed[type]?[id].map({ $0 <= absence.until }) ?? false
                 {
                     continue

@@ -1,6 +1,7 @@
 internal import Martlet
 internal import MartletCore
 internal import MartletProtocol
+internal import MartletServerCore
 internal import SQLiteFaults
 internal import SQLiteRecords
 
@@ -51,8 +52,17 @@ extension Simulator {
         // Parts of a newer snapshot may have taken the place of the first one's.
         let revision = min(device.seededAt ?? .max, pending.manifest.revision)
         device.seededAt = revision
-        let parts = pending.manifest.parts.filter { pending.names.contains($0.name) }
-        return Model.Absence(types: Set(parts.flatMap(\.types).map(\.name)), until: revision)
+        // What the manifest counts would not do: where it is newer than the device, it no longer has a record
+        // that is still missing there, and of whose deletion the device has yet to hear.
+        let plan = app.seeding
+        let numbers = (0...plan.classes.count).filter { number in
+            let name =
+                number < plan.classes.count ? plan.classes[number].name : SeedingPlan.restName
+            return pending.names.contains(name)
+        }
+        return Model.Absence(
+            includes: { type in numbers.contains { plan.condition(of: type, in: $0) != nil } },
+            until: revision)
     }
 
     /// Every committed save is queued, accepted, or kept as refused.
