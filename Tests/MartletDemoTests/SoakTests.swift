@@ -93,9 +93,13 @@ struct SoakTests {
 
     @Test("a plan keeps its pace, and as many devices are away at its end as at its beginning")
     func plan() {
-        let plan = SoakPlan(seed: 7, devices: 20, length: .seconds(100), saves: 8)
-        #expect(plan.steps == SoakPlan(seed: 7, devices: 20, length: .seconds(100), saves: 8).steps)
-        #expect(plan.steps != SoakPlan(seed: 8, devices: 20, length: .seconds(100), saves: 8).steps)
+        func drawn(_ seed: UInt64) -> SoakPlan {
+            SoakPlan(
+                seed: seed, devices: 20, warmUp: .seconds(20), length: .seconds(100), saves: 8)
+        }
+        let plan = drawn(7)
+        #expect(plan.steps == drawn(7).steps)
+        #expect(plan.steps != drawn(8).steps)
         #expect(plan.steps.map(\.at) == plan.steps.map(\.at).sorted())
         var away: Set<Int> = []
         var counts: [SoakStep.Deed: Int] = [:]
@@ -109,9 +113,14 @@ struct SoakTests {
             }
         }
         #expect(away.count == 2)
-        let reopened = plan.steps.filter { $0.deed == .reopen }.map(\.device)
-        #expect(Set(reopened.prefix(18)).count == 18)
-        #expect(counts == [.save: 800, .sync: 200, .leave: 21, .comeBack: 19, .reopen: 33])
+        let reopened = plan.steps.filter { $0.deed == .reopen }
+        #expect(Set(reopened.prefix(18).map(\.device)).count == 18)
+        #expect(Set(reopened.filter { $0.at < .seconds(20) }.map(\.device)).count == 20)
+        // The 18 who are connected save at once, three times in the warm-up.
+        let moments = Dictionary(grouping: plan.steps.filter { $0.deed == .save }, by: \.at)
+        let gatherings = moments.filter { Set($0.value.map(\.device)).count >= 18 }.keys.sorted()
+        #expect(gatherings == [.seconds(5), .seconds(10), .seconds(15)])
+        #expect(counts == [.save: 854, .sync: 200, .leave: 21, .comeBack: 19, .reopen: 64])
     }
 
     @Test("the kernel tells what a process uses", .enabled(if: ProcessFigures.areKnown))

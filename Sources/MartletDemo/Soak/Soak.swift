@@ -99,8 +99,8 @@ public struct Soak: Sendable {
     ) async throws -> SoakReport {
         let warmUp = options.warmUp
         let plan = SoakPlan(
-            seed: options.demo.seed, devices: crew.count, length: warmUp + options.length,
-            saves: options.saves)
+            seed: options.demo.seed, devices: crew.count, warmUp: warmUp,
+            length: warmUp + options.length, saves: options.saves)
         let own = ProcessInfo.processInfo.processIdentifier
         let devices = WatchedProcesses(name: "devices", folder: folder.path) { [own] }
         let watched = backEnd.watched + [devices]

@@ -25,7 +25,9 @@ struct SoakStep: Hashable, Sendable {
 /// What all devices do and when: at one pace from the beginning to the end, decided by a seed.
 ///
 /// A tenth of the devices is away at any time, so that the number of connections stays the same; and
-/// none opens its file anew a second time before the others did.
+/// none opens its file anew a second time before the others did. In the warm-up all that are connected save
+/// in the same moment, a few times: threads that were needed at once are kept, and what chance would bring
+/// together some time later would look like growth.
 struct SoakPlan: Sendable {
     let steps: [SoakStep]
 
@@ -35,11 +37,14 @@ struct SoakPlan: Sendable {
     private static let reopening = Duration.seconds(3)
     /// For so many saves a device exchanges without any.
     private static let savesForSync = 4.0
+    /// How many times all save at once.
+    private static let gatherings = 3
 
     /// - Parameters:
     ///   - devices: At least 2.
+    ///   - warmUp: What of the length is not measured.
     ///   - saves: Of all devices together, each second.
-    init(seed: UInt64, devices: Int, length: Duration, saves: Double) {
+    init(seed: UInt64, devices: Int, warmUp: Duration, length: Duration, saves: Double) {
         var drawing = Drawing(seed: seed, devices: devices)
         let pace = Duration.seconds(1) / saves
         let due: [(deed: SoakStep.Deed, every: Duration, first: Duration)] = [
@@ -49,15 +54,26 @@ struct SoakPlan: Sendable {
         var moments: [(at: Duration, deed: SoakStep.Deed)] = []
         for (deed, every, first) in due {
             var at = first
+            // A file that was opened again holds more than one that was begun: all have been by the end of the
+            // warm-up.
+            let early = deed == .reopen ? min(every, warmUp / (devices * 2)) : every
             while at < length {
                 moments.append((at, deed))
-                at += every
+                at += at < warmUp ? early : every
             }
         }
+        let gatherings = (1...Self.gatherings).map { warmUp * $0 / (Self.gatherings + 1) }
         // Those of the same moment in the order above: a sort keeps it.
         moments.sort { $0.at < $1.at }
         for _ in 0..<drawing.awayAtOnce { drawing.leave(.zero) }
-        for moment in moments { drawing.draw(moment.deed, moment.at) }
+        var gathered = 0
+        for moment in moments {
+            while gathered < gatherings.count, gatherings[gathered] <= moment.at {
+                drawing.gather(gatherings[gathered])
+                gathered += 1
+            }
+            drawing.draw(moment.deed, moment.at)
+        }
         steps = drawing.steps
     }
 
@@ -90,6 +106,11 @@ struct SoakPlan: Sendable {
             case .leave: leave(at)
             case .comeBack: break
             }
+        }
+
+        /// Who is connected saves.
+        mutating func gather(_ at: Duration) {
+            for device in here { add(.save, device, at) }
         }
 
         mutating func leave(_ at: Duration) {
