@@ -52,14 +52,16 @@ extension Simulator {
         // Parts of a newer snapshot may have taken the place of the first one's.
         let revision = min(device.seededAt ?? .max, pending.manifest.revision)
         device.seededAt = revision
-        // What the manifest counts would not do: where it is newer than the device, it no longer has a record
-        // that is still missing there, and of whose deletion the device has yet to hear.
-        let plan = app.seeding
-        let numbers = (0...plan.classes.count).filter { number in
-            let name =
-                number < plan.classes.count ? plan.classes[number].name : SeedingPlan.restName
-            return pending.names.contains(name)
+        guard try pending.manifest.revision > store.revision else {
+            let parts = pending.manifest.parts.filter { pending.names.contains($0.name) }
+            let types = Set(parts.flatMap(\.types).map(\.name))
+            return Model.Absence(includes: types.contains, until: revision)
         }
+        // What the manifest counts does not do: it is newer than the device, and no longer has a record that is
+        // still missing there, and of whose deletion the device has yet to hear.
+        let plan = app.seeding
+        let names = plan.classes.map(\.name) + [SeedingPlan.restName]
+        let numbers = names.indices.filter { pending.names.contains(names[$0]) }
         return Model.Absence(
             includes: { type in numbers.contains { plan.condition(of: type, in: $0) != nil } },
             until: revision)
