@@ -15,10 +15,10 @@ extension CommandDescription {
             SIGTERM and SIGINT end it, and all it started.
             """,
         options: [
-            Option(name: "minutes", value: "N", help: "how long, after the warm-up; default 10"),
+            Option(name: "minutes", value: "N", help: "how long, after the warm-up; default 15"),
             Option(name: "seconds", value: "N", help: "the same in seconds, for a quick look"),
             Option(name: "devices", value: "N", help: "2 to 500; default 50"),
-            Option(name: "saves", value: "N", help: "of all devices each second; default 6"),
+            Option(name: "saves", value: "N", help: "of all devices each second; default 12"),
             Option(name: "seed", value: "N", help: "decides data and plan; default 1"),
             Option(
                 name: "dir", value: "DIR",
@@ -32,7 +32,7 @@ extension CommandDescription {
             Option(name: "full", help: "110,000 records; default a hundredth of them"),
         ],
         examples: [
-            Example("soak", "ten minutes on a file"),
+            Example("soak", "a quarter of an hour on a file"),
             Example(
                 "soak --databases scripts/databases --minutes 120", "two hours on PostgreSQL"),
         ]
@@ -46,10 +46,10 @@ extension CommandDescription {
         demo.cache = try arguments.integer("cache", in: 1...65_536, default: 1)
         if !arguments.has("full") { demo.size = .small }
         var options = SoakOptions(demo)
-        let minutes = try arguments.integer("minutes", in: 1...10_000, default: 10)
+        let minutes = try arguments.integer("minutes", in: 1...10_000, default: 15)
         let seconds = try arguments.integer("seconds", in: 5...600_000, default: minutes * 60)
         options.length = .seconds(seconds)
-        options.saves = Double(try arguments.integer("saves", in: 1...10_000, default: 6))
+        options.saves = Double(try arguments.integer("saves", in: 1...10_000, default: 12))
         let bars = DemoBars(console: console)
         let report = try await untilAsked(Soak(options, progress: { bars.show($0) }))
         bars.finish()

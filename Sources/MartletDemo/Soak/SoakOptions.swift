@@ -3,10 +3,11 @@ public struct SoakOptions: Sendable {
     /// The devices, their data, and what they talk to. What concerns a bad network is not used.
     public var demo: DemoOptions
     /// How long it is measured, after the warm-up.
-    public var length = Duration.seconds(600)
+    public var length = Duration.seconds(900)
     /// Saves of all devices together, each second. It must be far from what the machine can do:
-    /// otherwise the times say how long the queue is.
-    public var saves = 6.0
+    /// otherwise the times say how long the queue is. A tenth of the time has about a
+    /// thousand, of which the tenth longest is the 99th percentile.
+    public var saves = 12.0
 
     public init(_ demo: DemoOptions) {
         self.demo = demo
