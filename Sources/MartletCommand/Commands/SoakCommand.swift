@@ -29,7 +29,7 @@ extension CommandDescription {
             Option(
                 name: "cache", value: "MIB",
                 help: "the servers' memory for the newest change sets; default 1, full soon"),
-            Option(name: "full", help: "110,000 records; default a hundredth of them"),
+            Option(name: "small", help: "a hundredth of the 110,000 records, for a quick look"),
         ],
         examples: [
             Example("soak", "a quarter of an hour on a file"),
@@ -44,7 +44,7 @@ extension CommandDescription {
         demo.seed = try arguments.seed("seed") ?? 1
         demo.databases = arguments.value("databases")
         demo.cache = try arguments.integer("cache", in: 1...65_536, default: 1)
-        if !arguments.has("full") { demo.size = .small }
+        if arguments.has("small") { demo.size = .small }
         var options = SoakOptions(demo)
         let minutes = try arguments.integer("minutes", in: 1...10_000, default: 15)
         let seconds = try arguments.integer("seconds", in: 5...600_000, default: minutes * 60)
