@@ -247,6 +247,46 @@ struct RedisTroubleTests {
         }
     }
 
+    @Test("who follows the log is connected from the start, once", .timeLimit(.minutes(1)))
+    func connection() async throws {
+        let servers = try await DatabaseServers.start(["--redis"])
+        let shelf = TestShelf(try RedisAddress(servers.redisURL))
+        try await TestShelf.blocking {
+            let redis = try shelf.connection()
+            let connections = { () throws -> Int in
+                guard case .bytes(let list) = try redis.command("CLIENT", "LIST") else { return 0 }
+                return list.split(separator: UInt8(ascii: "\n")).count
+            }
+            let log = TestLog(shelf.dataSet, entries: 256)
+            let cached = shelf.cached(log)
+            #expect(try connections() == 1)
+            for _ in 0..<3 { #expect(try cached.extent() == log.extent()) }
+            #expect(try connections() == 2)
+            _ = try cached.block(from: 1, through: 256)
+            #expect(try connections() == 2)
+            #expect(shelf.counters.current.failures == 0)
+        }
+    }
+
+    @Test("down at the start, it costs one try, and the log is followed", .timeLimit(.minutes(1)))
+    func missing() async throws {
+        let servers = try await DatabaseServers.start(["--redis"])
+        let shelf = TestShelf(try RedisAddress(servers.redisURL))
+        try await servers.order("redis kill")
+        try await TestShelf.blocking {
+            let log = TestLog(shelf.dataSet, entries: 256)
+            let cached = CachedLog(
+                log,
+                shelf: BlockShelf(
+                    dataSet: shelf.dataSet, key: TestShelf.key,
+                    link: shelf.link(rest: .microseconds(1))))
+            for _ in 0..<100 { #expect(try cached.extent() == log.extent()) }
+            #expect(shelf.counters.current.failures == 1)
+            let made = try #require(try cached.block(from: 1, through: 256))
+            #expect(made.last == 256)
+        }
+    }
+
     @Test("blocks go by themselves", .timeLimit(.minutes(1)))
     func expiry() async throws {
         try await TestShelf.blocking { shelf in

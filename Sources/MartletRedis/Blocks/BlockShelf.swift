@@ -22,6 +22,9 @@ package final class BlockShelf {
         self.link = link
     }
 
+    /// Makes the connection to Redis, once more if it is lost. Without Redis it costs one try.
+    func open() { link.connect() }
+
     static func name(of dataSet: String, _ first: Revision) -> String {
         "martlet:block:\(dataSet):\(first)"
     }

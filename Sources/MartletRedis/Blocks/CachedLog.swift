@@ -14,13 +14,23 @@ package final class CachedLog: LogSource {
     private let shelf: BlockShelf
     /// The last block that was unpacked: who reads entries one after another asks for it again.
     private var unpacked: [LogEntry] = []
+    private var isOpen = false
 
     package init(_ source: any LogSource, shelf: BlockShelf) {
         self.source = source
         self.shelf = shelf
     }
 
-    package func extent() throws(StorageFault) -> LogExtent { try source.extent() }
+    package func extent() throws(StorageFault) -> LogExtent {
+        let extent = try source.extent()
+        // Who asks this follows the log, and asks for entries sooner or later. A connection made only
+        // then, at a moment that nobody knows, would look like a leak in a server that runs for long.
+        if !isOpen {
+            isOpen = true
+            shelf.open()
+        }
+        return extent
+    }
 
     package func block(
         from first: Revision, through last: Revision

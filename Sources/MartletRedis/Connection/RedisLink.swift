@@ -61,6 +61,13 @@ package final class RedisLink {
         }
     }
 
+    /// Makes the connection before it is needed; what that costs and what it holds is then there from
+    /// the start. Without a server this is as a question that was not answered.
+    package func connect() {
+        guard pace.now() >= resting else { return }
+        do throws(RedisError) { _ = try connected() } catch { fail(error) }
+    }
+
     /// Hangs up.
     package func close() {
         connection?.close()
