@@ -18,7 +18,7 @@ final class RedisHub: Sendable {
         self.log = log
     }
 
-    /// A connection for one user; it is made when it is first needed.
+    /// A connection for one user, not made yet: with its first question, or before by `RedisLink.connect()`.
     func link() -> RedisLink {
         RedisLink(address, counters: counters) { [log, address] error in
             Self.tell(error, address, log)
