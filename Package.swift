@@ -28,6 +28,7 @@ let package = Package(
         // C libraries, from the system.
         .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CZlib", providers: [.apt(["zlib1g-dev"])]),
+        .systemLibrary(name: "CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CDeflate", providers: [.apt(["libdeflate-dev"])]),
         .systemLibrary(name: "CZstd", providers: [.apt(["libzstd-dev"])]),
         .systemLibrary(name: "CLibevent", providers: [.apt(["libevent-dev", "libssl-dev"])]),
@@ -42,6 +43,7 @@ let package = Package(
         .target(name: "CompressionKit", dependencies: ["CZlib"], swiftSettings: strict),
         .target(
             name: "DeflateKit", dependencies: ["CDeflate", "CompressionKit"], swiftSettings: strict),
+        .target(name: "CurlKit", dependencies: ["CCurl"], swiftSettings: strict),
         .target(name: "ZstdKit", dependencies: ["CZstd"], swiftSettings: strict),
         .target(name: "OpenSSLKit", dependencies: ["COpenSSL"], swiftSettings: strict),
         .target(name: "WebSocketKit", dependencies: ["CWslay"], swiftSettings: strict),
@@ -49,6 +51,8 @@ let package = Package(
             name: "HTTPKit", dependencies: ["CLibevent", "WebSocketKit"], swiftSettings: strict),
         .target(name: "SystemKit", swiftSettings: strict),
         .target(name: "ConnectionKit", swiftSettings: strict),
+        // A line that is slow and breaks, for demonstrations and tests.
+        .target(name: "LineKit", swiftSettings: strict),
         .target(
             name: "PostgresKit", dependencies: ["CPostgres", "ConnectionKit"],
             swiftSettings: strict),
@@ -121,6 +125,8 @@ let package = Package(
             dependencies: [
                 "MartletProtocol", "MartletCore", "MartletStore", "SQLiteKit", "SQLiteRecords",
                 "CompressionKit", "SystemKit",
+                // Other platforms use URLSession.
+                .byName(name: "CurlKit", condition: .when(platforms: [.linux])),
             ], swiftSettings: safe),
 
         // Tools.
@@ -141,7 +147,7 @@ let package = Package(
             dependencies: [
                 "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "SQLiteKit",
                 "SQLiteRecords", "MartletServer", "MartletTransfer", "CompressionKit",
-                "MartletPostgres", "PostgresKit", "ConnectionKit",
+                "MartletPostgres", "PostgresKit", "ConnectionKit", "LineKit",
             ], swiftSettings: safe),
         .executableTarget(
             name: "MartletCommand",
@@ -174,7 +180,7 @@ let package = Package(
             name: "MartletTests",
             dependencies: [
                 "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "SQLiteKit",
-                "SQLiteFaults", "MartletServerCore", "SmallWorlds",
+                "SQLiteFaults", "MartletServerCore", "SmallWorlds", "CompressionKit",
             ],
             swiftSettings: strict),
         .target(
@@ -215,6 +221,9 @@ let package = Package(
         .testTarget(
             name: "WebTokensTests",
             dependencies: ["WebTokens", "MartletProtocol", "OpenSSLKit"], swiftSettings: strict),
+        .testTarget(
+            name: "CurlKitTests", dependencies: ["CurlKit", "HTTPKit", "SocketTalk", "Waiting"],
+            swiftSettings: strict),
         .testTarget(name: "ZstdKitTests", dependencies: ["ZstdKit"], swiftSettings: strict),
         .target(name: "Waiting", path: "Tests/Waiting", swiftSettings: safe),
         .target(
@@ -283,7 +292,7 @@ let package = Package(
             dependencies: [
                 "MartletServer", "MartletProtocol", "MartletCore", "MartletServerCore", "SQLiteKit",
                 "SQLiteRecords", "HTTPKit", "DeflateKit", "CompressionKit", "ZstdKit",
-                "WebSocketKit", "SocketTalk", "Waiting", "OpenSSLKit",
+                "WebSocketKit", "SocketTalk", "Waiting", "OpenSSLKit", "MartletRedis",
             ], swiftSettings: strict),
         .testTarget(
             name: "FuzzCorpusTests",
@@ -307,7 +316,8 @@ let package = Package(
         .testTarget(
             name: "LiveTests",
             dependencies: [
-                "Martlet", "MartletProtocol", "MartletCore", "MartletServer", "HTTPKit", "Waiting",
+                "Martlet", "MartletProtocol", "MartletCore", "MartletServer", "CompressionKit",
+                "HTTPKit", "LineKit", "SocketTalk", "TestPrograms", "Waiting",
             ], swiftSettings: safe),
         .target(
             name: "AllocationCounter", path: "Tests/AllocationCounter", swiftSettings: safe),
@@ -346,4 +356,15 @@ if let named = Context.environment["MARTLET_TEST_TARGETS"] {
     let missing = wanted.subtracting(package.targets.filter { $0.type == .test }.map(\.name))
     precondition(missing.isEmpty, "there are no test targets \(missing.sorted())")
     package.targets.removeAll { $0.type == .test && !wanted.contains($0.name) }
+}
+
+// Loops over bytes take several times as long without the optimizer. The checks name the targets that
+// they want optimized in this variable, with commas between.
+if let named = Context.environment["MARTLET_OPTIMIZED_TARGETS"] {
+    let wanted = Set(named.split(separator: ",").map(String.init))
+    let missing = wanted.subtracting(package.targets.map(\.name))
+    precondition(missing.isEmpty, "there are no targets \(missing.sorted())")
+    for target in package.targets where wanted.contains(target.name) {
+        target.swiftSettings = (target.swiftSettings ?? []) + [.unsafeFlags(["-O"])]
+    }
 }

@@ -1,6 +1,7 @@
 #ifdef __linux__
 #include <features.h>
 #endif
+#include <string.h>
 #include <sys/types.h>
 #if __has_include(<libpq-fe.h>)
 #include <libpq-fe.h>
@@ -8,14 +9,18 @@
 #include <postgresql/libpq-fe.h>
 #endif
 
-/* Without this libpq prints warnings of the server to standard error. */
-static inline void martlet_ignore_notice(void *context, const PGresult *notice) {
-    (void)context;
-    (void)notice;
+/* Counts warnings that a commit's wait for synchronous standbys was given up. They share their code with
+   others, and their words may be in any language; the function of the server that gives them tells. */
+static inline void martlet_take_notice(void *count, const PGresult *notice) {
+    const char *function = PQresultErrorField(notice, PG_DIAG_SOURCE_FUNCTION);
+    if (function && strcmp(function, "SyncRepWaitForLSN") == 0) {
+        *(int *)count += 1;
+    }
 }
 
-static inline void martlet_ignore_notices(PGconn *connection) {
-    PQsetNoticeReceiver(connection, martlet_ignore_notice, (void *)0);
+/* Without this libpq prints warnings of the server to standard error. */
+static inline void martlet_take_notices(PGconn *connection, int *count) {
+    PQsetNoticeReceiver(connection, martlet_take_notice, count);
 }
 
 /* Fields of a report of the server (PG_DIAG_…), which are characters in C. */

@@ -112,7 +112,10 @@ struct Ground: Sendable {
         (places ?? [:]).sorted { $0.key < $1.key }.map { DatabaseTokens($0.value) }
     }
 
-    /// The data sets to open at the start.
+    /// Whether data sets are files; there may be many of them.
+    var isEmbedded: Bool { places == nil }
+
+    /// Returns the names of the data sets.
     func names(
         in directory: String, ofTokens named: Set<String>, log: ServerLog
     ) throws -> [String] {

@@ -43,14 +43,16 @@ public final class MartletServer: Sendable {
             return try DirectoryLock(directory: directory)
         }
         let metrics = Metrics()
-        let dataSets = makeDirectory(ground, metrics)
+        let counters = CountersSource()
+        let dataSets = makeDirectory(ground, metrics, counters)
         do {
             let tokens = try await makeTokens(ground)
             let named = try await tokens.run { $0.dataSets }
             let names = try ground.names(in: directory, ofTokens: named, log: configuration.log)
-            for name in names { _ = try await dataSets.service(name) }
+            try await dataSets.begin(with: names)
             ground.redis?.listen()
-            let http = makeHTTP(options, tokens, dataSets, ground.redis, metrics, origins)
+            let http = makeHTTP(
+                options, tokens, dataSets, ground.redis, metrics, origins, counters)
             let port = try await http.start()
             running.withLock {
                 $0 = Running(
@@ -150,13 +152,27 @@ public final class MartletServer: Sendable {
         }
     }
 
-    private func makeDirectory(_ ground: Ground, _ metrics: Metrics) -> DataSetDirectory {
+    private func makeDirectory(
+        _ ground: Ground, _ metrics: Metrics, _ counters: CountersSource
+    ) -> DataSetDirectory {
         let configuration = configuration
         // Below the requests in rank; one at a time.
         let queue = DispatchQueue(label: "martlet.snapshots", qos: .utility)
         let telling = DataSetDirectory.Telling(
             metrics: metrics, log: configuration.log, later: configuration.later)
-        return DataSetDirectory(telling) { name, changed in
+        var limits = DataSetDirectory.Limits()
+        if ground.isEmbedded {
+            limits.areFiles = true
+            limits.idle = configuration.closeAfter
+            let shares = DescriptorShares(limit: DescriptorLimit.raised())
+            limits.open = { [mostOpen = configuration.mostOpen] in
+                min(
+                    mostOpen, shares.dataSets(connections: await counters.current().openConnections)
+                )
+            }
+        }
+        let pulse = Pulse()
+        return DataSetDirectory(telling, limits: limits) { name, changed in
             try await DataSetService(
                 name: name,
                 setup: .init(
@@ -171,29 +187,34 @@ public final class MartletServer: Sendable {
                         folder: "\(configuration.dataDirectory)/snapshots/\(name)",
                         plan: ground.plan, every: configuration.snapshotEvery, queue: queue,
                         later: configuration.later),
-                    redis: ground.redis, changed: changed))
+                    pulse: pulse, redis: ground.redis, changed: changed))
         }
     }
 
     private func makeHTTP(
         _ options: HTTPServerOptions, _ tokens: Confined<TokenDesk>,
         _ dataSets: DataSetDirectory, _ redis: RedisHub?, _ metrics: Metrics,
-        _ origins: OriginRule
+        _ origins: OriginRule, _ counters: CountersSource
     ) -> HTTPServer {
-        let counters = CountersSource()
         let handler = RequestHandler(
             tokens: tokens, dataSets: dataSets, redis: redis, metrics: metrics,
             log: configuration.log, counters: { await counters.current() }, origins: origins,
-            tokenDeadline: configuration.tokenDeadline, now: configuration.now)
+            tokenDeadline: configuration.tokenDeadline, heartbeat: configuration.heartbeat,
+            now: configuration.now)
         var options = options
         options.maxBodyBytes = Limits.requestBytes
+        options.otherFiles = { DescriptorShares.other(openDataSets: dataSets.counts.open) }
         options.refusal = { refusal in
             let problem = Problem(refusal)
             metrics.countRequest(
                 endpoint: "other", status: problem.status, kind: problem.kind, answerBytes: 0)
             return problem.response
         }
-        let http = HTTPServer(options: options) { await handler.answer($0) }
+        let http = HTTPServer(options: options) {
+            await handler.admission(of: $0)
+        } handler: {
+            await handler.answer($0)
+        }
         counters.set(http)
         return http
     }

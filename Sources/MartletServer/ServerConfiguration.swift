@@ -40,6 +40,11 @@ public struct ServerConfiguration: Sendable {
     /// Memory for the newest change sets of a data set, in bytes, about; at least 1. Devices that lack
     /// older ones are answered from the database.
     public var cacheBytes = 64 << 20
+    /// The time after which an unused data set in a file is closed, until it is used again; nil
+    /// closes none. Streams and waiting polls use their data set.
+    public var closeAfter: Duration? = .seconds(300)
+    /// The most data sets in files that are open at a time, if descriptors do not allow fewer.
+    package var mostOpen = Int.max
     /// PEM files; both or neither.
     public var tlsCertificatePath: String?
     public var tlsKeyPath: String?
@@ -64,6 +69,8 @@ public struct ServerConfiguration: Sendable {
     package var dependencyWaitSeconds = 2
     /// How long the first message of a WebSocket without a token may take.
     package var tokenDeadline = Duration.seconds(10)
+    /// How often who listens gets a sign of life, and its token is looked at.
+    package var heartbeat = Duration.seconds(15)
     /// The limits of the HTTP server; host, port and TLS are taken from above.
     package var http = HTTPServerOptions()
 

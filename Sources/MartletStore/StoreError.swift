@@ -62,7 +62,7 @@ public struct StoreError: Error, Hashable, Sendable {
     /// What kind of refusal.
     public let kind: Kind
     /// What was expected, what was found, and what to do. Holds no values.
-    public let message: String
+    public internal(set) var message: String
     /// SQLite's extended result code, where SQLite refused.
     public internal(set) var code: Int32?
     /// The statement, with placeholders in place of values.
@@ -145,6 +145,16 @@ extension StoreError {
         return known
     }
 
+    /// Returns the same error with a sentence that names the hook in which it happened; hooks
+    /// within hooks add it once.
+    func met(byHookOf table: String) -> StoreError {
+        let beginning = "A write hook of “"
+        guard !message.hasPrefix(beginning) else { return self }
+        var error = self
+        error.message = "\(beginning)\(table)” failed. \(message)"
+        return error
+    }
+
     private static func judged(_ error: SQLiteError) -> (Kind, String) {
         if error.isTypeViolation {
             return (.value, "Correct the value, or declare the column otherwise.")
@@ -162,6 +172,7 @@ extension StoreError {
                 ? (.unknown, "Check the name against the schema.")
                 : (.statement, "Correct the statement.")
         }
+        if error.isForbidden { return (.misuse, "Leave it out.") }
         if error.isBusy {
             return (.busy, "Another connection holds the file locked; try again.")
         }

@@ -99,7 +99,13 @@ public struct PostgresError: Error, Hashable, Sendable {
 
     /// A sentence about what to do.
     public var remedy: String {
-        switch kind {
+        if sqlState == "42P05" {
+            return """
+                Connect to PostgreSQL itself, or to a pooler in session mode: in another mode a session \
+                holds the statements that somebody else prepared.
+                """
+        }
+        return switch kind {
         case .malformedAddress:
             "Write the address as postgresql://USER:PASSWORD@HOST:PORT/DATABASE."
         case .unreachable: "Check host and port, and that the server runs and listens there."
@@ -107,7 +113,11 @@ public struct PostgresError: Error, Hashable, Sendable {
             "Check sslmode and sslrootcert in the address against the server's certificate."
         case .unauthorized: "Check user and password in the address, and the server's pg_hba.conf."
         case .noDatabase: "Create the database, or name another in the address."
-        case .crowded: "Try again, or raise max_connections."
+        case .crowded:
+            """
+            Try again, or raise max_connections, or the CONNECTION LIMIT of the role (ALTER ROLE) or \
+            the database (ALTER DATABASE); a server takes about five for each data set.
+            """
         case .restarting: "Try again in a moment."
         case .lost: "Try again; nothing has happened."
         case .unknownOutcome: "Look whether it has happened before it is tried again."

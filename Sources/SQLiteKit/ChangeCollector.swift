@@ -75,6 +75,9 @@ public final class ChangeCollector {
         marks = 0
     }
 
+    /// Returns whether a table is left out.
+    func ignores(_ table: String) -> Bool { table.hasPrefix(ignoredPrefix) }
+
     /// Notes that any row of a table may have changed.
     public func noteAll(_ table: String) {
         guard !table.hasPrefix(ignoredPrefix) else { return }
@@ -137,18 +140,25 @@ public final class ChangeCollector {
             case SQLITE_DELETE: .delete
             default: .update
             }
-        remember(index, rowID: rowID)
-        guard rows[index].operations.count < capacity else {
-            if rows[index].operations[rowID] == nil { rows[index].isComplete = false }
+        // A change that alters nothing known is not noted, because a transaction may be of any
+        // size.
+        let old = rows[index].operations[rowID]
+        if old == nil, rows[index].operations.count >= capacity {
+            guard rows[index].isComplete else { return }
+            remember(index, rowID: nil)
+            rows[index].isComplete = false
             return
         }
-        guard let old = rows[index].operations.updateValue(new, forKey: rowID) else { return }
-        switch (old, new) {
-        case (.insert, .update): rows[index].operations[rowID] = .insert
-        case (.insert, .delete): rows[index].operations[rowID] = .passing
-        case (.delete, .insert): rows[index].operations[rowID] = .update
-        default: break
-        }
+        let merged: Operation =
+            switch (old, new) {
+            case (.insert, .update): .insert
+            case (.insert, .delete): .passing
+            case (.delete, .insert): .update
+            default: new
+            }
+        guard merged != old else { return }
+        remember(index, rowID: rowID)
+        rows[index].operations[rowID] = merged
     }
 
     private func index(of table: String) -> Int {
@@ -167,6 +177,7 @@ extension Connection {
     /// Reports every row this connection changes to `collector`, until another is given or nil.
     public func report(to collector: ChangeCollector?) {
         handle.changeCollector = collector
+        handle.accessCollector?.rows = collector
         guard let collector else {
             _ = sqlite3_update_hook(handle.pointer, nil, nil)
             return

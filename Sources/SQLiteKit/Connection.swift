@@ -28,8 +28,9 @@ public final class Connection {
     /// - Parameters:
     ///   - vfs: The name of a registered VFS; nil for the platform's.
     ///   - busyTimeoutMilliseconds: How long to wait for another connection's lock.
-    ///   - tracksTables: Whether statements know which tables they read and write, and what stands
-    ///     in double quotes is always a name (https://sqlite.org/quirks.html#dblquote).
+    ///   - tracksTables: Whether statements record the tables that they read and write. A text in
+    ///     double quotes is then always a name (https://sqlite.org/quirks.html#dblquote), and a
+    ///     PRAGMA that sets something can be executed but not prepared.
     /// - Throws: `SQLiteError` when the file cannot be opened.
     public init(
         path: String, mode: Mode = .readWriteCreate, vfs: String? = nil,
@@ -70,11 +71,10 @@ public final class Connection {
     private static func collect(on pointer: OpaquePointer, into collector: AccessCollector) {
         sqlite3_set_authorizer(
             pointer,
-            { context, action, table, _, _, trigger in
+            { context, action, table, second, _, trigger in
                 guard let context else { return SQLITE_OK }
-                Unmanaged<AccessCollector>.fromOpaque(context).takeUnretainedValue()
-                    .note(action: action, table: table, trigger: trigger)
-                return SQLITE_OK
+                return Unmanaged<AccessCollector>.fromOpaque(context).takeUnretainedValue()
+                    .note(action: action, table: table, second: second, trigger: trigger)
             }, Unmanaged.passUnretained(collector).toOpaque())
     }
 
@@ -135,8 +135,9 @@ public final class Connection {
             statement.access = accessCollector.take(sql: sql)
             return statement
         } catch {
+            let denied = accessCollector.denied
             _ = accessCollector.take(sql: "")
-            throw error
+            throw denied.map { .forbidden(pragma: $0, sql: sql) } ?? error
         }
     }
 

@@ -29,7 +29,11 @@ public struct SQLiteError: Error, Hashable, Sendable {
     }
     public var isNotNullViolation: Bool { isConstraint && detail == 5 }
     public var isCheckViolation: Bool { isConstraint && detail == 1 }
-    public var isForeignKeyViolation: Bool { isConstraint && detail == 3 }
+    public var isForeignKeyViolation: Bool {
+        isConstraint && (detail == 3 || detail == 7 && message == Self.foreignKeyMessage)
+    }
+    /// SQLite's words, also for ON DELETE and ON UPDATE RESTRICT, which are triggers to it.
+    private static let foreignKeyMessage = "FOREIGN KEY constraint failed"
     /// A value of another type than the column of a STRICT table takes.
     public var isTypeViolation: Bool { isConstraint && detail == 12 }
     public var isBusy: Bool { code == SQLITE_BUSY || code == SQLITE_LOCKED }
@@ -41,17 +45,29 @@ public struct SQLiteError: Error, Hashable, Sendable {
     public var isReadOnly: Bool { code == SQLITE_READONLY }
     /// The statement was stopped by an interrupt.
     public var isInterrupted: Bool { code == SQLITE_INTERRUPT }
+    /// Whether the statement was refused because it would change the connection.
+    public var isForbidden: Bool { code == SQLITE_MISUSE }
     public var isTooBig: Bool { code == SQLITE_TOOBIG }
     /// A value that is not of the kind expected of its column.
     public var isMismatch: Bool { code == SQLITE_MISMATCH }
     /// An explicit RAISE in a trigger.
-    public var isRaised: Bool { isConstraint && detail == 7 }
+    public var isRaised: Bool { isConstraint && detail == 7 && !isForeignKeyViolation }
 }
 
 extension SQLiteError {
     /// A value in the database that is not what its column must hold. `message` is without it.
     public static func mismatch(_ message: String, sql: String? = nil) -> SQLiteError {
         SQLiteError(extendedCode: SQLITE_MISMATCH, message: message, sql: sql)
+    }
+}
+
+extension SQLiteError {
+    /// Makes the error for a PRAGMA that would change a shared connection.
+    static func forbidden(pragma: String, sql: String) -> SQLiteError {
+        SQLiteError(
+            extendedCode: SQLITE_MISUSE,
+            message: "PRAGMA \(pragma) changes the connection, which later calls use too",
+            sql: sql)
     }
 }
 

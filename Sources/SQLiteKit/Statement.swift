@@ -15,6 +15,8 @@ public final class Statement {
     public var companion: AnyObject?
     /// Why a value could not be bound; SQLITE_OK where all were.
     private var bindFailure = SQLITE_OK
+    /// The reason why the caller's own check refused a value; nil if it refused none.
+    private var refusedBinding: String?
     /// Places for short texts, one for each parameter; none before the first text.
     private var slots: UnsafeMutablePointer<UInt8>?
 
@@ -69,6 +71,7 @@ public final class Statement {
 
     /// Moves to the next row. Returns false at the end.
     public func step() throws(SQLiteError) -> Bool {
+        if let refusedBinding { throw SQLiteError.mismatch(refusedBinding, sql: sql) }
         guard bindFailure == SQLITE_OK else {
             throw SQLiteError(
                 extendedCode: bindFailure, message: String(cString: sqlite3_errstr(bindFailure)),
@@ -110,6 +113,7 @@ public final class Statement {
         sqlite3_reset(pointer)
         sqlite3_clear_bindings(pointer)
         bindFailure = SQLITE_OK
+        refusedBinding = nil
     }
 
     /// Ends the current run and keeps the bindings.
@@ -221,6 +225,13 @@ extension Statement {
                 check(sqlite3_bind_zeroblob(pointer, index, 0))
             }
         }
+    }
+
+    /// Refuses a value that has no form in its column. The next step then throws an error with
+    /// `isMismatch` and writes nothing.
+    /// - Parameter reason: A sentence without the value.
+    public func refuseBinding(_ reason: String) {
+        refusedBinding = reason
     }
 
     public func bindNull(_ index: Int32) {

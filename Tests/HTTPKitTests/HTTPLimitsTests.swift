@@ -14,7 +14,7 @@ struct HTTPLimitsTests {
             (1_024, 12_000, 768), (100, 12_000, 16), (-1, 12_000, nil), (100, 10, nil),
         ] as [(Int, Int, Int?)])
     func descriptors(limit: Int, wanted: Int, fitting: Int?) {
-        #expect(ServerCore.connections(limit: limit, wanted: wanted) == fitting)
+        #expect(ServerCore.connections(limit: limit, wanted: wanted, others: 256) == fitting)
     }
 
     @Test("answers 408 to a head that does not end, and closes")
@@ -82,10 +82,21 @@ struct HTTPLimitsTests {
             $0.maxBodyBytes = 100
         } _: { _, port in
             let client = RawClient(port: port)
-            await client.send(
+            let isTaken = await client.send(
                 [UInt8]("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2000000\r\n\r\n".utf8)
                     + [UInt8](repeating: 0, count: 2_000_000))
+            #expect(isTaken)
             #expect(await client.read(until: "100 bytes.\n").hasPrefix("HTTP/1.1 413 "))
+        }
+        // As a proxy does that has kept the whole body: it reads once it could send all.
+        try await withServer { _, port in
+            let client = RawClient(port: port)
+            let count = (17 << 20)
+            let isTaken = await client.send(
+                [UInt8]("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: \(count)\r\n\r\n".utf8)
+                    + [UInt8](repeating: 0, count: count))
+            #expect(isTaken)
+            #expect(await client.readAll().hasPrefix("HTTP/1.1 413 "))
         }
     }
 

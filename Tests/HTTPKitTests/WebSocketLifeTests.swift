@@ -17,7 +17,7 @@ struct WebSocketLifeTests {
         options.stallTimeout = .seconds(7)
         state = WebSocketState(
             session: WebSocketSession(role: .server, maxMessageByteCount: 10), now: 0,
-            options: options)
+            options: options, claim: RequestClaim(parties: []))
     }
 
     private func life(at seconds: UInt64) -> WebSocketState.Life {

@@ -215,14 +215,14 @@ struct WebSocketTests {
             let text = String(repeating: "x", count: 90_000)
             let frames = RawFrame.text(text).bytes
             // The client's queue sends and receives in turn: the sending must have its turn first.
-            async let sent: Void = client.send((0..<8).flatMap { _ in frames })
+            async let sent = client.send((0..<8).flatMap { _ in frames })
             try await waitUntil("messages have come in") {
                 await server.counters().bodyBytesInFlight > 0
             }
             #expect(await server.counters().bodyBytesInFlight < 200_000)
             gate.open()
             for _ in 0..<8 { #expect(await socket.text() == text) }
-            await sent
+            #expect(await sent)
             await socket.close(.normal)
             #expect(await socket.closeCode() == .normal)
             #expect(await server.counters().bodyBytesInFlight == 0)

@@ -7,6 +7,7 @@ enum House {
         "SQLiteKit": ["CSQLite"],
         "SQLiteFaults": ["CSQLite"],
         "CompressionKit": ["CZlib"],
+        "CurlKit": ["CCurl"],
         "DeflateKit": ["CDeflate"],
         "ZstdKit": ["CZstd"],
         "OpenSSLKit": ["COpenSSL"],
@@ -14,6 +15,7 @@ enum House {
         "HTTPKit": ["CLibevent"],
         "SystemKit": ["Security"],
         "ConnectionKit": [],
+        "LineKit": [],
         "PostgresKit": ["CPostgres"],
         "RedisKit": ["CHiredis"],
     ]
@@ -28,11 +30,13 @@ enum House {
         "CompressionKit": [],
         "DeflateKit": ["CompressionKit"],
         "ZstdKit": [],
+        "CurlKit": [],
         "OpenSSLKit": [],
         "WebSocketKit": [],
         "HTTPKit": ["WebSocketKit"],
         "SystemKit": [],
         "ConnectionKit": [],
+        "LineKit": [],
         "PostgresKit": ["ConnectionKit"],
         "RedisKit": ["ConnectionKit"],
         "MartletProtocol": [],
@@ -42,7 +46,7 @@ enum House {
         "MartletStore": [
             "MartletProtocol", "MartletCore", "SQLiteKit", "SQLiteRecords", "SystemKit",
         ],
-        "Martlet": device.union(["SystemKit"]),
+        "Martlet": device.union(["SystemKit", "CurlKit"]),
         "MartletServerCore": serverCore,
         "MartletPostgres": serverCore.union([
             "MartletServerCore", "ConnectionKit", "PostgresKit",
@@ -59,7 +63,7 @@ enum House {
         "MartletTransfer": device.union(["Martlet"]),
         "MartletDemo": device.union([
             "Martlet", "MartletServer", "MartletTransfer", "MartletPostgres", "PostgresKit",
-            "ConnectionKit",
+            "ConnectionKit", "LineKit",
         ]),
         "MartletCommand": device.union([
             "Martlet", "MartletServer", "MartletServerCore", "MartletTesting",

@@ -31,6 +31,19 @@ struct SecurityPageTests {
         }
     }
 
+    @Test("says nowhere that more threats have a check than have one")
+    func counts() throws {
+        let page = try Self.page()
+        let open = Self.threats(page).filter { $0.text.contains("does not apply yet") }
+        #expect(open.map(\.number) == [4, 13, 14, 15])
+        #expect(page.contains("Rows 4, 13, 14 and 15 have no"))
+        for name in ["SECURITY.md", "CHANGELOG.md"] {
+            let text = try String(
+                contentsOf: Repository.root.appendingPathComponent(name), encoding: .utf8)
+            #expect(text.contains("the \(24 - open.count) that apply"), "\(name)")
+        }
+    }
+
     @Test("names checks that exist")
     func checks() throws {
         let page = try Self.page()

@@ -1,47 +1,11 @@
 import Foundation
 import Martlet
-import MartletProtocol
 import Synchronization
 import Testing
 import Waiting
 
 @Suite("Closing a client")
 struct CloseTests {
-    /// A way to the server whose request does not end, cancelled or not, until the test says so.
-    private final class HeldTransport: Transport {
-        private struct State {
-            var asked = false
-            var isOpen = false
-            var waiting: CheckedContinuation<Void, Never>?
-        }
-
-        private let state = Mutex(State())
-        let ended = Mutex(false)
-
-        var isAsked: Bool { state.withLock { $0.asked } }
-
-        func exchange(_ body: [UInt8]) async throws(TransportFailure) -> TransportAnswer {
-            await withCheckedContinuation { continuation in
-                let goesOn = state.withLock { state in
-                    state.asked = true
-                    if !state.isOpen { state.waiting = continuation }
-                    return state.isOpen
-                }
-                if goesOn { continuation.resume() }
-            }
-            ended.withLock { $0 = true }
-            throw TransportFailure(message: "The way was closed.")
-        }
-
-        func letGo() {
-            let waiting = state.withLock { state in
-                state.isOpen = true
-                return state.waiting.take()
-            }
-            waiting?.resume()
-        }
-    }
-
     private static func client(
         _ transport: HeldTransport, _ configure: (inout ClientOptions) -> Void = { _ in }
     ) async throws -> (client: MartletClient, folder: URL) {
@@ -89,12 +53,39 @@ struct CloseTests {
         await client.close()
     }
 
+    @Test("lets go of the file, though the client is still referred to")
+    func closesFile() async throws {
+        let transport = HeldTransport()
+        let (client, folder) = try await Self.client(transport)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try await client.write { try $0.insert("teams", ["name": .text("Owls")]) }
+        _ = try await client.read { try $0.rows("SELECT name FROM teams") }
+        let path = folder.appendingPathComponent("d.sqlite").path
+        #expect(FileManager.default.fileExists(atPath: path + "-wal"))
+        transport.letGo()
+        await client.close()
+        // SQLite removes its log when the last connection is closed.
+        #expect(!FileManager.default.fileExists(atPath: path + "-wal"))
+        let error = await #expect(throws: StoreError.self) { try await client.status() }
+        #expect(error?.kind == .misuse)
+        // An alert shows the message.
+        let refusal = await #expect(throws: SyncError.self) { try await client.sync() }
+        #expect((refusal as (any Error)?)?.localizedDescription == refusal?.message)
+        let again = try await MartletClient.open(path: path, schema: nil)
+        #expect(try await again.read { try $0.rows("SELECT name FROM teams").count } == 1)
+        await again.close()
+    }
+
     @Test("does not wait for ever")
     func bounded() async throws {
         let transport = HeldTransport()
         let limits = Mutex<[Duration]>([])
         let (client, folder) = try await Self.client(transport) { options in
-            options.sleep = { limit in limits.withLock { $0.append(limit) } }
+            options.sleep = { limit in
+                // The watch for external writes waits as long as the client lives.
+                guard limit > .seconds(2) else { return try await Task.sleep(for: .seconds(3_600)) }
+                limits.withLock { $0.append(limit) }
+            }
         }
         defer { try? FileManager.default.removeItem(at: folder) }
         await client.close()

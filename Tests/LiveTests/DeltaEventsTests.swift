@@ -77,6 +77,20 @@ struct DeltaEventsTests {
         try await second.value
     }
 
+    @Test("tell of the server's signs of life when it gave them")
+    func signs() async throws {
+        let page = StreamServer("text/event-stream") { _, writer in
+            try await writer.write([UInt8](":15003\n\ndata: {}\n\n".utf8))
+        }
+        let transport = try URLSessionTransport(server: try await page.start(), token: "t")
+        let heard = Heard()
+        try await transport.deltas(DeltaCursor(since: 0)) { heard.add($0) }
+        #expect(
+            heard.events.withLock { $0 }
+                == [.opened, .sign(milliseconds: 15_003), .batch([UInt8]("{}".utf8))])
+        await page.stop()
+    }
+
     @Test("wait for their listener: the next is read when it has taken the one before")
     func slow() async throws {
         let server = try LiveServer()
@@ -155,76 +169,6 @@ struct DeltaEventsTests {
         #expect((failure?.isInBatch ?? false) == isInBatch)
         await page.stop()
     }
-
-    // Elsewhere URLSession is held up, and nothing ends; and a fresh connection costs nothing.
-    #if canImport(FoundationNetworking)
-        @Test("come over a connection that was open before: URLSession spins on a fresh one")
-        func opening() async throws {
-            let asked = Mutex<[String]>([])
-            let server = HTTPServer(options: HTTPServerOptions()) { request in
-                asked.withLock { $0.append("\(request.method) \(request.path)") }
-                guard request.path == "/base/deltas" else {
-                    // As a proxy that keeps this to itself.
-                    return HTTPResponse(status: 404, text: "nothing here\n")
-                }
-                var response = HTTPResponse(
-                    status: 200, headers: [HTTPField("Content-Type", "text/event-stream")])
-                response.stream = { writer in
-                    try await writer.write([UInt8](":\n\n".utf8))
-                    _ = try await forever()
-                }
-                return response
-            }
-            let port = try await server.start()
-            let url = try #require(URL(string: "http://127.0.0.1:\(port)/base"))
-            let transport = try URLSessionTransport(server: url, token: "t")
-            for round in 1...3 {
-                let heard = Heard()
-                let listening = Task {
-                    try await transport.deltas(DeltaCursor(since: 0)) { heard.add($0) }
-                }
-                #expect(await holds { heard.isOpen })
-                #expect(
-                    asked.withLock { Array($0.suffix(2)) }
-                        == ["HEAD /base/healthz", "GET /base/deltas"])
-                #expect(asked.withLock(\.count) == 2 * round)
-                // One for each, as the one before is cut.
-                #expect(await server.counters().acceptedConnections == round)
-                listening.cancel()
-                await #expect(throws: TransportFailure.self) { try await listening.value }
-            }
-            await server.stop(grace: .zero)
-        }
-
-        @Test("end within a batch where more comes than may lie unread")
-        func tooMuch() async throws {
-            let page = StreamServer("text/event-stream") { _, writer in
-                try await writer.write([UInt8]("data: {}\n\ndata: ".utf8))
-                let piece = [UInt8](repeating: UInt8(ascii: "z"), count: 1 << 20)
-                for _ in 0..<8 { try await writer.write(piece) }
-                _ = try await forever()
-            }
-            let transport = try URLSessionTransport(server: try await page.start(), token: nil)
-            let (gate, open) = AsyncStream.makeStream(of: Void.self)
-            let heard = Heard()
-            let listening = Task {
-                try await transport.deltas(DeltaCursor(since: 0)) { event in
-                    heard.add(event)
-                    if case .batch = event { for await _ in gate { break } }
-                }
-            }
-            // It ends while its listener is still busy with the first.
-            #expect(await holds { heard.events.withLock(\.count) == 2 })
-            #expect(await holds { page.open == 0 })
-            open.finish()
-            let failure = await #expect(throws: TransportFailure.self) {
-                try await listening.value
-            }
-            #expect(failure?.isInBatch == true)
-            #expect(failure?.status == nil)
-            await page.stop()
-        }
-    #endif
 
     @Test("are asked for with everything the cursor says, escaped")
     func address() throws {

@@ -22,9 +22,20 @@ actor LiveServer {
     private(set) var port = 0
     private let keepRevisions: Int64?
 
-    /// - Parameter keepRevisions: Entries that compaction leaves whole; nil for all.
-    init(keepRevisions: Int64? = nil) throws {
+    private let snapshotEvery: Int64?
+    private let tls: (certificate: String, key: String)?
+
+    /// - Parameters:
+    ///   - keepRevisions: The entries that compaction leaves whole; nil for all.
+    ///   - snapshotEvery: The revisions after which a snapshot is made; nil for the default.
+    ///   - tls: Paths of PEM files; nil for plain HTTP.
+    init(
+        keepRevisions: Int64? = nil, snapshotEvery: Int64? = nil,
+        tls: (certificate: String, key: String)? = nil
+    ) throws {
+        self.tls = tls
         self.keepRevisions = keepRevisions
+        self.snapshotEvery = snapshotEvery
         folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("martlet-live-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -42,6 +53,9 @@ actor LiveServer {
         configuration.log = .silent
         configuration.port = port
         configuration.keepRevisions = keepRevisions
+        if let snapshotEvery { configuration.snapshotEvery = snapshotEvery }
+        configuration.tlsCertificatePath = tls?.certificate
+        configuration.tlsKeyPath = tls?.key
         let server = MartletServer(configuration)
         port = try await server.start()
         self.server = server

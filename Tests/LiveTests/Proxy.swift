@@ -20,6 +20,10 @@ actor Proxy {
             var refusal: Int?
             /// Lets nothing of the stream through, as a proxy that waits for its end.
             var holdsBack = false
+            /// The most bytes of a body; a larger one is refused with a page.
+            var most = Int.max
+            /// The number of refused bodies.
+            var refusals = 0
         }
 
         let state = Mutex(State())
@@ -32,7 +36,7 @@ actor Proxy {
 
     nonisolated let traffic = Traffic()
     private let target: URL
-    private let session = StreamingSession(configuration: .ephemeral)
+    private let session = StreamingSession()
     private var server: HTTPServer?
     private var port = 0
 
@@ -54,6 +58,12 @@ actor Proxy {
                     }
                     return try await Self.stream(request, to: target, session, traffic)
                 }
+                let isTooMuch = traffic.state.withLock { state in
+                    guard request.body.count > state.most else { return false }
+                    state.refusals += 1
+                    return true
+                }
+                if isTooMuch { return HTTPResponse(status: 413, text: "<html>too large\n") }
                 return try await Self.exchange(request, to: target)
             } catch {
                 return HTTPResponse(status: 502, text: "\(error)\n")
@@ -95,9 +105,12 @@ actor Proxy {
         let (data, response) = try await URLSession.shared.data(for: outgoing)
         let answer = response as? HTTPURLResponse
         let type = answer?.value(forHTTPHeaderField: "Content-Type") ?? "application/json"
+        var headers = [HTTPField("Content-Type", type)]
+        if let piece = answer?.value(forHTTPHeaderField: "Martlet-Answer") {
+            headers.append(HTTPField("Martlet-Answer", piece))
+        }
         return HTTPResponse(
-            status: answer?.statusCode ?? 502, headers: [HTTPField("Content-Type", type)],
-            body: [[UInt8](data)])
+            status: answer?.statusCode ?? 502, headers: headers, body: [[UInt8](data)])
     }
 
     private static func stream(

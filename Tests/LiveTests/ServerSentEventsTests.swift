@@ -47,6 +47,21 @@ struct ServerSentEventsTests {
         #expect(try Self.read(text) == events)
     }
 
+    @Test("give signs of life, of which the oldest that came counts")
+    func signs() throws {
+        var reader = ServerSentEvents(limit: 100)
+        #expect(reader.takeSign() == nil)
+        _ = try reader.read(":\n\n: hello\n:-1\n:99999999999999999999\n".utf8)
+        #expect(reader.takeSign() == nil)
+        _ = try reader.read("data: a\n: 15003\n\n:30004\n\n".utf8)
+        #expect(reader.takeSign() == 15_003)
+        #expect(reader.takeSign() == nil)
+        _ = try reader.read(":4500".utf8)
+        #expect(reader.takeSign() == nil && !reader.isInEvent)
+        _ = try reader.read("5\n\n".utf8)
+        #expect(reader.takeSign() == 45_005)
+    }
+
     @Test("name the wait before connecting again, where it is a number")
     func retry() throws {
         var reader = ServerSentEvents(limit: 100)

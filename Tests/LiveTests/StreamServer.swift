@@ -14,12 +14,14 @@ final class StreamServer: Sendable {
         let open = Mutex(0)
     }
 
-    init(_ contentType: String = "text/plain", _ body: @escaping Body) {
+    init(
+        _ contentType: String = "text/plain", headers: [HTTPField] = [], _ body: @escaping Body
+    ) {
         let streams = Streams()
         self.streams = streams
         server = HTTPServer(options: HTTPServerOptions()) { request in
             var response = HTTPResponse(
-                status: 200, headers: [HTTPField("Content-Type", contentType)])
+                status: 200, headers: [HTTPField("Content-Type", contentType)] + headers)
             response.stream = { writer in
                 streams.open.withLock { $0 += 1 }
                 defer { streams.open.withLock { $0 -= 1 } }

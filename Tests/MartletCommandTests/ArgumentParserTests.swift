@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import MartletCommand
@@ -133,5 +134,30 @@ struct ArgumentParserTests {
         #expect(ProgressBar.line("t", done: 0, of: 5, detail: "").contains("0 %  0/5"))
         #expect(ProgressBar.line("t", done: 5, of: 5, detail: "x").contains("100 %  5/5  x"))
         #expect(ProgressBar.line("t", done: 0, of: 0, detail: "").contains("100 %"))
+    }
+
+    @Test("the documentation names every command and every option")
+    func documented() throws {
+        let docs = URL(fileURLWithPath: #filePath)
+            .appendingPathComponent("../../../docs").standardized
+        let pages = try FileManager.default.contentsOfDirectory(
+            at: docs, includingPropertiesForKeys: nil
+        ).filter { $0.pathExtension == "md" }
+        let text = try pages.map { try String(contentsOf: $0, encoding: .utf8) }.joined()
+        let list = try String(
+            contentsOf: docs.appendingPathComponent("command-line.md"), encoding: .utf8)
+        for command in CommandDescription.all {
+            #expect(
+                list.contains("`\(command.name)`"), "docs/command-line.md lacks “\(command.name)”")
+            for option in command.options {
+                let places = text.ranges(of: "--" + option.name)
+                let isNamed = places.contains { place in
+                    guard place.upperBound < text.endIndex else { return true }
+                    let next = text[place.upperBound]
+                    return !next.isLetter && next != "-"
+                }
+                #expect(isNamed, "no page has --\(option.name) of “\(command.name)”")
+            }
+        }
     }
 }

@@ -41,7 +41,9 @@ struct CommandRunTests {
         try Data(text.utf8).write(to: url)
     }
 
-    private func run(_ words: String...) async -> Result {
+    private func run(_ words: String...) async -> Result { await run(words) }
+
+    private func run(_ words: [String]) async -> Result {
         let recorder = Recorder()
         let code = await MartletCommand.run(words, console: recorder.console)
         return Result(
@@ -108,6 +110,12 @@ struct CommandRunTests {
         #expect(nowhere.err.contains("--server URL"))
         let away = await run("sync", path("a.sqlite"), "--server", "http://127.0.0.1:9")
         #expect(away.code == .unreachable)
+        // A data folder that is misspelled is not made, and is not one without tokens.
+        for words in [["token", "list"], ["token", "revoke", "5f3a90c1d2e4"]] {
+            let lost = await run(words + ["--data", path("nowhere")])
+            #expect(lost.code == .failed && lost.err.contains("check --data"))
+            #expect(!FileManager.default.fileExists(atPath: path("nowhere")))
+        }
         let plain = await run("sync", path("a.sqlite"), "--server", "http://sync.example.org")
         #expect(plain.code == .failed)
         #expect(plain.err.contains("https"))

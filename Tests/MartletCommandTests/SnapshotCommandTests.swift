@@ -13,7 +13,7 @@ struct SnapshotCommandTests {
         let file = served.path("data/team.sqlite")
         let out = served.path("shipped.sqlite")
         let words = [
-            "snapshot", "--data", served.data, "--data-set", "team", "--out", out, "--json",
+            "snapshot", "--data", served.data, "--dataset", "team", "--out", out, "--json",
         ]
         try Connection(path: file).execute("INSERT INTO teams (name) VALUES ('Ants')")
         let made = await ServedData.run(words)

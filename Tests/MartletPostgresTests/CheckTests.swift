@@ -72,7 +72,7 @@ struct PostgresCheckTests {
         }
     }
 
-    private static func filled(_ address: PostgresAddress) throws -> TestStore {
+    static func filled(_ address: PostgresAddress) throws -> TestStore {
         let store = try TestStore(address, script, tables: ["things", "notes", "marks"])
         try store.send(
             TestStore.set(

@@ -58,6 +58,30 @@ struct ForeignBulkTests {
         }
     }
 
+    @Test("a backlog is taken a thousand transactions at a time, several in a set")
+    func backlog() async throws {
+        try await ForeignWorld.with { world in
+            let program = try world.program()
+            try program.execute(
+                """
+                DO $$ BEGIN FOR n IN 1..1500 LOOP
+                    INSERT INTO lists (id, title, parent) VALUES (n, 'a', nullif(n / 2, 0));
+                    COMMIT;
+                    IF n % 500 = 0 THEN UPDATE lists SET title = 'b' WHERE id < 100; COMMIT; END IF;
+                END LOOP; END $$
+                """)
+            let first = try world.take(inParts: true)
+            #expect(first.count < 20)
+            let left = "SELECT count(*) FROM _martlet.foreign_transactions"
+            #expect(try world.server.query(left).integer(0, 0) == 503)
+            // The rest is no backlog any more, so each transaction becomes a set.
+            try world.take(inParts: true)
+            #expect(try world.server.query(left).integer(0, 0) == 0)
+            #expect(world.entries.count > 503)
+            #expect(try world.replica == world.truth())
+        }
+    }
+
     @Test("Many transactions at once stay whole")
     func manyTransactions() async throws {
         try await ForeignWorld.with { world in

@@ -248,6 +248,8 @@ struct LogicalTests {
             #expect(
                 try SlotFindings(world.server).all().map(\.what).first?.hasPrefix("Nobody reads")
                     == true)
+            // A session still reads the slot.
+            #expect(try world.reader.step(within: .zero) == .reading)
             let steps = try PostgresRelease(on: world.server).release(
                 name: nil, dropsSurrogates: false)
             #expect(steps.contains { $0.contains(state.slot) })
@@ -258,7 +260,16 @@ struct LogicalTests {
             #expect(
                 try SlotFindings(world.server).all().map(\.what)
                     == ["The replication slot “\(state.slot)” is no data set's any more."])
-            try LogicalSlot(on: world.server).drop(state.slot)
+            let doctor = try PostgresDoctor(on: world.server, now: 0).findings()
+            #expect(doctor.contains { $0.check == "slots" && $0.what.contains(state.slot) })
+            let release = PostgresRelease(on: world.server)
+            let plan = try release.plan(name: nil, dropsSurrogates: false)
+            #expect(plan.count == 1)
+            #expect(try release.release(name: nil, dropsSurrogates: false) == plan)
+            #expect(try LogicalSlot(on: world.server).standing(state.slot) == nil)
+            #expect(throws: AdoptionError.self) {
+                try release.plan(name: nil, dropsSurrogates: false)
+            }
         }
     }
 }

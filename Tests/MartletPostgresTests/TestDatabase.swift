@@ -34,8 +34,15 @@ struct TestDatabase: Sendable {
     func connected<Answer: Sendable>(
         _ body: @escaping @Sendable (PostgresConnection) throws -> Answer
     ) async throws -> Answer {
-        let address = address
-        return try await Self.blocking { try body(try PostgresConnection(address)) }
+        try await Self.connected(to: address, body)
+    }
+
+    /// Runs `body` with a connection to any address.
+    static func connected<Answer: Sendable>(
+        to address: PostgresAddress,
+        _ body: @escaping @Sendable (PostgresConnection) throws -> Answer
+    ) async throws -> Answer {
+        try await blocking { try body(try PostgresConnection(address)) }
     }
 
     /// Runs what blocks on a thread of its own.

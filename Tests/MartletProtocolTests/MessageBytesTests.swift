@@ -165,11 +165,11 @@ struct MessageBytesTests {
     @Test("a problem")
     func problem() {
         let problem = Problem(
-            status: 429, kind: "tooManyRequests", detail: "Too many requests.", retryAfter: 3)
+            status: 429, kind: "tooManyConnections", detail: "Too many requests.", retryAfter: 3)
         let bytes = [UInt8](
             #"""
             {"type":"about:blank","title":"Too Many Requests","status":429,\#
-            "kind":"tooManyRequests","detail":"Too many requests.","retryAfter":3}
+            "kind":"tooManyConnections","detail":"Too many requests.","retryAfter":3}
             """#.utf8)
         #expect(SyncCoder.encode(problem) == bytes)
         #expect(SyncCoder.decodeProblem(bytes, status: 429) == problem)

@@ -16,7 +16,7 @@ final class CountingStorage: ServerStorage {
     /// How many facts and outcomes are kept back of those asked for: a storage that is wrong.
     var lacking = (facts: 0, outcomes: 0)
     /// Given in place of every truth.
-    var truth: [TypeChanges]?
+    var truth: SetTruth?
     /// Run in the storage's transaction before truths are read.
     var beforeTruths: ((EmbeddedSession) throws(SQLiteError) -> Void)?
     private let base: EmbeddedStore
@@ -83,14 +83,15 @@ final class CountingStorage: ServerStorage {
 
     func devices(named names: [String]) throws(StorageFault) -> [String: KnownDevice] {
         note("devices", names.count)
-        return base.devices(named: names)
+        return try base.devices(named: names)
     }
 
     func register(
-        clientID: String, principal: Principal, now: Int64
-    ) throws(StorageFault) -> KnownDevice {
+        clientID: String, principal: Principal, most: Int, now: Int64
+    ) throws(StorageFault) -> KnownDevice? {
         note("register")
-        return try base.register(clientID: clientID, principal: principal, now: now)
+        return try base.register(
+            clientID: clientID, principal: principal, most: most, now: now)
     }
 
     func acknowledge(_ sequence: Int64, clientID: String) throws(StorageFault) {
@@ -132,11 +133,11 @@ final class CountingStorage: ServerStorage {
     }
 
     func truths(
-        of questions: [TruthQuestion], maxBytes: Int
-    ) throws(StorageFault) -> [[TypeChanges]] {
+        of questions: [TruthQuestion], setBytes: Int, maxBytes: Int
+    ) throws(StorageFault) -> [SetTruth] {
         note("truths", questions.count)
         if let truth { return questions.map { _ in truth } }
         if let beforeTruths { try base.working(beforeTruths) }
-        return try base.truths(of: questions, maxBytes: maxBytes)
+        return try base.truths(of: questions, setBytes: setBytes, maxBytes: maxBytes)
     }
 }

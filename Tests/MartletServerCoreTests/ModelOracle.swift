@@ -180,6 +180,8 @@ struct ModelOracle {
             return "invalid"
         }
         revision += 1
+        // A new record has no past.
+        for (wish, key) in resolved where wish.verb == .create { history[key] = nil }
         for key in Set(resolved.map(\.key)).union(gone).union(emptied) {
             history[key, default: []].append((revision, device))
         }

@@ -2,6 +2,7 @@ import Foundation
 import MartletCore
 import MartletProtocol
 import SQLiteKit
+import SQLiteRecords
 import SetTexts
 import Testing
 
@@ -147,6 +148,50 @@ struct OutsideTests {
         #expect(try names(server, "teams") == [3: "C", 4: "E"])
     }
 
+    @Test(
+        "REPLACE is seen under every spelling of the key and of the index in its way",
+        arguments: [
+            ("id INTEGER PRIMARY KEY", "lower(code)"), ("id INTEGER PRIMARY KEY", "folded"),
+            ("id INTEGER PRIMARY KEY", "code COLLATE NOCASE"),
+            ("id TEXT PRIMARY KEY", "code) WHERE (n > 0"),
+            ("id TEXT PRIMARY KEY", "id COLLATE NOCASE"),
+            ("id TEXT PRIMARY KEY COLLATE NOCASE", "code"),
+        ], ["OFF", "ON"])
+    func spellings(_ shape: (String, String), recursive: String) throws {
+        let server = try TestServer(
+            """
+            CREATE TABLE things(\(shape.0), code TEXT, n INTEGER, folded TEXT AS (lower(code)));
+            CREATE UNIQUE INDEX u ON things(\(shape.1))
+            """)
+        let other = try program(server)
+        try other.execute("PRAGMA recursive_triggers = \(recursive)")
+        let (one, two, three) =
+            shape.0.contains("TEXT") ? ("'a'", "'b'", "'c'") : ("11", "12", "13")
+        for statement in [
+            "INSERT INTO things(id, code, n) VALUES (\(one), 'x', 1), (\(two), 'y', 1), (\(three), 'z', 1)",
+            "INSERT OR REPLACE INTO things(id, code, n) VALUES (\(one) || '9', 'Y', 1)",
+            "INSERT OR REPLACE INTO things(id, code, n) VALUES (upper(\(one)), 'k', 1)",
+            "UPDATE OR REPLACE things SET code = 'Z', n = 1 WHERE code = 'k'",
+            "INSERT OR REPLACE INTO things(id, code, n) VALUES (\(two), 'b', 0), (\(three), 'c', 1)",
+            "UPDATE OR REPLACE things SET n = 1, code = 'c' WHERE code = 'b'",
+            "INSERT OR REPLACE INTO things(id, code, n) VALUES (\(one), 'u', 1), (\(two), 'v', 1)",
+            "UPDATE OR REPLACE things SET id = upper(id) WHERE code = 'v'",
+            "UPDATE OR REPLACE things SET rowid = (SELECT rowid FROM things WHERE code = 'u')"
+                + " WHERE code = 'v'",
+            "INSERT OR REPLACE INTO things(rowid, id, code) SELECT rowid, id || '7', 'w' FROM things",
+            "UPDATE things SET oid = rowid + 40",
+        ] {
+            // A statement may be refused; its effects up to then count as well.
+            try? other.execute(statement)
+            while server.node.takeOutside(now: 6) {}
+            var rows: [RecordID: Value] = [:]
+            let found = try other.statement("SELECT id, code FROM things")
+            while try found.step() { rows[try found.recordID(0)] = try found.value(1, kind: .text) }
+            let replica = try replica(server)["things"] ?? [:]
+            #expect(replica.mapValues { $0["code"] ?? .null } == rows, "\(statement)")
+        }
+    }
+
     @Test("Much comes in parts, and nothing refers to what is not there")
     func parts() throws {
         let server = try TestServer(Self.script)
@@ -183,6 +228,35 @@ struct OutsideTests {
         }
         #expect(rounds > 10 && rounds < 100)
         #expect(there.count == 600)
+    }
+
+    @Test("A part takes along no row under a key that no device can be sent")
+    func partsWithoutKeys() throws {
+        let server = try TestServer(Self.script)
+        try program(server).execute(
+            """
+            BEGIN;
+            INSERT INTO players (id, team_id) VALUES (1, 0), (2, -7), (3, \(Int64.max));
+            WITH RECURSIVE n (n) AS (SELECT 4 UNION ALL SELECT n + 1 FROM n WHERE n < 300)
+                INSERT INTO players (id, team_id) SELECT n, n FROM n;
+            INSERT INTO teams (id, name) VALUES (0, 'zero'), (-7, 'below'), (\(Int64.max), 'far');
+            WITH RECURSIVE n (n) AS (SELECT 4 UNION ALL SELECT n + 1 FROM n WHERE n < 300)
+                INSERT INTO teams (id, name) SELECT n, 'T' || n FROM n;
+            COMMIT
+            """)
+        var rounds = 0
+        var made: [String: Set<RecordID>] = [:]
+        while try server.store.look().hasOutsideChanges, rounds < 100 {
+            rounds += 1
+            let entries = try server.store.begin(now: 5, maxBytes: 1_000)
+            try server.store.commit()
+            for changes in try entries.flatMap({ try SyncCoder.decodeChangeSet($0.body).types }) {
+                made[changes.name, default: []].formUnion(changes.create)
+            }
+        }
+        #expect(rounds > 10 && rounds < 100)
+        #expect(made["players"] == Set((1...300).map { .integer($0) }))
+        #expect(made["teams"] == Set((4...300).map { .integer($0) }))
     }
 
     @Test("Rows that no device can be sent are left out and told of")

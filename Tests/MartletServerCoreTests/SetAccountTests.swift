@@ -114,18 +114,45 @@ struct GatheredTruthTests {
         EntityType(name: "teams", key: "id", keyKind: .integer, attributes: [])
     ])
 
-    @Test("a record is told once, and none where there is no room")
+    private func truth(room: Int, _ records: [(Int64, TrueRecord)]) -> SetTruth {
+        var truth = GatheredTruth(room: room)
+        let columns = TypeColumns(Self.schema.types[0], schema: Self.schema)
+        for (id, record) in records {
+            truth.add(
+                record, at: RecordAddress(0, .integer(id)), sent: .integer(id),
+                withoutNulls: columns)
+        }
+        return truth.truth(Self.schema)
+    }
+
+    @Test("a record is told once, and one that has no room is left out and said to be")
     func once() {
-        var truth = GatheredTruth(room: 100)
-        let address = RecordAddress(0, .integer(7))
-        truth.addAbsent(address)
-        truth.addAbsent(address)
-        #expect(truth.types(Self.schema).map(\.delete) == [[.integer(7)]])
-        truth.add(RecordEntry(id: .integer(8), revision: 1), of: 0)
-        truth.add(RecordEntry(id: .integer(9), revision: 1), of: 0)
-        #expect(!truth.hasRoom)
-        truth.addAbsent(RecordAddress(0, .integer(10)))
-        #expect(truth.types(Self.schema).map(\.delete) == [[.integer(7)]])
-        #expect(truth.types(Self.schema).map(\.update) == [[.integer(8), .integer(9)]])
+        let there = TrueRecord.present(Attributes(), revision: 1)
+        let records: [(Int64, TrueRecord)] = [
+            (7, .absent), (7, .absent), (8, there), (9, there),
+        ]
+        let whole = truth(room: 1_000, records)
+        #expect(!whole.isCut)
+        #expect(whole.types.map(\.delete) == [[.integer(7)]])
+        #expect(whole.types.map(\.update) == [[.integer(8), .integer(9)]])
+        #expect(truth(room: whole.byteCount, records).types == whole.types)
+        let cut = truth(room: whole.byteCount - 1, records)
+        #expect(cut.isCut)
+        #expect(cut.types.map(\.update) == [[.integer(8)]])
+    }
+
+    @Test("the first record always has room")
+    func first() {
+        let there = TrueRecord.present(Attributes(), revision: 1)
+        #expect(truth(room: 0, [(8, there)]).types.map(\.update) == [[.integer(8)]])
+        #expect(!truth(room: 0, [(8, there)]).isCut)
+        #expect(truth(room: 0, [(8, there), (9, .absent)]).isCut)
+    }
+
+    @Test("of a row that cannot be sent nothing is said")
+    func unsendable() {
+        let truth = truth(room: 1_000, [(7, .unsendable), (8, .absent)])
+        #expect(!truth.isCut)
+        #expect(truth.types.map(\.delete) == [[.integer(8)]])
     }
 }

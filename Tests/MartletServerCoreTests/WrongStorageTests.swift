@@ -29,9 +29,9 @@ private final class UnreadableLog: LogSource {
         try base.entries(at: revisions)
     }
     func difference(
-        after revision: Revision, maxBytes: Int, limit: () -> Revision
+        _ question: DifferenceQuestion, limit: () -> Revision
     ) throws(StorageFault) -> DifferencePart {
-        try base.difference(after: revision, maxBytes: maxBytes, limit: limit)
+        try base.difference(question, limit: limit)
     }
     func times(of revisions: [Revision]) throws(StorageFault) -> [Revision: Int64] {
         try base.times(of: revisions)
@@ -101,15 +101,13 @@ struct WrongStorageTests {
         #expect(try server.rows("SELECT count(*) FROM words") == "600")
     }
 
-    @Test("truths that fill an answer leave the others of the request without theirs")
+    @Test("truths that fill an answer leave the other verdicts of the request for the next one")
     func fullOfTruth() throws {
         let server = try TestServer(RandomSets.schema)
         let (storage, node) = try counting(server)
-        let ids = (1...(Limits.answerBytes / 200 + 1)).map { RecordID.integer(Int64($0)) }
-        storage.truth = [
-            TypeChanges(
-                name: "teams", update: ids, entries: ids.map { RecordEntry(id: $0, revision: 1) })
-        ]
+        storage.truth = SetTruth(
+            types: [TypeChanges(name: "teams", delete: [.integer(1)])], isCut: false,
+            byteCount: Limits.answerBytes)
         // Each names more records than are asked about at once.
         let sets = (1...3).map { number in
             var set = SetText("s\(number)", sequence: number)
@@ -118,9 +116,16 @@ struct WrongStorageTests {
         }
         let answer = try SyncCoder.decodeAnswer(
             node.process([try server.admitted(request(sets))], now: 1)[0].get().body)
-        #expect(answer.changeSets.map(\.fate) == ["stale", "stale", "stale"])
-        #expect(answer.changeSets.map { $0.types.isEmpty } == [false, true, true])
+        #expect(answer.changeSets.map(\.identifier) == ["s1"])
+        #expect(answer.changeSets.map(\.fate) == ["stale"])
+        #expect(answer.more)
         #expect(storage.calls["truths"] == [1])
+        // The device sends them again. The verdicts that it has already may be left out, as a
+        // device does.
+        let rest = try SyncCoder.decodeAnswer(
+            node.process([try server.admitted(request(Array(sets[1...])))], now: 1)[0].get().body)
+        #expect(rest.changeSets.map(\.identifier) == ["s2"])
+        #expect(rest.more)
     }
 
     @Test("a truth that cannot be read ends the batch, and nothing has happened")

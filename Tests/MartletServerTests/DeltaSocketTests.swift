@@ -57,9 +57,9 @@ struct DeltaSocketTests {
         #expect((again["answer"] as? [String: Any])?["maxRevision"] as? Int == 2)
         await socket.close(.normal)
         #expect(await socket.closeCode() == .normal)
-        let metrics = try await live.request("GET", "/metrics").body
-        #expect(metrics.contains("martlet_websocket_messages_total{direction=\"in\"} 2"))
-        #expect(metrics.contains("endpoint=\"/deltas#sync\",status=\"200\",kind=\"ok\"} 2"))
+        try await live.untilMetrics(
+            #"martlet_websocket_messages_total{direction="in"} 2"#,
+            #"martlet_requests_total{endpoint="/deltas#sync",status="200",kind="ok"} 2"#)
         await live.stop()
     }
 

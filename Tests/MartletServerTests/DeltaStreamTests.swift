@@ -1,4 +1,5 @@
 import Foundation
+import HTTPKit
 import SocketTalk
 import Testing
 import Waiting
@@ -76,6 +77,39 @@ struct DeltaStreamTests {
         await live.stop()
     }
 
+    @Test("a long poll whose token is revoked meanwhile gets nothing")
+    func revokedPoll() async throws {
+        let live = try await LiveServer()
+        let store = try TokenStore(directory: live.folder.path)
+        let made = try store.create(dataSet: "league", now: 1)
+        async let waiting = live.request(
+            "GET", "/deltas?since=0&wait=30", headers: ["Authorization: Bearer \(made.token)"])
+        try await Self.listeners(1, live)
+        #expect(try store.revoke(made.record.identifier, now: 2))
+        _ = try await live.sync(Self.team("Cats", sequence: 1))
+        let answer = try await waiting
+        #expect(answer.status == 401)
+        #expect(!answer.body.contains("Cats"))
+        await live.stop()
+    }
+
+    @Test("long polls keep out no other request, however many wait")
+    func manyPolls() async throws {
+        let live = try await LiveServer { $0.http.maxRequestsInFlight = 2 }
+        let path = "/deltas?since=0&wait=60"
+        let clients = (0..<6).map { _ in RawClient(port: live.port) }
+        for (place, client) in clients.enumerated() {
+            await client.send("GET \(path) HTTP/1.1\r\nHost: h\r\n\(Self.bearer)\r\n\r\n")
+            try await Self.listeners(place + 1, live)
+        }
+        #expect(try await live.request("GET", "/healthz").status == 200)
+        _ = try await live.sync(Self.team("Cats", sequence: 1))
+        for client in clients {
+            #expect(await client.read(until: "Cats").contains("200 OK"))
+        }
+        await live.stop()
+    }
+
     /// Waits until so many requests wait for something new.
     private static func listeners(_ count: Int, _ live: LiveServer) async throws {
         try await waitUntil("\(count) listen") { await live.server.waitingListeners == count }
@@ -110,6 +144,23 @@ struct DeltaStreamTests {
         await live.stop()
         // The server's stop ended the stream in good order.
         _ = await again.readAll()
+    }
+
+    @Test("a sign of life says when it was given")
+    func signs() async throws {
+        let live = try await LiveServer { $0.heartbeat = .milliseconds(20) }
+        let client = RawClient(port: live.port)
+        await client.send(
+            """
+            GET /deltas?since=0 HTTP/1.0\r\n\(Self.bearer)\r\nAccept: text/event-stream\r\n\r\n
+            """)
+        _ = await client.read(until: "retry: 2000\n\n")
+        let seen = await client.read(until: "\n\n:1")
+        let times = seen.split(separator: "\n\n").filter { $0.hasPrefix(":") }
+            .compactMap { Int64($0.dropFirst()) }
+        #expect(times == times.sorted() && times.allSatisfy { $0 >= 20 })
+        await live.stop()
+        _ = await client.readAll()
     }
 
     @Test("a listener that reads slowly is held up, and catches up whole")

@@ -84,8 +84,7 @@ struct DifferenceEndpointTests {
             let teams = try #require(sync.changeSets[0]["teams"] as? [String: Any])
             #expect(teams["update"] as? [Int] == [8, 9, 10])
             #expect(teams["delete"] as? [Int] == [1])
-            let metrics = try await live.request("GET", "/metrics").body
-            #expect(metrics.contains("martlet_differences_total 3\n"))
+            try await live.untilMetrics("martlet_differences_total 3")
             await live.stop()
             live = try await LiveServer(folder: folder) { $0.keepRevisions = nil }
         }

@@ -116,3 +116,40 @@ struct HostileRequestTests {
         await live.stop()
     }
 }
+
+/// Requests that announce bodies.
+@Suite("Announced bodies", .timeLimit(.minutes(5)))
+struct AnnouncedBodyTests {
+    @Test("nobody is asked for a body who may not send one")
+    func strangers() async throws {
+        let live = try await LiveServer()
+        for (line, headers, status) in [
+            ("POST /sync", "", 401), ("POST /sync", "Authorization: Bearer wrong\r\n", 401),
+            ("GET /healthz", "", 413), ("GET /deltas?since=0", "", 413), ("POST /nowhere", "", 413),
+        ] {
+            for framing in ["Content-Length: 16000000", "Transfer-Encoding: chunked"] {
+                let client = RawClient(port: live.port)
+                await client.send("\(line) HTTP/1.1\r\nHost: h\r\n\(headers)\(framing)\r\n\r\n")
+                let answer = try LiveServer.answer(await client.readBytes())
+                #expect(answer.status == status, "\(line), \(framing)")
+                #expect(answer.headers["content-type"] == "application/problem+json")
+                #expect((answer.headers["www-authenticate"] != nil) == (status == 401))
+            }
+        }
+        await live.stop()
+    }
+
+    @Test("what is announced and does not arrive keeps out no device")
+    func silence() async throws {
+        let live = try await LiveServer()
+        let head = """
+            POST /sync HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer secret\r\n\
+            Content-Type: application/json\r\nContent-Length: 16777216\r\n\r\n{
+            """
+        let silent = (0..<40).map { _ in RawClient(port: live.port) }
+        for client in silent { await client.send(head) }
+        #expect(try await live.sync(ServerTests.create).status == 200)
+        for client in silent { await client.abort() }
+        await live.stop()
+    }
+}

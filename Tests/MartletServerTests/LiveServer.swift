@@ -4,6 +4,7 @@ import MartletServer
 import SocketTalk
 import Synchronization
 import Testing
+import Waiting
 
 /// A server on a free port over a folder of its own, with one fixed token, “secret”, for “league”.
 final class LiveServer: Sendable {
@@ -103,6 +104,20 @@ final class LiveServer: Sendable {
             "POST", "/sync",
             headers: ["Authorization: Bearer \(token)", "Content-Type: application/json"]
                 + headers, body: [UInt8](body.utf8))
+    }
+
+    /// Waits until `GET /metrics` has all these lines. The server may count a request a moment
+    /// after its answer.
+    func untilMetrics(_ lines: String...) async throws {
+        try await waitUntil("the metrics have \(lines)") {
+            let text = "\n" + (try await request("GET", "/metrics").body)
+            return lines.allSatisfy { text.contains("\n\($0)\n") }
+        }
+    }
+
+    /// Waits until the log has a line with a text. The log writes its lines on a queue of its own.
+    func untilLogged(_ text: String) async throws {
+        try await waitUntil("the log says \(text)") { logLines.contains { $0.contains(text) } }
     }
 
     /// What a new device would receive: the state, told in JSON.

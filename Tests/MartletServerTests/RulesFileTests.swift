@@ -1,3 +1,4 @@
+import Foundation
 import MartletCore
 import MartletServer
 import Testing
@@ -43,6 +44,35 @@ struct RulesFileTests {
         #expect(may(rules, ["b"], "teams") == [.create, .update])
         #expect(may(rules, ["a"], "players") == [.create, .update])
         #expect(may(rules, ["b"], "players") == .update)
+    }
+
+    @Test("docs/rules.md shows a file that is read, and what it means")
+    func page() throws {
+        let page = try String(
+            contentsOf: URL(fileURLWithPath: #filePath)
+                .appendingPathComponent("../../../docs/rules.md").standardized, encoding: .utf8)
+        let example = try #require(page.firstMatch(of: /```json\n((?s).*?)```/)).1
+        let rules = try RulesFile.parse(
+            [UInt8](example.utf8),
+            schema: Schema(
+                types: ["teams", "players", "notes"].map {
+                    EntityType(name: $0, key: "id", keyKind: .integer, attributes: [])
+                }))
+        // The table of the page: an operation, and who may do it, in three columns.
+        let rows = page.matches(of: /\| (create|update|delete) \| (.+) \| (.+) \| (.+) \|/)
+        #expect(rows.count == 3)
+        for row in rows {
+            let operation = try #require(Operations.words.first { $0.word == row.1 }).operation
+            for (type, cell) in [("teams", row.2), ("players", row.3), ("notes", row.4)] {
+                for role in ["admin", "coach", "fan"] {
+                    let expected =
+                        cell == "everyone" || cell.split(separator: ", ").contains { $0 == role }
+                    #expect(
+                        may(rules, [role], type).contains(operation) == expected,
+                        "\(role) \(row.1) \(type)")
+                }
+            }
+        }
     }
 
     @Test("without rules everyone may do everything")

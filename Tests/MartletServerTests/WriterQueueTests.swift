@@ -11,6 +11,7 @@ private struct Item: Sendable {
     var name: String
     var sets = 1
     var needs: [String] = []
+    var party = "somebody"
 }
 
 /// A writer that notes its batches, and can be held up in the first.
@@ -42,6 +43,7 @@ private final class Writer: Sendable {
             queue: DispatchQueue(label: "writer"), limits: limits,
             work: .init(
                 setCount: { $0.sets }, dependencies: { $0.needs }, identifiers: { [$0.name] },
+                party: { $0.party },
                 undecided: { names, _ in
                     let decided = self.decided.withLock { $0 }
                     return names.filter { !decided.contains($0) }
@@ -156,6 +158,42 @@ struct WriterQueueTests {
         writer.hold.signal()
         for task in tasks { _ = await task.value }
         #expect(writer.batches.withLock { $0 } == [["first"], ["base", "after"], ["before"]])
+    }
+
+    @Test("what waits for other sets keeps out nobody, and nobody waits with too many")
+    func tooManyParked() async throws {
+        let writer = Writer()
+        var limits = WriterQueue<Item, String>.Limits()
+        limits.waitingRequests = 2
+        limits.parkedRequests = 4
+        limits.parkedRequestsOfParty = 3
+        limits.dependencyWait = .seconds(600)
+        let queue = writer.queue(limits)
+        var parked: [Task<String, Never>] = []
+        for (name, party) in [("a", "mallory"), ("b", "mallory"), ("c", "mallory"), ("d", "eve")] {
+            parked.append(
+                Task { self.name(await queue.submit(Item(name: name, needs: ["x"], party: party))) }
+            )
+            let count = parked.count
+            try await waitUntil("“\(name)” is set aside") { queue.depth == count }
+        }
+        // Four requests wait, more than may wait for the writer; others are written all the same.
+        #expect(name(await queue.submit(Item(name: "e"))) == "e")
+        // A fourth request of the same party does not wait, and neither does a fifth in all.
+        #expect(name(await queue.submit(Item(name: "f", needs: ["x"], party: "mallory"))) == "f")
+        #expect(name(await queue.submit(Item(name: "g", needs: ["x"], party: "bob"))) == "g")
+        #expect(name(await queue.submit(Item(name: "x"))) == "x")
+        for (task, expected) in zip(parked, ["a", "b", "c", "d"]) {
+            #expect(await task.value == expected)
+        }
+        // Requests that have waited no longer count.
+        let again = Task {
+            name(await queue.submit(Item(name: "h", needs: ["y"], party: "mallory")))
+        }
+        try await waitUntil("“h” is set aside") { queue.depth == 1 }
+        #expect(name(await queue.submit(Item(name: "y"))) == "y")
+        #expect(await again.value == "h")
+        await queue.stop()
     }
 
     @Test("stop gives everything accepted its verdict and refuses the rest")

@@ -179,7 +179,7 @@ struct CaptureTests {
     @Test("a transaction too large ever to send is refused when it is written")
     func tooLarge() throws {
         let device = try DeviceFixture()
-        let half = String(repeating: "x", count: Limits.changeSetBytes / 2)
+        let half = String(repeating: "x", count: Limits.savedSetBytes / 2)
         let error = #expect(throws: StoreError.self) {
             try device.write { context in
                 try context.insert("notes", ["body": .text(half)])

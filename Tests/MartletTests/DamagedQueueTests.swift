@@ -68,7 +68,7 @@ struct DamagedQueueTests {
         try device.write { try $0.update("teams", .integer(1), ["name": "Mine"]) }
         try device.write { try $0.update("teams", .integer(2), ["name": "Mine too"]) }
         let outbox = Outbox(store: device.store.applying)
-        try device.shell("UPDATE martlet_outbox SET bytes = \(Limits.changeSetBytes)")
+        try device.shell("UPDATE martlet_outbox SET bytes = \(Limits.savedSetBytes)")
         try device.store.inApplyingTransaction { try outbox.prependIfItFits(2, to: 1) }
         #expect(try device.store.outboxCount == 2)
         try device.shell("UPDATE martlet_outbox SET bytes = 100")
@@ -105,9 +105,9 @@ struct DamagedQueueTests {
         let device = try DeviceFixture.withTeams()
         let inbox = Inbox(store: device.store.applying)
         try device.store.inApplyingTransaction {
-            try inbox.add(
-                DeviceFixture.difference(
-                    5, .updated("teams", 1, at: 5, ["name": "Hawks"])))
+            let set = DeviceFixture.difference(
+                5, .updated("teams", 1, at: 5, ["name": "Hawks"]))
+            try inbox.add(set, SyncCoder.encode(set))
         }
         let part = try #require(try inbox.parts().first)
         #expect(try inbox.content(of: part).revision == 5)

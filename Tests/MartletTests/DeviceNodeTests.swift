@@ -80,7 +80,8 @@ struct DeviceNodeTests {
         try device.write { try $0.insert("teams", ["name": "Falcons"]) }
         let node = node(device) { $0.backoff.first = 1_000 }
         let first = try #require(try sent(node.handle(.wake(isUrgent: true), now: 5)))
-        let failed = node.handle(.failed(exchange: first.exchange, message: "cut"), now: 6)
+        let failed = node.handle(
+            .failed(exchange: first.exchange, SyncError(.offline, "cut")), now: 6)
         #expect(error(failed)?.kind == .offline)
         let wait = try #require(timer(failed))
         #expect((250...1_000).contains(wait.milliseconds))
@@ -111,6 +112,7 @@ struct DeviceNodeTests {
             (401, "unauthorized", SyncError.Kind.unauthorized),
             (409, "wrongDataSet", .wrongDataSet), (409, "lineage", .wrongDataSet),
             (400, "versionUnsupported", .versionUnsupported), (400, "malformed", .rejected),
+            (403, "tooManyDevices", .tooManyDevices), (403, "clientBound", .wrongUser),
         ])
     func halted(status: Int, kind: String, expected: SyncError.Kind) throws {
         let device = try DeviceFixture()
@@ -121,8 +123,9 @@ struct DeviceNodeTests {
                 exchange: first.exchange, status: status, body: problem(status, kind),
                 retryAfter: nil), now: 6)
         #expect(error(actions)?.kind == expected)
-        #expect(timer(actions) == nil)
-        #expect(node.handle(.wake(isUrgent: false), now: 7).isEmpty)
+        for case .notify(.failed(_, let wait)) in actions { #expect(wait == nil) }
+        if status == 403 { #expect(error(actions)?.remedy == .signIn) }
+        #expect(try sent(node.handle(.wake(isUrgent: false), now: 7)) == nil)
         #expect(try sent(node.handle(.wake(isUrgent: true), now: 8)) != nil)
     }
 
@@ -308,16 +311,21 @@ struct DeviceNodeTests {
             .answered(
                 exchange: first.exchange, status: 200, body: Array("<html>".utf8), retryAfter: nil),
             now: 6)
-        #expect(error(actions)?.kind == .violation)
+        #expect(error(actions)?.kind == .offline)
         #expect(timer(actions) != nil)
     }
 
     @Test("the wait grows to its bound and keeps its jitter")
     func backoff() {
         let backoff = Backoff()
-        #expect((1...40).allSatisfy { backoff.wait(failures: $0, random: .max) <= 60_000 })
+        #expect((1...40).allSatisfy { backoff.wait(failures: $0, random: .max) <= 900_000 })
         #expect(backoff.wait(failures: 1, random: 0) == 125)
-        #expect(backoff.wait(failures: 40, random: 0) == 125)
+        #expect(backoff.wait(failures: 4, random: 0) == 125)
+        // A device that has waited long does not ask after a short wait.
+        #expect(backoff.wait(failures: 40, random: 0) == 300_000)
+        #expect(Backoff.milliseconds(askedFor: 99_999_999_999) == 86_400_000)
+        #expect(Backoff.milliseconds(askedFor: 86_400, byServer: false) == 600_000)
+        #expect(Backoff.milliseconds(askedFor: -5, byServer: false) == 0)
         #expect(Set((0..<50).map { backoff.wait(failures: 9, random: $0 * 977) }).count > 40)
     }
 

@@ -56,6 +56,21 @@ struct RebaseTests {
         #expect(second[0] == first[0])
     }
 
+    @Test("a refused set says when the server told only some of the true rows")
+    func truthCut() throws {
+        let device = try DeviceFixture.withTeams()
+        // The file may be an earlier release's, whose table has no place for it.
+        try device.shell("ALTER TABLE martlet_parked DROP COLUMN cut")
+        try device.reopen()
+        try device.write { try $0.update("teams", .integer(1), ["city": "Rome"]) }
+        var refusal = ChangeSet.refusal(try device.gather().changeSets[0].identifier ?? "", .stale)
+        refusal.isTruthCut = true
+        try device.apply([refusal], reaching: 2)
+        #expect(try device.store.parked().map(\.isTruthCut) == [true])
+        try device.reopen()
+        #expect(try device.store.parked().map(\.isTruthCut) == [true])
+    }
+
     @Test("a refused set is parked with base, mine and theirs, and the table shows the truth")
     func refused() throws {
         let device = try DeviceFixture()
@@ -73,6 +88,7 @@ struct RebaseTests {
         let parked = try device.store.parked()
         #expect(parked.count == 1)
         #expect(parked[0].reason == .stale)
+        #expect(!parked[0].isTruthCut)
         #expect(parked[0].changes[0].base?["city"] == "Oslo")
         #expect(parked[0].changes[0].mine == Attributes(["city": "Rome"]))
         #expect(parked[0].changes[0].theirs?["city"] == "Bonn")

@@ -186,6 +186,59 @@ struct ShellProgramTests {
         #expect(try device.rows("SELECT name FROM teams WHERE id = 1") == [["Unseen"]])
     }
 
+    @Test("what is saved after a table was made anew is captured, without opening the file again")
+    func rebuiltTable() throws {
+        let device = try device()
+        try shell(
+            """
+            BEGIN; CREATE TABLE other AS SELECT * FROM teams; DROP TABLE teams;
+            CREATE TABLE teams(id INTEGER PRIMARY KEY, name TEXT NOT NULL, city TEXT);
+            INSERT INTO teams SELECT id, name, city FROM other; DROP TABLE other;
+            INSERT INTO teams(id, name) SELECT id, 'Unseen' FROM martlet_new_id; COMMIT;
+            """, on: device)
+        // Nobody saw the row under the key that would have been the next one.
+        try device.write { try $0.insert("teams", ["name": "Larks"]) }
+        try shell("UPDATE teams SET city = 'Bergen' WHERE id = 1", on: device)
+        let sets = try device.gather().changeSets
+        #expect(sets.map { $0.types.map(\.name) } == [["teams"], ["teams"]])
+        #expect(sets[0].types[0].create.count == 1)
+        #expect(sets[1].types[0].update == [.integer(1)])
+        // So is it where the old table stays, and takes the triggers along.
+        try shell(
+            """
+            PRAGMA legacy_alter_table = ON; ALTER TABLE notes RENAME TO old_notes;
+            CREATE TABLE notes(id TEXT PRIMARY KEY, body TEXT);
+            """, on: device)
+        try device.write { try $0.insert("notes", ["body": "new"]) }
+        #expect(try device.gather().changeSets.last?.types.map(\.name) == ["notes"])
+    }
+
+    @Test("rows that a REPLACE pushes out by an index that was made meanwhile are captured")
+    func newIndex() throws {
+        let device = try device()
+        try shell("CREATE UNIQUE INDEX one_each ON players(lower(name))", on: device)
+        try device.write {
+            _ = try $0.rows(
+                "INSERT OR REPLACE INTO players(id, name) SELECT id, 'ANN' FROM martlet_new_id")
+        }
+        let set = try #require(device.gather().changeSets.first)
+        #expect(set.types[0].delete == [.integer(1)])
+        #expect(set.types[0].create == [.integer(-1)])
+    }
+
+    @Test("a table that lost a column is refused at the next save")
+    func lostColumn() throws {
+        let device = try device()
+        try shell(
+            "DROP TABLE teams; CREATE TABLE teams(id INTEGER PRIMARY KEY, name TEXT NOT NULL)",
+            on: device)
+        #expect {
+            try device.write { try $0.insert("teams", ["name": "Larks"]) }
+        } throws: {
+            ($0 as? StoreError)?.kind == .newer
+        }
+    }
+
     @Test("a dropped table takes its records without a trace: nothing is sent")
     func droppedTable() throws {
         let device = try device()

@@ -52,6 +52,22 @@ struct SchemaInferenceTests {
         #expect(found.tables.map(\.recordCount) == [2, 1, 2])
     }
 
+    @Test("a column is REAL only if no digit of its values is lost")
+    func keepsDigits() throws {
+        let found = try infer([
+            "a.csv": """
+            id,long,precise,mixed,exact,trailing,small,big
+            1,12345678901234567890,3.14159265358979312,9007199254740993,0.1,1.50,-0.5,9007199254740993
+            2,1,1.5,1.5,-12345.678,2,0.000001,7
+            """
+        ])
+        #expect(
+            found.tables[0].columns.map { "\($0.name) \($0.kind)" } == [
+                "long TEXT", "precise TEXT", "mixed TEXT", "exact REAL", "trailing REAL",
+                "small REAL", "big INTEGER",
+            ])
+    }
+
     @Test("refuses names the wire reserves, doubled ids and empty files")
     func refuses() {
         #expect(throws: TransferError.self) { try infer(["types.csv": "id\n1\n"]) }

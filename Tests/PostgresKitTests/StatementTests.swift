@@ -293,6 +293,8 @@ struct TransactionTests {
         ]
         for (code, kind) in codes { #expect(PostgresError.Kind(sqlState: code) == kind) }
         #expect(PostgresError(.full, "").remedy.contains("disk"))
+        let pooled = PostgresError(.statement, "exists already", sqlState: "42P05")
+        #expect(pooled.remedy.contains("session mode"))
     }
 
     @Test("a server out of room for a statement's files says so")

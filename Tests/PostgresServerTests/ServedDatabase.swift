@@ -7,6 +7,7 @@ import MartletServerCore
 import PostgresKit
 import Synchronization
 import TestDatabases
+import Waiting
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
@@ -127,6 +128,18 @@ final class ServedDatabase: Sendable {
         return lines.first { $0.hasPrefix(name + " ") }.flatMap {
             Double($0.dropFirst(name.utf8.count + 1))
         }
+    }
+
+    /// Waits until a number of `GET /metrics` has this value. The server may count an event a
+    /// moment after its effect is seen.
+    static func untilMetric(_ port: Int, _ name: String, is number: Double) async throws {
+        try await waitUntil("\(name) is \(number)") { try await metric(port, name) == number }
+    }
+
+    /// Waits until the servers' log has a line with a text. The log writes its lines on a queue of
+    /// its own.
+    func untilLogged(_ text: String) async throws {
+        try await waitUntil("the log says \(text)") { log.contains { $0.contains(text) } }
     }
 
     // MARK: - Devices

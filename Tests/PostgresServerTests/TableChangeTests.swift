@@ -58,8 +58,8 @@ struct TableChangeTests {
                 """)
         }
         port = try await database.start("b")
-        #expect(database.log.contains { $0.contains("has a new column “size”") })
-        #expect(database.log.contains { $0.contains("called “athletes” now") })
+        try await database.untilLogged("has a new column “size”")
+        try await database.untilLogged("called “athletes” now")
         let new = try await database.device("new", port)
         try await new.sync()
         let sizes = try await new.read { context in
@@ -189,13 +189,16 @@ struct TableChangeTests {
         try await waitUntil("the server has tried") {
             try await ServedDatabase.metric(port, "martlet_tables_not_taken_up_total") ?? 0 > 1
         }
-        #expect(try await ServedDatabase.get(port, "/readyz").status == 503)
+        try await waitUntil("the server is not ready") {
+            try await ServedDatabase.get(port, "/readyz").status == 503
+        }
         let changed = "martlet_tables_changed{data_set=\"team\"}"
-        #expect(try await ServedDatabase.metric(port, changed) == 1)
-        #expect(
+        try await ServedDatabase.untilMetric(port, changed, is: 1)
+        try await waitUntil("the log says why") {
             database.log.contains {
                 $0.contains("cannot be taken up as they are now") && $0.contains("notReady")
-            })
+            }
+        }
         try await database.program { connection in
             try connection.execute(
                 """
@@ -206,7 +209,7 @@ struct TableChangeTests {
         try await waitUntil("the server is ready") {
             try await ServedDatabase.get(port, "/readyz").status == 200
         }
-        #expect(try await ServedDatabase.metric(port, changed) == 0)
+        try await ServedDatabase.untilMetric(port, changed, is: 0)
         let device = try await database.device("new", port)
         try await ServedDatabase.add("Falcons", device)
         try await Self.sync(device)

@@ -10,6 +10,95 @@ import Waiting
 
 @Suite("Servers whose databases are in trouble", .timeLimit(.minutes(5)))
 struct TroubleTests {
+    @Test("a log that went back is told of, with both revisions")
+    func wentBack() async throws {
+        let database = try await ServedDatabase()
+        let port = try await database.start()
+        let device = try await database.device("a", port)
+        for name in ["Falcons", "Owls"] {
+            try await ServedDatabase.add(name, device)
+            try await device.sync()
+        }
+        // The server has seen the end from which the log falls back.
+        try await database.program { try $0.execute("INSERT INTO teams (name) VALUES ('Hawks')") }
+        try await waitUntil("the row is in the log") {
+            try await database.column("SELECT revision::text FROM _martlet.dataset") == ["3"]
+        }
+        try await device.sync()
+        // A standby that lagged has this log.
+        try await database.program { connection in
+            try connection.execute(
+                """
+                BEGIN; SELECT FROM _martlet.dataset FOR UPDATE;
+                DELETE FROM _martlet.log WHERE revision > 1;
+                UPDATE _martlet.dataset SET revision = 1,
+                    hash = (SELECT hash FROM _martlet.log WHERE revision = 1); COMMIT
+                """)
+        }
+        try await waitUntil("it is told of") {
+            database.log.contains {
+                $0.contains("The log went back") && $0.contains(#""before":3"#)
+                    && $0.contains(#""now":1"#)
+            }
+        }
+        await device.close()
+        await database.stop()
+    }
+
+    @Test("a table that another program keeps locked is told of, while all the rest is served")
+    func locked() async throws {
+        let database = try await ServedDatabase()
+        let port = try await database.start()
+        let released = DispatchSemaphore(value: 0)
+        async let held: Void = database.program { connection in
+            try connection.execute("BEGIN; LOCK TABLE players IN ACCESS EXCLUSIVE MODE")
+            released.wait()
+            try connection.execute("ROLLBACK")
+        }
+        defer { released.signal() }
+        let good = #"{"status":"ok"}"#
+        try await waitUntil("readiness says so") {
+            let ready = try await ServedDatabase.get(port, "/readyz")
+            #expect(ready.status == 200)
+            return ready.body == #"{"status":"ok","limited":1}"#
+        }
+        try await ServedDatabase.untilMetric(
+            port, #"martlet_tables_locked{data_set="team"}"#, is: 1)
+        try await database.untilLogged(#""event":"locked","dataSet":"team","types":"players""#)
+        #expect(try await ServedDatabase.get(port, "/healthz").body == good)
+        released.signal()
+        try await held
+        try await waitUntil("it is over") {
+            try await ServedDatabase.get(port, "/readyz").body == good
+        }
+        try await database.untilLogged("no longer locked")
+        await database.stop()
+    }
+
+    @Test("what the database refuses of one device says nothing of what can be written")
+    func refused() async throws {
+        let database = try await ServedDatabase()
+        let port = try await database.start()
+        try await database.program { connection in
+            try connection.execute(
+                """
+                ALTER TABLE _martlet.log
+                    ADD CONSTRAINT no_owls CHECK (position('Owls'::bytea IN body) = 0)
+                """)
+        }
+        let device = try await database.device("a", port)
+        try await ServedDatabase.add("Owls", device)
+        for _ in 0..<2 {
+            await #expect(throws: SyncError.self) { try await device.sync() }
+        }
+        try await database.untilLogged("no_owls")
+        #expect(
+            try await ServedDatabase.metric(
+                port, #"martlet_writer_blocked_seconds{data_set="team"}"#) == 0)
+        await device.close()
+        await database.stop()
+    }
+
     /// Two servers on one database, and devices that keep in step with one of them each.
     private struct Team: Sendable {
         let database: ServedDatabase
@@ -192,7 +281,7 @@ struct TroubleTests {
         try await waitUntil("it is there") {
             try await database.column("SELECT name FROM teams") == ["one"]
         }
-        #expect(database.log.contains { $0.contains("\"event\":\"redis\"") })
+        try await database.untilLogged("\"event\":\"redis\"")
         try await servers.order("redis start")
         try await waitUntil("notices are told") {
             try await ServedDatabase.add("more", device)

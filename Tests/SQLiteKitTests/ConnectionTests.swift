@@ -48,6 +48,30 @@ struct ConnectionTests {
         #expect(statement.validatedText(2) == "")
     }
 
+    @Test("changed rows are listed up to the capacity, those listed with all that happens to them")
+    func collected() throws {
+        try connection.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, a)")
+        let collector = ChangeCollector(capacity: 2, ignoredPrefix: "martlet_")
+        connection.report(to: collector)
+        try connection.execute("INSERT INTO t VALUES (1, 1), (2, 2)")
+        try connection.execute("DELETE FROM t WHERE id = 1")
+        #expect(collector.take()["t"]?.operations == [1: .passing, 2: .insert])
+        try connection.execute("INSERT INTO t VALUES (1, 1), (3, 3)")
+        let mark = collector.mark()
+        try connection.execute(
+            "UPDATE t SET a = 9; INSERT INTO t VALUES (4, 4), (5, 5), (6, 6), (7, 7)")
+        // Of the rows that find no room, one note is kept to be taken back.
+        #expect(collector.mark() == 1)
+        collector.release()
+        collector.rollBack(to: mark)
+        let kept = collector.take()["t"]
+        #expect(kept?.operations == [1: .insert, 3: .insert] && kept?.isComplete == true)
+        let second = collector.mark()
+        try connection.execute("UPDATE t SET a = 10")
+        #expect(collector.take()["t"]?.isComplete == false)
+        collector.rollBack(to: second)
+    }
+
     @Test("a statement from the cache comes reset and without values, and is not shared while busy")
     func cache() throws {
         let sql = "SELECT ?1 UNION ALL SELECT 2"

@@ -19,7 +19,7 @@ struct SchemaReaderTests {
             CREATE TABLE t (id INTEGER PRIMARY KEY, a INT, b BIGINT NOT NULL, c REAL, d DOUBLE,
               e TEXT DEFAULT 'x', f VARCHAR(20), g BLOB, h BOOLEAN, i BOOL, j NUMERIC, k DECIMAL(8,2),
               l DATE, m TIMESTAMP, n, o JSON, p AS (a + 1), q INTEGER AS (a + 2) STORED, r FLOAT,
-              s UUID);
+              s UUID, t JSON TEXT);
             """)
         let type = try #require(schema["t"])
         #expect(type.key == "id")
@@ -28,11 +28,62 @@ struct SchemaReaderTests {
             type.attributes.map { "\($0.name) \($0.kind.rawValue)" } == [
                 "a integer", "b integer", "c real", "d real", "e text", "f text", "g blob",
                 "h boolean", "i boolean", "j numeric", "k numeric", "l any", "m any", "n any",
-                "o text", "p any", "q integer", "r real", "s any",
+                "o any", "p any", "q integer", "r real", "s any", "t text",
             ])
         #expect(type.attributes.filter(\.isRequired).map(\.name) == ["b"])
         #expect(type.attributes.filter(\.hasDefault).map(\.name) == ["e"])
         #expect(type.attributes.filter(\.isGenerated).map(\.name) == ["p", "q"])
+    }
+
+    @Test(
+        "a JSON column holds documents as SQLite keeps them: numbers as numbers, unless it says TEXT",
+        arguments: [("1.50", Value.real(1.5)), ("7", .integer(7)), (#"{"a":1.50}"#, nil)])
+    func json(document: String, number: Value?) throws {
+        let connection = try Connection(path: ":memory:")
+        try connection.execute(
+            "CREATE TABLE t(id INTEGER PRIMARY KEY, bare JSON, exact JSON TEXT)")
+        let type = try #require(try SchemaReader.read(connection)["t"])
+        let table = RecordTable(type: type, connection: connection)
+        let given = Attributes(
+            names: ["bare", "exact"], values: [.text(document), .text(document)])
+        try table.insert(.integer(1), given, absentMeansNull: true)
+        let stored = try #require(try table.read(.integer(1)))
+        #expect(stored["bare"] == number ?? .text(document))
+        #expect(stored["exact"] == .text(document))
+        // Storing the value that was read gives the same value.
+        #expect(try table.update(.integer(1), stored))
+        #expect(try table.read(.integer(1)) == stored)
+    }
+
+    @Test(
+        "names that differ only in how their letters are composed are refused",
+        arguments: [
+            "CREATE TABLE t(id INTEGER PRIMARY KEY, \"\u{e9}\" TEXT, \"e\u{301}\" TEXT)",
+            "CREATE TABLE \"\u{e9}\"(id TEXT PRIMARY KEY); CREATE TABLE \"e\u{301}\"(id TEXT PRIMARY KEY)",
+        ])
+    func composition(sql: String) throws {
+        let error = #expect(throws: SchemaError.self) { try read(sql) }
+        #expect(error?.message.contains("composed in two ways") == true)
+        // Indexes of such names do no harm.
+        let connection = try Connection(path: ":memory:")
+        let script =
+            "CREATE TABLE t(id INTEGER PRIMARY KEY, a); CREATE INDEX \"\u{e9}\" ON t(a);"
+            + "CREATE INDEX \"e\u{301}\" ON t(a, id);"
+        for _ in 0..<2 { _ = try SchemaMigration.apply(script: script, to: connection) }
+    }
+
+    @Test(
+        "a conflict clause of a constraint is noticed, in the declaration alone",
+        arguments: [
+            ("a UNIQUE ON CONFLICT ROLLBACK", true),
+            ("a NOT NULL ON CONFLICT replace DEFAULT 1", true),
+            ("a, UNIQUE (a) /* x */ on CONFLICT Ignore", true),
+            ("a UNIQUE ON CONFLICT ABORT", false),
+            ("a DEFAULT 'ON CONFLICT IGNORE'", false), ("\"ON\" , CONFLICT, IGNORE", false),
+        ])
+    func conflictClauses(columns: String, expected: Bool) throws {
+        let schema = try read("CREATE TABLE t(id INTEGER PRIMARY KEY, \(columns))")
+        #expect(schema["t"]?.hasConflictClause == expected)
     }
 
     @Test("takes the tables in their order, and only the user's tables")

@@ -50,6 +50,20 @@ struct ValueTests {
         #expect(found?.contains("secret") != true)
     }
 
+    @Test("text that is not base64 is never stored in a BLOB column")
+    func refusedBinding() throws {
+        let connection = try Connection(path: ":memory:")
+        try connection.execute("CREATE TABLE t(a BLOB)")
+        let insert = try connection.prepare("INSERT INTO t VALUES (?1)")
+        insert.bind(1, .text("AB=="), kind: .blob)
+        let error = #expect(throws: SQLiteError.self) { try insert.run() }
+        #expect(error?.isMismatch == true)
+        insert.reset()
+        insert.bind(1, .text("AA=="), kind: .blob)
+        try insert.run()
+        #expect(try connection.text("SELECT group_concat(quote(a)) FROM t") == "X'00'")
+    }
+
     @Test("an id must suit the type's key")
     func ids() {
         let integers = EntityType(name: "t", key: "id", keyKind: .integer, attributes: [])

@@ -152,8 +152,11 @@ final class SeedingFixture {
         from source: (any SnapshotSource)?, _ seeding: Seeding = .server,
         schema: SchemaSource = .script(SeedingFixture.script), faults: FileFaults? = nil
     ) async throws {
-        try await Seeder(path: device, schema: schema, options: ClientOptions(), faults: faults)
-            .run(seeding, from: source)
+        var options = ClientOptions()
+        // A pause after a cut has a test of its own.
+        options.sleep = { _ in }
+        try await Seeder(path: device, schema: schema, options: options, faults: faults)
+            .run(seeding, from: source, proof: nil)
     }
 }
 

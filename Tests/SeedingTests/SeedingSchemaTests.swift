@@ -150,6 +150,25 @@ struct SeedingSchemaTests {
         #expect(try await client.sync() == fixture.manifest.revision + 1)
         #expect(try await client.parked().isEmpty)
         await client.close()
+        // An interrupted opening leaves a file without tables, which gets them now.
+        let empty = fixture.folder.appendingPathComponent("empty.sqlite").path
+        for prepares in [false, true] {
+            try Data().write(to: URL(fileURLWithPath: empty))
+            let tables = "SELECT 1 FROM sqlite_schema WHERE name IN ('teams', 'players')"
+            if prepares {
+                let alone = try await MartletClient.open(path: empty, schema: nil)
+                #expect(try await alone.read { try $0.rows(tables).isEmpty })
+                await alone.close()
+            }
+            let begun = try await MartletClient.open(
+                path: empty, schema: nil, server: url, token: "secret")
+            #expect(try await begun.read { try $0.rows(tables).count } == 2)
+            #expect(try await begun.sync() == fixture.manifest.revision + 1)
+            await begun.close()
+            for end in ["", "-wal", "-shm"] {
+                try? FileManager.default.removeItem(atPath: empty + end)
+            }
+        }
         await server.stop()
     }
 }

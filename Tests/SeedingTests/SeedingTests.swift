@@ -94,6 +94,18 @@ struct SeedingTests {
         #expect(try SeedingFixture.content(fixture.device) == fixture.expected())
     }
 
+    @Test("a cut that brought little is followed by a pause")
+    func pauses() async throws {
+        let fixture = try SeedingFixture()
+        let pauses = Ticks(0)
+        var options = ClientOptions()
+        options.sleep = { _ in _ = pauses.decrement() }
+        try await Seeder(
+            path: fixture.device, schema: .script(SeedingFixture.script), options: options
+        ).run(.server, from: fixture.source(cut: [100, 5_000, 5_001, 9_000]), proof: nil)
+        #expect(pauses.value == -4)
+    }
+
     @Test("another file under the address begins again; bytes of two are never mixed")
     func changedTag() async throws {
         let fixture = try SeedingFixture()
@@ -117,6 +129,17 @@ struct SeedingTests {
             new.manifest, [new.manifest.parts[0].hash: new.packed.values.first ?? []])
         try await old.seed(from: source)
         #expect(try SeedingFixture.content(old.device) == new.expected())
+    }
+
+    @Test("a server that announces files it does not have counts as one without a snapshot")
+    func announcedOnly() async throws {
+        let fixture = try SeedingFixture()
+        let source = fixture.source(cut: [])
+        source.replace(fixture.manifest, [:])
+        try await fixture.seed(from: source)
+        #expect(source.manifests == 3)
+        #expect(!FileManager.default.fileExists(atPath: fixture.device))
+        #expect(try fixture.left() == [])
     }
 
     @Test(

@@ -80,6 +80,11 @@ package final class SmallServer {
 
     package func close() { node = nil }
 
+    /// Empties all entries that only a device that is behind needs.
+    package func compact() {
+        while let node, !node.compact(keeping: 0).isDone {}
+    }
+
     /// A snapshot of what the server has now.
     package func snapshot(_ plan: SeedingPlan = .whole) throws -> SmallSnapshot {
         let everybody = VisibilityFilter.everything.permissionClass(of: Principal(name: "staff"))
@@ -110,6 +115,8 @@ package final class SmallDevice {
     package var snapshot: SmallSnapshot?
     /// Parts that do not come: they are asked for in vain.
     package var heldBack: Set<String> = []
+    /// Called when the server has answered and the device has not received the answer.
+    package var whileAnswered: () throws -> Void = {}
     /// Called before a part comes.
     package var beforePart: (String) throws -> Void = { _ in }
     /// Called after a part was installed.
@@ -199,14 +206,18 @@ package final class SmallDevice {
                     requests += 1
                     guard requests < 500 else { throw SmallWorldError.endless }
                     let answer = try server.answer(body)
+                    try whileAnswered()
                     events.append(
                         requests == lost
-                            ? .failed(exchange: exchange, message: "lost")
+                            ? .failed(exchange: exchange, SyncError(.offline, "lost"))
                             : .answered(
                                 exchange: exchange, status: answer.status, body: answer.body,
                                 retryAfter: nil))
                 case .applyNext(let exchange): events.append(.applyNext(exchange: exchange))
-                case .setTimer, .setStreamTimer, .setPartTimer, .openStream, .closeStream: break
+                case .tidy: events.append(.tidy)
+                case .cancel, .setTimer, .setStreamTimer, .setPartTimer, .openStream,
+                    .closeStream:
+                    break
                 case .fetchSnapshot(let number):
                     guard let snapshot, let first = snapshot.manifest.parts.first else {
                         throw SmallWorldError.closed
@@ -221,7 +232,9 @@ package final class SmallDevice {
                 case .notify(.seedingFailed(let error, _)): parts.append(error.kind.name)
                 case .notify(.applied): try observe(store)
                 case .notify(.failed(let error, _)): errors.append(error)
-                case .notify(.exchanged), .notify(.streamed), .notify(.live): break
+                case .notify(.exchanged), .notify(.streamed), .notify(.live), .notify(.late),
+                    .notify(.passedOver):
+                    break
                 }
             }
         }

@@ -53,6 +53,18 @@ package final class SweptTeam {
         try other.sync(with: world.server)
     }
 
+    /// Changes more, until the server no longer has the entries of all this.
+    package func overtakeMore() throws {
+        try other.write { context in
+            for number in Int64(1)...12 {
+                try context.insert("notes", ["body": "N"], id: "other-\(number)")
+            }
+            try context.update("players", .integer(1), ["name": "Renamed"])
+        }
+        try other.sync(with: world.server)
+        world.server.compact()
+    }
+
     /// The files as they are, with what is committed and not yet in its place.
     package var deviceImages: DiskImages { [mine.disk.files, world.server.disk.files] }
     package var serverImages: DiskImages {

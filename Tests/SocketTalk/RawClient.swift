@@ -51,16 +51,19 @@ public final class RawClient: Sendable {
     }
 
     /// Sends what the other end takes; a closed connection is no fault of the client's.
-    public func send(_ bytes: [UInt8]) async {
+    /// - Returns: Whether it took all.
+    @discardableResult
+    public func send(_ bytes: [UInt8]) async -> Bool {
         await run { socket in
             var start = 0
             while start < bytes.count {
                 let count = bytes[start...].withUnsafeBytes {
                     write(socket, $0.baseAddress, $0.count)
                 }
-                guard count > 0 else { return }
+                guard count > 0 else { return false }
                 start += count
             }
+            return true
         }
     }
 

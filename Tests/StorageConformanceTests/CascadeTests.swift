@@ -1,3 +1,4 @@
+import MartletCore
 import MartletProtocol
 import SetTexts
 import Testing
@@ -159,5 +160,33 @@ struct CascadeTests {
         let set = try server.send(
             SetText().delete("teams", "1").delete("players", "1").delete("shoes", "1"))
         #expect(set.content == "teams delete [1]; players delete [1]; shoes delete [1]")
+    }
+
+    @Test("what a delete does to others takes the right to do it", arguments: StorageKind.all)
+    func rights(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        func allow(players: Operations, shoes: Operations = .all) {
+            server.rules = Rules(
+                fallback: Rules.Grant(types: ["players": players, "shoes": shoes]))
+        }
+        allow(players: [.create, .update])
+        let refused = try server.send(SetText().delete("teams", "1"), from: "d2")
+        #expect(refused.fate == "permission")
+        #expect(refused.message?.contains("“players”, which you may not delete") == true)
+        #expect(refused.content.hasPrefix("teams update [1]"))
+        #expect(try server.rows("SELECT count(*) FROM players") == "1")
+        // This includes records that are reached over others.
+        allow(players: .all, shoes: [.create, .update])
+        #expect(try server.send(SetText().delete("teams", "1"), from: "d2").fate == "permission")
+        // SET NULL is an update.
+        allow(players: .all)
+        try server.send(SetText().update("players", "1", #""revision":1,"former_id":2"#))
+        allow(players: [.create, .delete])
+        let unset = try server.send(SetText().delete("teams", "2"), from: "d2")
+        #expect(unset.fate == "permission")
+        #expect(unset.message?.contains("“players”, which you may not update") == true)
+        allow(players: [.update, .delete])
+        #expect(try server.send(SetText().delete("teams", "2"), from: "d2").fate == "accepted 4")
+        #expect(try server.send(SetText().delete("teams", "1"), from: "d2").fate == "accepted 5")
     }
 }

@@ -34,6 +34,25 @@ struct ConstraintTests {
     }
 
     @Test(
+        "they may swap them whatever a conflict clause of the declaration says",
+        arguments: StorageKind.embedded, ["ROLLBACK", "IGNORE", "REPLACE", "FAIL"])
+    func swapUnderClause(kind: StorageKind, clause: String) async throws {
+        let server = try await TestDataSet(
+            kind,
+            "CREATE TABLE seats (id INTEGER PRIMARY KEY, name TEXT UNIQUE ON CONFLICT \(clause))")
+        try server.send(
+            SetText().create("seats", "-1", #""name":"A""#).create("seats", "-2", #""name":"B""#))
+        let set = try server.send(
+            SetText().update("seats", "1", #""revision":1,"name":"B""#)
+                .update("seats", "2", #""revision":1,"name":"A""#))
+        #expect(set.fate == "accepted 2")
+        #expect(try server.rows("SELECT * FROM seats ORDER BY id") == "1|B\n2|A")
+        let taken = try server.send(SetText().create("seats", "-3", #""name":"A""#))
+        #expect(taken.fate == "constraint")
+        #expect(try server.rows("SELECT * FROM seats ORDER BY id") == "1|B\n2|A")
+    }
+
+    @Test(
         "a record may be deleted and another created with its unique value in one set",
         arguments: StorageKind.all)
     func replace(kind: StorageKind) async throws {

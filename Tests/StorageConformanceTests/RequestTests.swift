@@ -70,6 +70,60 @@ struct RequestTests {
     }
 
     @Test(
+        "a device is known from its first change set on, and a user has only so many",
+        arguments: StorageKind.all)
+    func devices(kind: StorageKind) async throws {
+        let server = try await server(kind, 1)
+        server.node.devicesPerUser = 3
+        let count = "SELECT count(*) FROM martlet_devices"
+        let before = try #require(Int(try server.rows(count)))
+        func request(_ device: String, _ set: SetText?) -> String {
+            let sets = set.map(\.description) ?? ""
+            return #"{"clientId":"\#(device)","maxRevision":0,"changeSets":[\#(sets)]}"#
+        }
+        for number in 0..<9 {
+            // The second answer comes from memory.
+            for _ in 0..<2 {
+                #expect(try server.answer(request("made-up-\(number)", nil)).changeSets.count == 1)
+            }
+        }
+        #expect(try server.rows(count) == "\(before)")
+        guard
+            case .answer = server.node.feed.answer(
+                to: try server.admitted(request("made-up-1", nil)))
+        else {
+            Issue.record("a device that only asks is answered beside the writer")
+            return
+        }
+        var number = 0
+        func create() -> SetText {
+            number += 1
+            return SetText("n\(number)", sequence: number)
+                .create("teams", "-1", #""name":"N\#(number)""#)
+        }
+        let bob = Principal(name: "x", user: "bob")
+        for device in ["b1", "b2", "b3"] {
+            let answer = try server.answer(request(device, create()), as: bob)
+            #expect(answer.changeSets.last?.conflict != true)
+        }
+        let refused = try server.problem(request("b4", create()), as: bob)
+        #expect(refused?.kind == "tooManyDevices")
+        #expect(refused?.status == 403)
+        #expect(try server.rows(count) == "\(before + 3)")
+        // A known device continues, and any client may ask.
+        _ = try server.answer(request("b4", nil), as: bob)
+        // It asked as a stranger and then became known, so it gets its own set as its own.
+        _ = try server.answer(request("made-up-1", create()))
+        let own = try server.answer(request("made-up-1", nil)).changeSets.last
+        #expect(own?.sequence == Int64(number))
+        try server.restart()
+        #expect(
+            try server.answer(request("made-up-1", nil)).changeSets.last?.sequence == Int64(number))
+        let other = try server.problem(request("made-up-1", nil), as: bob)
+        #expect(other?.kind == "clientBound")
+    }
+
+    @Test(
         "names with NUL, which not every storage keeps, are refused before anything is done",
         arguments: StorageKind.all)
     func names(kind: StorageKind) async throws {
@@ -104,7 +158,7 @@ struct RequestTests {
     }
 
     @Test(
-        "a pull by a known device writes nothing, by a new one only the device",
+        "a pull writes nothing, by a known device or a new one",
         arguments: StorageKind.all)
     func pulls(kind: StorageKind) async throws {
         let server = try await server(kind, 2)
@@ -122,9 +176,9 @@ struct RequestTests {
         }
         let other = try server.answer(#"{"clientId":"d9","maxRevision":0,"changeSets":[]}"#)
         #expect(other.changeSets.map(\.conflict) == [nil, nil])
-        #expect(try server.rows("SELECT client_id FROM martlet_devices") == "d1\nd9")
+        #expect(try server.rows("SELECT client_id FROM martlet_devices") == "d1")
         guard case .answer = server.node.feed.answer(to: new) else {
-            Issue.record("the feed did not learn of the device")
+            Issue.record("the feed did not learn that nobody knows the device")
             return
         }
     }

@@ -176,4 +176,46 @@ struct RevisionRuleTests {
         #expect(seen.content == "notes create [n1] n1@5(body=e)")
         #expect(try server.rows("SELECT * FROM notes") == "n1|e")
     }
+
+    @Test(
+        "edits of a text key's new making are judged from it on, whatever became of it before",
+        arguments: StorageKind.all)
+    func madeAgain(kind: StorageKind) async throws {
+        let server = try await TestDataSet(kind, Self.schema)
+        try server.send(SetText().create("notes", "n1", #""body":"a""#), from: "d2")
+        try server.send(SetText().delete("notes", "n1", #""revision":1"#), from: "d2")
+        let answer = try server.exchange(
+            [
+                SetText(seen: 2).create("notes", "n1", #""body":"b""#),
+                SetText(seen: 2).update("notes", "n1", #""revision":0,"body":"c""#),
+                SetText(seen: 2).delete("notes", "n1", #""revision":0"#),
+                SetText(seen: 2).create("notes", "n1", #""body":"d""#),
+            ], from: "d1")
+        #expect(
+            answer.changeSets.suffix(4).map(\.fate)
+                == ["accepted 3", "accepted 4", "accepted 5", "accepted 6"])
+        #expect(try server.rows("SELECT revision, author, others FROM martlet_records") == "6|2|0")
+        try server.send(SetText().update("notes", "n1", #""revision":6,"body":"e""#), from: "d2")
+        let late = try server.send(
+            SetText(seen: 2).update("notes", "n1", #""revision":0,"body":"f""#), from: "d1")
+        #expect(late.fate == "stale")
+    }
+
+    @Test(
+        "an update by the device's own temporary id needs no revision", arguments: StorageKind.all)
+    func ownTemporary(kind: StorageKind) async throws {
+        let server = try await Self.server(kind)
+        let own = try server.send(SetText().update("teams", "-1", #""name":"Blues""#), from: "d1")
+        #expect(own.fate == "accepted 2")
+        #expect(own.content == "teams update [1] 1@2(name=Blues)")
+        try server.send(SetText().update("teams", "1", #""revision":2,"name":"X""#), from: "d2")
+        let unseen = try server.send(
+            SetText(seen: 2).update("teams", "-1", #""name":"Y""#), from: "d1")
+        #expect(unseen.fate == "stale")
+        let seen = try server.send(
+            SetText(seen: 3).update("teams", "-1", #""name":"Z""#), from: "d1")
+        #expect(seen.fate == "accepted 4")
+        let foreign = try server.send(SetText().update("teams", "-1", #""name":"Q""#), from: "d2")
+        #expect(foreign.fate == "dependency")
+    }
 }

@@ -32,7 +32,8 @@ public final class DatabaseServers: Sendable {
                 ].flatMap { ["--set", $0] })
     }
 
-    /// What the script said of each server: `POSTGRES_URL`, `POSTGRES_CERTIFICATE`, `REDIS_URL`.
+    /// The addresses that the script gave for the servers: `POSTGRES_URL`, `POSTGRES_CERTIFICATE`,
+    /// `STANDBY_URL`, `REDIS_URL`.
     private let said: [String: String]
     private let input: FileHandle
     // Foundation's Process may be used from any thread, one at a time.
@@ -42,6 +43,8 @@ public final class DatabaseServers: Sendable {
     public var postgresURL: String { said["POSTGRES_URL"] ?? "" }
     /// A file with the certificate PostgreSQL shows.
     public var certificate: String { said["POSTGRES_CERTIFICATE"] ?? "" }
+    /// The address of the standby, if `--standby` was given.
+    public var standbyURL: String { said["STANDBY_URL"] ?? "" }
     public var redisURL: String { said["REDIS_URL"] ?? "" }
     public var postgresPort: Int { Self.port(postgresURL) }
     public var redisPort: Int { Self.port(redisURL) }

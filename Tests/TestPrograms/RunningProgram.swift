@@ -25,12 +25,17 @@ public final class RunningProgram: Sendable {
             .resolvingSymlinksInPath().deletingLastPathComponent().appendingPathComponent(name)
     }
 
-    /// - Parameter log: Takes what the program writes to standard error, after what is there.
-    public init(_ program: URL, _ arguments: [String], log: URL) throws {
+    /// - Parameters:
+    ///   - environment: Variables in addition to those of this process.
+    ///   - log: Receives the program's standard error, after its present content.
+    public init(
+        _ program: URL, _ arguments: [String], environment: [String: String] = [:], log: URL
+    ) throws {
         let process = Process()
         let output = Pipe()
         process.executableURL = program
         process.arguments = arguments
+        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         process.standardInput = input
         process.standardOutput = output
         if !FileManager.default.fileExists(atPath: log.path) {

@@ -10,6 +10,8 @@ public struct HTTPRequest: Sendable {
     public var body: [UInt8]
     /// The other end's address, numeric, without a port.
     public var peer: String
+    /// The connection on which the request arrived, while its handler runs.
+    var connection: HTTPConnection?
 
     public init(
         method: String, path: String, query: String? = nil, headers: HTTPHeaders = HTTPHeaders(),
@@ -21,5 +23,18 @@ public struct HTTPRequest: Sendable {
         self.headers = headers
         self.body = body
         self.peer = peer
+    }
+
+    /// A request without its body.
+    init(_ head: RequestHead, address: String) {
+        self.init(
+            method: head.method, path: head.path, query: head.query, headers: head.headers,
+            peer: address)
+    }
+
+    /// Stops counting the request among those that are being answered. A handler that waits long
+    /// and uses nothing meanwhile calls this, so that it keeps out no other request.
+    public func stopCounting() async {
+        await connection?.releaseRequest()
     }
 }

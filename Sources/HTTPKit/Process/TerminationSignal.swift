@@ -6,7 +6,12 @@ internal import CLibevent
     internal import Darwin
 #endif
 
-/// The wish, from outside, that the process ends: SIGTERM or SIGINT.
+/// The wish, from outside, that the process ends: SIGTERM or SIGINT, and SIGHUP if the process belongs
+/// to a terminal that may be closed.
+///
+/// Other signals that would end a process by default, and that tools send to tell a service of
+/// something else, are ignored meanwhile: SIGHUP without a terminal (log rotation, reloads), SIGUSR1
+/// and SIGUSR2.
 ///
 /// From the moment one is made the signals no longer end the process. After the first of them, or
 /// `end`, they mean again what they meant before, so that a second one ends it at once.
@@ -40,9 +45,13 @@ private final class SignalWatch {
     private var waiting: CheckedContinuation<Int32?, Never>?
     private var hasEnded = false
     private var number: Int32?
+    private static let others = [SIGHUP, SIGUSR1, SIGUSR2]
 
     init() {
-        for number in [SIGTERM, SIGINT] {
+        let isOnTerminal = isatty(STDERR_FILENO) == 1
+        let ending = [SIGTERM, SIGINT] + (isOnTerminal ? [SIGHUP] : [])
+        for number in Self.others where !ending.contains(number) { signal(number, SIG_IGN) }
+        for number in ending {
             let event = event_new(
                 EventLoop.base, number, Int16(EV_SIGNAL | EV_PERSIST),
                 { number, _, argument in

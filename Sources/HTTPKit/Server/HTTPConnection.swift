@@ -15,6 +15,8 @@ final class HTTPConnection {
         /// Between requests; no byte of the next one is here.
         case idle
         case head
+        /// The gate is deciding whether to read the body.
+        case admitting
         case body
         /// The handler has the request.
         case handling
@@ -45,19 +47,23 @@ final class HTTPConnection {
     var stream: StreamState?
     /// The WebSocket the connection has become.
     var webSocket: WebSocketState?
-    /// Bytes of the current request counted in at the server; nil when none is.
-    private var admittedBodyByteCount: Int?
+    /// The current request's share of the server's room; nil if there is no request.
+    private var claim: RequestClaim?
     var isLast = false
     var unwrittenByteCount = 0
     /// Bytes ever handed to libevent for this client.
     private var queuedByteCount = 0
     private var lingeredByteCount = 0
+    private var lingersUntil: UInt64 = 0
     private var hasServed = false
 
     /// While a handler runs this much is read ahead: enough to see the client go away and to hold
     /// a few pipelined requests.
     private static let readAheadByteCount = 64 << 10
+    /// A lingering connection ends when the client has sent nothing for this long.
     private static let lingerNanoseconds: UInt64 = 1_000_000_000
+    /// A lingering connection reads this much at least: a proxy sends the rest of a refused body
+    /// before it reads the refusal.
     private static let lingerByteCount = 4 << 20
 
     init(core: ServerCore, address: String, isCounted: Bool) {
@@ -144,8 +150,8 @@ final class HTTPConnection {
     }
 
     func releaseRequest() {
-        if let count = admittedBodyByteCount { core.release(bodyByteCount: count) }
-        admittedBodyByteCount = nil
+        if let claim { core.release(claim) }
+        claim = nil
     }
 
     // MARK: - Events
@@ -173,7 +179,7 @@ final class HTTPConnection {
             timer?.set(in: Clock.nanoseconds(core.options.idleTimeout))
         case .streaming: streamDeadlinePassed()
         case .webSocket: webSocketDeadlinePassed()
-        case .handling, .closed: break
+        case .admitting, .handling, .closed: break
         }
     }
 
@@ -196,7 +202,7 @@ final class HTTPConnection {
                 return webSocketReadable()
             case .lingering:
                 return discard()
-            case .handling, .writing, .streaming, .closed:
+            case .admitting, .handling, .writing, .streaming, .closed:
                 return
             }
         }
@@ -227,15 +233,52 @@ final class HTTPConnection {
 
     private func begin(_ head: RequestHead) throws(HTTPRefusal) {
         let reader = try BodyReader(head.framing, limit: core.options.maxBodyBytes)
-        let claimed = reader.claimedByteCount ?? 0
-        if let refusal = core.admit(bodyByteCount: claimed) { throw refusal }
-        admittedBodyByteCount = claimed
+        var claim = RequestClaim(parties: core.parties(address: address))
+        let claimed = reader.claimedByteCount
+        if let refusal = core.admit(
+            RequestRoom.Usage(requests: 1), to: &claim, claimed: claimed ?? 0)
+        {
+            throw refusal
+        }
+        self.claim = claim
         self.head = head
         body = reader
         if reader.isDone { return handle() }
+        let arrived = bufferevent.map { evbuffer_get_length(bufferevent_get_input($0)) } ?? 0
+        // A body that is here already takes no time, and the handler judges it as soon.
+        guard let gate = core.gate, claimed.map({ $0 > arrived }) ?? true else {
+            return beginBody()
+        }
+        phase = .admitting
+        timer?.cancel()
+        let request = HTTPRequest(head, address: address)
+        task = Task.detached {
+            let admission = await gate(request)
+            await self.decided(admission)
+        }
+    }
+
+    private func decided(_ admission: HTTPAdmission) {
+        guard case .admitting = phase, head != nil else { return }
+        task = nil
+        switch admission {
+        case .refused(let response):
+            isLast = true
+            send(response, isHead: head?.method == "HEAD")
+        case .admitted(let party):
+            if let party, var claim {
+                if let refusal = core.admit(party: party, to: &claim) { return refuse(refusal) }
+                self.claim = claim
+            }
+            beginBody()
+            readable()
+        }
+    }
+
+    private func beginBody() {
         phase = .body
         timer?.set(in: Clock.nanoseconds(core.options.bodyDeadline))
-        if head.expectsContinue, let bufferevent,
+        if head?.expectsContinue == true, let bufferevent,
             evbuffer_get_length(bufferevent_get_input(bufferevent)) == 0
         {
             let line = "HTTP/1.1 100 Continue\r\n\r\n"
@@ -264,24 +307,24 @@ final class HTTPConnection {
         return true
     }
 
-    /// A chunked body is counted as it grows.
+    /// Counts the bytes of a body as they arrive.
     private func countBody() throws(HTTPRefusal) {
-        guard let body, let admitted = admittedBodyByteCount, body.body.count > admitted else {
-            return
-        }
-        guard core.admitMore(bodyByteCount: body.body.count - admitted) else {
-            throw HTTPRefusal(
-                status: 503, kind: "busy", detail: "The server has too much to do; come back.",
-                retryAfterSeconds: core.options.retryAfterSeconds)
-        }
-        admittedBodyByteCount = body.body.count
+        guard let body, var claim else { return }
+        let more = body.body.count - claim.usage.bytes
+        guard more > 0 else { return }
+        if let refusal = core.admit(RequestRoom.Usage(bytes: more), to: &claim) { throw refusal }
+        self.claim = claim
     }
 
     private func discard() {
         guard let bufferevent, let input = bufferevent_get_input(bufferevent) else { return }
-        lingeredByteCount += evbuffer_get_length(input)
-        evbuffer_drain(input, evbuffer_get_length(input))
-        if lingeredByteCount > Self.lingerByteCount { close() }
+        let count = evbuffer_get_length(input)
+        lingeredByteCount += count
+        evbuffer_drain(input, count)
+        guard lingeredByteCount <= max(Self.lingerByteCount, 4 * core.options.maxBodyBytes),
+            Clock.now() <= lingersUntil
+        else { return close() }
+        if count > 0 { timer?.set(in: Self.lingerNanoseconds) }
     }
 
     // MARK: - Answering
@@ -292,9 +335,9 @@ final class HTTPConnection {
         phase = .handling
         timer?.cancel()
         core.counters.requests += 1
-        let request = HTTPRequest(
-            method: head.method, path: head.path, query: head.query, headers: head.headers,
-            body: body.body, peer: address)
+        var request = HTTPRequest(head, address: address)
+        request.body = body.body
+        request.connection = self
         let handler = core.handler
         task = Task.detached {
             let response = await handler(request)
@@ -423,6 +466,7 @@ final class HTTPConnection {
             ERR_clear_error()
         }
         if let bufferevent { shutdown(bufferevent_getfd(bufferevent), Int32(SHUT_WR)) }
+        lingersUntil = Clock.now() + Clock.nanoseconds(core.options.headDeadline)
         timer?.set(in: Self.lingerNanoseconds)
         discard()
     }

@@ -6,10 +6,17 @@
 public final class HTTPServer: Sendable {
     public typealias Handler = @Sendable (HTTPRequest) async -> HTTPResponse
 
+    /// Decides, from a request without its body, whether the body is read.
+    public typealias Gate = @Sendable (HTTPRequest) async -> HTTPAdmission
+
     private let core: ServerCore
 
-    public init(options: HTTPServerOptions, handler: @escaping Handler) {
-        core = ServerCore(options: options, handler: handler)
+    /// - Parameter gate: Asked before the server waits for a body that did not arrive together with
+    ///   its head; nil reads every body.
+    public init(
+        options: HTTPServerOptions, gate: Gate? = nil, handler: @escaping Handler
+    ) {
+        core = ServerCore(options: options, gate: gate, handler: handler)
     }
 
     /// Starts listening.
@@ -33,6 +40,6 @@ public final class HTTPServer: Sendable {
     }
 
     public func counters() async -> HTTPServerCounters {
-        await core.counters
+        await core.currentCounters
     }
 }

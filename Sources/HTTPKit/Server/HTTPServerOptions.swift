@@ -20,6 +20,9 @@ public struct HTTPServerOptions: Sendable {
     /// Open connections; one more is answered 503 and closed. Room for 10,000 listeners, and
     /// requests beside them; a process that may have fewer files open takes fewer.
     public var maxConnections = 12_000
+    /// Returns the number of open files that are not connections, such as those of databases.
+    /// Connections leave room for them. Called for each new connection.
+    public var otherFiles: @Sendable () -> Int = { 256 }
     /// Open connections from one address; one more is answered 429 and closed.
     public var maxConnectionsPerAddress = 1_000
     /// Addresses `maxConnectionsPerAddress` does not count: a proxy in front.

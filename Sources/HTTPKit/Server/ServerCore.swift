@@ -5,20 +5,24 @@ internal import CLibevent
 final class ServerCore {
     let options: HTTPServerOptions
     let handler: HTTPServer.Handler
+    let gate: HTTPServer.Gate?
     var counters = HTTPServerCounters()
+    private var room: RequestRoom
     private(set) var tls: TLSContext?
     private(set) var isStopping = false
     private var listener: Listener?
-    /// The options', or fewer for want of files.
-    private var maxConnections = 0
     private var connections: [ObjectIdentifier: HTTPConnection] = [:]
     private var connectionsByAddress: [String: Int] = [:]
     private var emptied: [CheckedContinuation<Void, Never>] = []
     private var date = (seconds: 0, line: [UInt8]())
 
-    nonisolated init(options: HTTPServerOptions, handler: @escaping HTTPServer.Handler) {
+    nonisolated init(
+        options: HTTPServerOptions, gate: HTTPServer.Gate?, handler: @escaping HTTPServer.Handler
+    ) {
         self.options = options
+        self.gate = gate
         self.handler = handler
+        room = RequestRoom(options)
     }
 
     func start() throws(HTTPServerError) -> Int {
@@ -28,7 +32,6 @@ final class ServerCore {
         if let files = options.tls {
             tls = try TLSContext(files: files)
         }
-        maxConnections = connectionsForWantOfFiles ?? options.maxConnections
         let listener = try Listener(host: options.host, port: options.port, core: self)
         self.listener = listener
         return listener.port
@@ -63,19 +66,18 @@ final class ServerCore {
 
     // MARK: - Connections
 
-    /// Files that are not connections: the data sets, their logs, the libraries' own.
-    private nonisolated static let otherFiles = 256
-
-    /// How many connections fit, where that is fewer than are wanted.
-    nonisolated static func connections(limit: Int, wanted: Int) -> Int? {
+    /// Returns how many connections fit alongside other files, if fewer than `wanted`.
+    nonisolated static func connections(limit: Int, wanted: Int, others: Int) -> Int? {
         guard limit >= 0 else { return nil }
-        let room = max(16, limit - otherFiles)
+        let room = max(16, limit - others)
         return room < wanted ? room : nil
     }
 
     /// See `HTTPServer.connectionsForWantOfFiles`.
     var connectionsForWantOfFiles: Int? {
-        Self.connections(limit: martlet_descriptor_limit(), wanted: options.maxConnections)
+        Self.connections(
+            limit: martlet_descriptor_limit(), wanted: options.maxConnections,
+            others: options.otherFiles())
     }
 
     /// Refusals linger a moment so that the client reads them; a flood of them is cut short.
@@ -104,7 +106,7 @@ final class ServerCore {
     }
 
     private func refusal(address: String) -> HTTPRefusal? {
-        if counters.openConnections >= maxConnections {
+        if counters.openConnections >= connectionsForWantOfFiles ?? options.maxConnections {
             return HTTPRefusal(
                 status: 503, kind: "busy", detail: "The server has no connection to spare.",
                 retryAfterSeconds: options.retryAfterSeconds)
@@ -135,37 +137,61 @@ final class ServerCore {
 
     // MARK: - Requests
 
-    /// Counts a request in, or says why there is no room for it.
-    func admit(bodyByteCount: Int) -> HTTPRefusal? {
-        guard counters.requestsInFlight < options.maxRequestsInFlight,
-            counters.bodyBytesInFlight + bodyByteCount <= options.maxBodyBytesInFlight
-        else {
-            return HTTPRefusal(
-                status: 503, kind: "busy", detail: "The server has too much to do; come back.",
-                retryAfterSeconds: options.retryAfterSeconds)
+    /// The parties whose shares a connection's requests count towards before a gate names one.
+    func parties(address: String) -> [RequestRoom.Party] {
+        options.addressesWithoutLimit.contains(address) ? [] : [.address(address)]
+    }
+
+    /// Counts more usage, or returns the reason why there is no room for it.
+    /// - Parameter claimed: The length of the body, from the head. It takes no room before the
+    ///   bytes arrive, but a body that does not fit now is refused at once.
+    func admit(
+        _ more: RequestRoom.Usage, to claim: inout RequestClaim, claimed: Int = 0
+    ) -> HTTPRefusal? {
+        var wanted = more
+        wanted.bytes += claimed
+        if let hindrance = room.hindrance(for: wanted, of: claim.parties) {
+            return busy(hindrance)
         }
-        counters.requestsInFlight += 1
-        counters.bodyBytesInFlight += bodyByteCount
+        room.take(more, for: claim.parties)
+        claim.usage += more
         return nil
     }
 
-    /// Counts more body in; false when there is no room.
-    func admitMore(bodyByteCount: Int) -> Bool {
-        guard counters.bodyBytesInFlight + bodyByteCount <= options.maxBodyBytesInFlight else {
-            return false
+    /// Counts a claim towards a named party's share as well.
+    func admit(party: String, to claim: inout RequestClaim) -> HTTPRefusal? {
+        let party = RequestRoom.Party.named(party)
+        if let hindrance = room.hindrance(for: claim.usage, of: [party], isCounted: true) {
+            return busy(hindrance)
         }
-        counters.bodyBytesInFlight += bodyByteCount
-        return true
+        room.share(claim.usage, with: party)
+        claim.parties.append(party)
+        return nil
     }
 
-    /// Counts bytes out that `admitMore` let in.
-    func releaseBytes(_ count: Int) {
-        counters.bodyBytesInFlight -= count
+    /// Releases bytes of a claim that have been dealt with.
+    func release(bytes: Int, of claim: inout RequestClaim) {
+        let usage = RequestRoom.Usage(bytes: bytes)
+        room.giveBack(usage, of: claim.parties)
+        claim.usage -= usage
     }
 
-    func release(bodyByteCount: Int) {
-        counters.requestsInFlight -= 1
-        counters.bodyBytesInFlight -= bodyByteCount
+    func release(_ claim: RequestClaim) {
+        room.giveBack(claim.usage, of: claim.parties)
+    }
+
+    private func busy(_ detail: String) -> HTTPRefusal {
+        HTTPRefusal(
+            status: 503, kind: "busy", detail: detail,
+            retryAfterSeconds: options.retryAfterSeconds)
+    }
+
+    /// The counters, including the usage of current requests.
+    var currentCounters: HTTPServerCounters {
+        var counters = counters
+        counters.requestsInFlight = room.total.requests
+        counters.bodyBytesInFlight = room.total.bytes
+        return counters
     }
 
     /// The `Date` header, made once a second.

@@ -13,7 +13,8 @@ extension HTTPConnection {
         let state = WebSocketState(
             session: WebSocketSession(
                 role: .server, maxMessageByteCount: talk.maxMessageByteCount),
-            now: Clock.now(), options: core.options.webSocket)
+            now: Clock.now(), options: core.options.webSocket,
+            claim: RequestClaim(parties: core.parties(address: address)))
         webSocket = state
         phase = .webSocket
         core.counters.openWebSockets += 1
@@ -67,8 +68,11 @@ extension HTTPConnection {
         finishIfDone(state)
     }
 
-    func allowMessages(upTo byteCount: Int) {
-        webSocket?.session.allowMessages(upTo: byteCount)
+    func allowMessages(upTo byteCount: Int, of party: String) {
+        guard let state = webSocket else { return }
+        state.session.allowMessages(upTo: byteCount)
+        guard let refusal = core.admit(party: party, to: &state.claim) else { return }
+        closeWebSocket(.tryAgainLater, refusal.detail)
     }
 
     // MARK: - From the client
@@ -125,13 +129,12 @@ extension HTTPConnection {
     /// Counts what has come in and is not dealt with among the bodies of requests.
     private func countHeldBytes() {
         guard let state = webSocket else { return }
-        let held = state.heldByteCount
-        let more = held - state.countedByteCount
-        if more > 0, !core.admitMore(bodyByteCount: more) {
-            return closeWebSocket(.tryAgainLater, "The server has too much to do; come back.")
-        }
-        if more < 0 { core.releaseBytes(-more) }
-        state.countedByteCount = held
+        let more = state.heldByteCount - state.claim.usage.bytes
+        if more < 0 { core.release(bytes: -more, of: &state.claim) }
+        guard more > 0,
+            let refusal = core.admit(RequestRoom.Usage(bytes: more), to: &state.claim)
+        else { return }
+        closeWebSocket(.tryAgainLater, refusal.detail)
     }
 
     // MARK: - To the client
@@ -178,7 +181,7 @@ extension HTTPConnection {
     func endWebSocket() {
         guard let state = webSocket else { return }
         webSocket = nil
-        core.releaseBytes(state.countedByteCount)
+        core.release(state.claim)
         core.counters.openWebSockets -= 1
         state.release()
         task?.cancel()

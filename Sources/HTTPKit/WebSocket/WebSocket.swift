@@ -32,9 +32,10 @@ public struct WebSocket: Sendable {
         await connection.closeWebSocket(code, reason)
     }
 
-    /// Changes the limit of a message's bytes, for messages that begin from now on.
-    public func allowMessages(upTo byteCount: Int) async {
-        await connection.allowMessages(upTo: byteCount)
+    /// Changes the limit on a message's bytes for messages that begin from now on, and counts
+    /// messages towards the share of `party` as well.
+    public func allowMessages(upTo byteCount: Int, of party: String) async {
+        await connection.allowMessages(upTo: byteCount, of: party)
     }
 }
 

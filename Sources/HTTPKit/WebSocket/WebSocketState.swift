@@ -20,8 +20,8 @@ final class WebSocketState {
     var senders: [CheckedContinuation<Void, Never>] = []
     /// When the connection is cut if the closing handshake is not over; nil before it begins.
     private(set) var closing: UInt64?
-    /// Bytes counted in at the server.
-    var countedByteCount = 0
+    /// The share of the server's room that the messages hold.
+    var claim: RequestClaim
 
     private let pingInterval: UInt64
     private let pongTimeout: UInt64
@@ -33,8 +33,11 @@ final class WebSocketState {
     private var stall: (since: UInt64, taken: Int)?
     private var messageBy: UInt64?
 
-    init(session: WebSocketSession, now: UInt64, options: WebSocketOptions) {
+    init(
+        session: WebSocketSession, now: UInt64, options: WebSocketOptions, claim: RequestClaim
+    ) {
         self.session = session
+        self.claim = claim
         lastHeard = now
         pingInterval = Clock.nanoseconds(options.pingInterval)
         pongTimeout = Clock.nanoseconds(options.pongTimeout)

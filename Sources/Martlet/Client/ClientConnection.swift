@@ -3,7 +3,7 @@ public enum ClientConnection: String, Hashable, Sendable {
     /// They do not: the client was not started, the last try failed, or a person must decide first.
     case offline
     /// With exchanges: those that the pull policy makes, those that carry own changes, and those
-    /// that the app asks for.
+    /// that the app asks for. Also while something on the way holds the live connection back.
     case polling
     /// At once: the live connection is open.
     case live

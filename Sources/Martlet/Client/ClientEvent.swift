@@ -8,8 +8,15 @@ public enum ClientEvent: Sendable {
     case changed(types: Set<String>, remoteRecords: Int)
     /// The fate of an own change set.
     case receipt(Receipt)
+    /// Values arrived for which the tables have no place; see `MartletClient.keptAside()`.
+    case keptAside(KeptAside)
+    /// Changes arrived that the device had applied already; the number of them.
+    case passedOver(Int)
     /// The device's tables refused so many remote records; see `MartletClient.quarantined()`.
     case quarantined(Int)
+    /// Other programs wrote values that no set can carry; the number of records. See
+    /// `MartletClient.withheld()`.
+    case withheld(Int)
     /// All records of a class of the first download are here; see `MartletClient.seedingStatus()`.
     case seeded(class: String)
     /// The server's history was another one than the device's: it was restored from a backup. The
@@ -35,6 +42,14 @@ public struct ClientStatus: Sendable {
     public var outbox: Int
     /// Refused change sets waiting for a decision.
     public var parked: Int
+    /// The number of records with values for which the tables have no place; see
+    /// `MartletClient.keptAside()`.
+    public var keptAside: Int
+    /// The number of records that the tables refuse; see `MartletClient.quarantined()`.
+    public var quarantined: Int
+    /// The number of others' changes that arrived again and were passed over, since the file was
+    /// made.
+    public var passedOver: Int64
     /// Milliseconds since 1970 of the last exchange that ended well; nil before the first.
     public var lastExchange: Int64?
     /// Whether others' changes come by themselves, and how.

@@ -118,13 +118,16 @@ final class DeviceChanges {
     }
 
     /// Looks whether another process has written.
-    func lookForForeignWrites() {
+    /// - Returns: Whether another process has committed something.
+    @discardableResult
+    func lookForForeignWrites() -> Bool {
         versions.look(store)
-        publishForeignWrites()
+        return publishForeignWrites()
     }
 
-    private func publishForeignWrites() {
-        guard versions.takeFound() else { return }
+    @discardableResult
+    private func publishForeignWrites() -> Bool {
+        guard versions.takeFound() else { return false }
         generation.advance()
         if !hub.drafts.isEmpty {
             let context = context(on: store.local)
@@ -132,6 +135,7 @@ final class DeviceChanges {
             hub.drafts.catchUp(context, causes: .elsewhere)
         }
         hub.publish(DatabaseChange(causes: .elsewhere, tables: [:], isUnbounded: true))
+        return true
     }
 
     /// What drafts look through: a session of its own, because others may have changed the schema.

@@ -1,4 +1,5 @@
 internal import MartletProtocol
+internal import MartletStore
 
 /// The live connection and the pull policy, as the shell sees them.
 extension DeviceDriver {
@@ -15,13 +16,16 @@ extension DeviceDriver {
     }
 
     /// One exchange, unless changes come by themselves or the last exchange is recent enough.
-    func refresh(ifOlderThan age: Duration, _ waiter: CheckedContinuation<Revision, any Error>) {
+    func refresh(
+        ifOlderThan age: Duration, _ waiter: CheckedContinuation<Revision, any Error>,
+        _ sign: StopSign
+    ) {
         guard !isClosed, transport != nil, isOlder(than: age) else {
             // A closed client and one without a server are refused there.
-            guard !isClosed, transport != nil else { return sync(waiter) }
+            guard !isClosed, transport != nil else { return sync(waiter, sign) }
             return waiter.resume(returning: revision.value)
         }
-        sync(waiter)
+        sync(waiter, sign)
     }
 
     private func isOlder(than age: Duration) -> Bool {
@@ -55,6 +59,8 @@ extension DeviceDriver {
                 try await transport.deltas(cursor) { event in
                     switch event {
                     case .opened: await deliver(.streamOpened(number))
+                    case .sign(let elapsed):
+                        await deliver(.streamSign(number, elapsed: elapsed))
                     case .batch(let bytes): await deliver(.streamed(number, bytes))
                     }
                 }
@@ -66,7 +72,8 @@ extension DeviceDriver {
                 inbox(
                     .streamEnded(
                         number, status: error.status, message: error.message,
-                        retryAfter: error.retryAfter, inBatch: error.isInBatch))
+                        problem: error.problem, retryAfter: error.retryAfter,
+                        inBatch: error.isInBatch))
             }
         }
     }

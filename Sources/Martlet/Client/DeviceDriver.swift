@@ -27,8 +27,11 @@ final class DeviceDriver {
     var downloads: SnapshotDownloads
     private let changes: DeviceChanges
     private let trace: StatementTrace?
-    private let publish: @Sendable (ClientEvent) -> Void
-    private var waiters: [CheckedContinuation<Revision, any Error>] = []
+    let log: ClientLog
+    let publish: @Sendable (ClientEvent) -> Void
+    /// The tasks that wait for an exchange to end, each with the sign that it no longer waits.
+    private var waiters:
+        [(continuation: CheckedContinuation<Revision, any Error>, sign: StopSign)] = []
     private var sends: [Int: Task<Void, Never>] = [:]
     private var timers: [Int: Task<Void, Never>] = [:]
     private var streamTimer: Task<Void, Never>?
@@ -43,7 +46,9 @@ final class DeviceDriver {
         let (store, outcome) = try source.open(
             path: path, options: options, generation: generation)
         migration = outcome
+        if let dataSet = options.dataSet { try store.expect(dataSet: dataSet) }
         store.registry = options.models
+        store.mostKeptBytes = options.mostKeptBytes
         // The tables may be others than when these records were refused.
         if outcome?.failure == nil { try store.retryQuarantined(now: options.now()) }
         trace = options.trace
@@ -63,7 +68,9 @@ final class DeviceDriver {
         }
         policy = options.pull
         revision = ObservedState(try store.revision)
-        node = DeviceNode(store: store, options: nodeOptions)
+        node = DeviceNode(
+            store: store, options: nodeOptions, engine: options.engine(StoreEngine(store: store)))
+        log = options.log
         self.transport = transport
         now = options.now
         self.publish = publish
@@ -111,8 +118,14 @@ extension DeviceDriver {
         }
         changes.saved()
         publish(.saved)
+        announceWithheld()
         wakeIfRunning()
         return result
+    }
+
+    /// Gives a withheld record up.
+    func drop(_ record: WithheldRecord, _ sign: StopSign) throws {
+        try write(sign) { _ in try node.store.drop(record) }
     }
 
     /// Makes a table on its first use.
@@ -127,10 +140,11 @@ extension DeviceDriver {
         trace?.attach(to: node.store.session)
     }
 
-    /// Looks whether another process has written.
+    /// Looks for commits of another process and, while the client is started, sends its writes.
+    /// Another process's exchanges are commits too, but leave nothing to send.
     func lookForForeignWrites() {
-        guard !isClosed else { return }
-        changes.lookForForeignWrites()
+        guard !isClosed, changes.lookForForeignWrites(), isRunning else { return }
+        if (try? node.store.hasUnsent) == true { wakeIfRunning() }
     }
 
     func withStore<Result>(_ body: (DeviceStore) throws -> Result) throws -> Result {
@@ -190,38 +204,49 @@ extension DeviceDriver {
         }
     }
 
-    func stop() {
+    /// Ends the current exchange. After it returns, the exchange writes nothing more to the file.
+    /// - Parameter reason: The error for tasks that wait for an exchange.
+    /// - Returns: The requests that have been cancelled and are about to end.
+    func stop(
+        _ reason: SyncError = SyncError(
+            .cancelled, "The client was stopped before the exchange ended.")
+    ) -> [Task<Void, Never>] {
         isRunning = false
-        perform(follow(.onRequest))
+        perform(node.stop())
         connection.value = .offline
+        for task in sends.values { task.cancel() }
         for task in timers.values { task.cancel() }
         timers.removeAll()
         streamTimer?.cancel()
-        node.stopFetchingParts()
-        downloads.part?.cancel()
-        downloads.timer?.cancel()
+        downloads.cancel()
+        resumeWaiters(throwing: reason)
+        return Array(sends.values) + Array(leaving.values)
+            + [downloads.first, downloads.part].compactMap(\.self)
     }
 
-    /// - Returns: What is still under way to the server: cancelled, and about to end.
+    /// - Returns: The requests that have been cancelled and are about to end.
     func close() -> [Task<Void, Never>] {
         guard !isClosed else { return [] }
-        stop()
-        for task in sends.values { task.cancel() }
-        let ending =
-            Array(sends.values) + Array(leaving.values)
-            + [downloads.first, downloads.part].compactMap(\.self)
+        let ending = stop(
+            SyncError(.offline, "The client was closed before the exchange ended."))
         sends.removeAll()
-        downloads.cancel()
         isClosed = true
         connection.finish()
         revision.finish()
-        resumeWaiters(
-            throwing: SyncError(.offline, "The client was closed before the exchange ended."))
         return ending
     }
 
+    /// Closes the file, after `close` and after all readers: the last connection to close must be
+    /// one that can write, or SQLite leaves its log behind.
+    func closeFile() {
+        guard isClosed else { return }
+        node.store.close()
+    }
+
     /// One exchange now, and those that it calls for.
-    func sync(_ waiter: CheckedContinuation<Revision, any Error>) {
+    /// - Parameter sign: Set when the task no longer waits; see `lookForCancellation`.
+    func sync(_ waiter: CheckedContinuation<Revision, any Error>, _ sign: StopSign) {
+        guard !sign.isSet else { return waiter.resume(throwing: Self.isCancelled) }
         guard !isClosed, transport != nil else {
             waiter.resume(
                 throwing: SyncError(
@@ -229,8 +254,21 @@ extension DeviceDriver {
             return
         }
         guard isWritable(orTold: { waiter.resume(throwing: $0) }) else { return }
-        waiters.append(waiter)
+        waiters.append((waiter, sign))
         perform(handle(.wake(isUrgent: true)))
+    }
+
+    /// Resumes the tasks that no longer wait. An exchange that only they wanted ends.
+    func lookForCancellation() {
+        let gone = waiters.filter(\.sign.isSet)
+        guard !gone.isEmpty else { return }
+        waiters.removeAll(where: \.sign.isSet)
+        for waiter in gone { waiter.continuation.resume(throwing: Self.isCancelled) }
+        if !isRunning, waiters.isEmpty { _ = stop() }
+    }
+
+    private static var isCancelled: SyncError {
+        SyncError(.cancelled, "The task that waited for the exchange was cancelled.")
     }
 
     /// Requests go out with another token from now on.
@@ -243,10 +281,12 @@ extension DeviceDriver {
         switch event {
         case .timer(let number): timers[number] = nil
         case .answered(let exchange, _, _, _), .failed(let exchange, _): sends[exchange] = nil
-        case .streamEnded(let number, _, _, _, _):
+        case .streamEnded(let number, _, _, _, _, _):
             streams[number] = nil
             leaving[number] = nil
-        case .wake, .applyNext, .streamOpened, .streamed, .snapshotFetched, .snapshotFailed,
+        case .wake, .applyNext, .progress, .tidy, .streamOpened, .streamSign, .streamed,
+            .snapshotFetched,
+            .snapshotFailed,
             .partFetched, .partGone, .partFailed:
             break
         }
@@ -260,6 +300,7 @@ extension DeviceDriver {
     }
 
     func perform(_ actions: [DeviceNode.Action]) {
+        announceWithheld()
         var isBusy = false
         var ended: Revision?
         for action in actions {
@@ -267,11 +308,13 @@ extension DeviceDriver {
             case .send(let exchange, let body):
                 isBusy = true
                 send(exchange, body: body)
+            case .cancel(let exchange): sends[exchange]?.cancel()
             case .setTimer(let number, let milliseconds):
                 setTimer(number, milliseconds: milliseconds)
             case .applyNext(let exchange):
                 isBusy = true
                 inbox?(.applyNext(exchange: exchange))
+            case .tidy: inbox?(.tidy)
             case .setStreamTimer(let number, let milliseconds):
                 setStreamTimer(number, milliseconds: milliseconds)
             case .openStream(let number, let cursor): openStream(number, cursor)
@@ -291,7 +334,7 @@ extension DeviceDriver {
             }
         }
         if let ended, !isBusy {
-            for waiter in waiters { waiter.resume(returning: ended) }
+            for waiter in waiters { waiter.continuation.resume(returning: ended) }
             waiters.removeAll()
         }
     }
@@ -299,15 +342,18 @@ extension DeviceDriver {
     private func send(_ exchange: Int, body: [UInt8]) {
         guard let transport, let inbox else { return }
         traffic.exchanges += 1
+        let pace = ProgressPace(
+            every: max(1, node.options.exchangeTimeout / 16), now: now,
+            tell: { inbox(.progress(exchange: exchange)) })
         sends[exchange] = Task {
             do throws(TransportFailure) {
-                let answer = try await transport.exchange(body)
+                let answer = try await transport.exchange(body, progress: pace.moved)
                 inbox(
                     .answered(
                         exchange: exchange, status: answer.status, body: answer.body,
                         retryAfter: answer.retryAfter))
             } catch {
-                inbox(.failed(exchange: exchange, message: error.message))
+                inbox(.failed(exchange: exchange, SyncError(error)))
             }
         }
     }
@@ -340,7 +386,9 @@ extension DeviceDriver {
             traffic.batches += 1
             announce(report, revision)
             publish(.reached(revision))
+        case .passedOver(let count): tellPassedOver(count)
         case .live(let isLive): connectionChanged(isLive: isLive)
+        case .late(let isLate): connection.value = isLate ? .polling : .live
         case .seeded(let installed):
             announce(installed.report, revision.value)
             seeded(installed)
@@ -361,6 +409,11 @@ extension DeviceDriver {
         return nil
     }
 
+    private func announceWithheld() {
+        let count = node.store.takeNewlyWithheld()
+        if count > 0 { publish(.withheld(count)) }
+    }
+
     /// Tells what was applied.
     private func announce(_ report: RebaseReport, _ revision: Revision) {
         changes.applied(report)
@@ -369,13 +422,13 @@ extension DeviceDriver {
             publish(.changed(types: report.changedTypes, remoteRecords: report.remoteRecords))
         }
         if let rejoined = report.rejoined { publish(.rejoined(rejoined)) }
-        if report.quarantined > 0 { publish(.quarantined(report.quarantined)) }
+        tellSetAside(report)
         if report.assignedIDs > 0 { publish(.idsAssigned(report.assignedIDs)) }
         for receipt in report.receipts { publish(.receipt(receipt)) }
     }
 
     private func resumeWaiters(throwing error: SyncError) {
-        for waiter in waiters { waiter.resume(throwing: error) }
+        for waiter in waiters { waiter.continuation.resume(throwing: error) }
         waiters.removeAll()
     }
 }

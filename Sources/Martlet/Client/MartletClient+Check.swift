@@ -24,10 +24,12 @@ extension MartletClient {
             do {
                 answer = try await coming.get()
             } catch {
-                throw SyncError(.offline, error.message)
+                throw SyncError(error)
             }
             guard answer.status == 200 else {
-                throw Self.refusal(SyncCoder.decodeProblem(answer.body, status: answer.status))
+                let problem = SyncCoder.decodeProblem(answer.body, status: answer.status)
+                throw SyncError(
+                    SyncError.Kind(problem, status: answer.status), problem.detail)
             }
             try await step(&run) { try $0.take(answer.body, $1, now: $2) }
         }
@@ -58,14 +60,5 @@ extension MartletClient {
         }
         run = after
         return result
-    }
-
-    private static func refusal(_ problem: Problem) -> SyncError {
-        switch problem.status {
-        case 401: SyncError(.unauthorized, problem.detail)
-        case 403, 409: SyncError(.wrongDataSet, problem.detail)
-        case 429, 500...: SyncError(.busy, problem.detail)
-        default: SyncError(.rejected, problem.detail)
-        }
     }
 }

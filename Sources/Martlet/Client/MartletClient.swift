@@ -15,6 +15,8 @@ public final class MartletClient: DatabaseAccess {
     private let generation: SchemaGeneration
     private let listeners: EventListeners
     private let watch: ForeignWritesWatch
+    /// Looks for writes to send while the client is started and the app observes nothing.
+    private let sendWatch: ForeignWritesWatch
     private let sleep: @Sendable (Duration) async throws -> Void
     private let connectionState: ObservedState<ClientConnection>
     private let revisionState: ObservedState<Revision>
@@ -43,12 +45,19 @@ public final class MartletClient: DatabaseAccess {
         watch = ForeignWritesWatch(period: options.foreignWritesPeriod, sleep: options.sleep) {
             [weak device] in device?.post { $0.lookForForeignWrites() }
         }
+        sendWatch = ForeignWritesWatch(
+            period: max(options.foreignWritesPeriod, Self.sendPeriod), sleep: options.sleep
+        ) { [weak device] in device?.post { $0.lookForForeignWrites() } }
         let watch = watch
         hub.onDemand { watch.setWanted($0) }
     }
 
+    /// The longest time until another process's write is sent.
+    private static let sendPeriod = Duration.seconds(2)
+
     deinit {
         watch.setWanted(false)
+        sendWatch.setWanted(false)
         _changes.finish()
     }
 
@@ -70,9 +79,16 @@ public final class MartletClient: DatabaseAccess {
         let transport = try server.map {
             try URLSessionTransport(server: $0, token: token, provider: options.tokenProvider)
         }
-        var schema = schema
-        if schema == nil, let transport, !FileManager.default.fileExists(atPath: path) {
-            schema = try await transport.schema()
+        var (schema, options) = (schema, options)
+        if schema == nil, let transport, try await !Self.hasTables(path) {
+            let tables = try await transport.serverTables()
+            if let named = tables.dataSet {
+                guard options.dataSet ?? named == named else { throw DataSetProof.isOther }
+                try await DataSetProof(transport: transport, randomBits: options.randomBits)
+                    .demand(named, at: 0, lineage: nil)
+                options.dataSet = named
+            }
+            schema = tables.ddl
         }
         return try await open(
             path: path, source: .script(schema), transport: transport, options: options)
@@ -128,9 +144,15 @@ public final class MartletClient: DatabaseAccess {
     private static func open(
         path: String, source: SchemaSource, transport: (any Transport)?, options: ClientOptions
     ) async throws -> MartletClient {
+        guard !path.isEmpty, path != ":memory:", !path.hasPrefix("file:") else {
+            throw StoreError(
+                .file,
+                "“\(path)” is no path of a file. A client has several connections to its data and keeps"
+                    + " what is not sent, so give it a file, in a temporary folder if need be.")
+        }
         if let seeding = options.seeding {
             try await Seeder(path: path, schema: source, options: options)
-                .run(seeding, from: transport as? any SnapshotSource)
+                .run(seeding, from: transport as? any SnapshotSource, proof: transport)
         }
         let listeners = EventListeners()
         let hub = ChangeHub()
@@ -166,6 +188,15 @@ public final class MartletClient: DatabaseAccess {
             path: path, device: device, migration: migration, readers: readers,
             observed: (connection, revision), listeners: listeners, hub: hub,
             generation: generation, options: options)
+    }
+
+    /// Returns whether the file has tables of the app's; an interrupted opening may have left none.
+    /// A file that cannot be read counts as having some, because opening it reports the reason.
+    private static func hasTables(_ path: String) async throws -> Bool {
+        guard FileManager.default.fileExists(atPath: path) else { return false }
+        return try await Confined(label: "martlet.open", ()).run { _ in
+            (try? LocalStore.hasTables(path: path)) ?? true
+        }
     }
 
     private static func reader(
@@ -231,13 +262,11 @@ public final class MartletClient: DatabaseAccess {
 
     /// Exchanges until both sides have what the other had when this was called.
     /// - Returns: The revision reached.
-    /// - Throws: `SyncError`; what was written stays queued.
+    /// - Throws: `SyncError`; `.cancelled` if the task is cancelled or the client is stopped.
+    ///   Queued sets stay queued.
     @discardableResult
     public func sync() async throws -> Revision {
-        let device = device
-        return try await withCheckedThrowingContinuation { waiter in
-            device.post { $0.sync(waiter) }
-        }
+        try await waiting { $0.sync($1, $2) }
     }
 
     /// Exchanges if what is here may be old: for an app that enters a screen.
@@ -245,12 +274,28 @@ public final class MartletClient: DatabaseAccess {
     /// Does nothing while the live connection is open, or where the last exchange that ended well
     /// was no longer ago than `age`.
     /// - Returns: The revision reached, or the one that is recent enough.
-    /// - Throws: `SyncError`; what was written stays queued.
+    /// - Throws: As `sync`.
     @discardableResult
     public func refresh(ifOlderThan age: Duration) async throws -> Revision {
+        try await waiting { $0.refresh(ifOlderThan: age, $1, $2) }
+    }
+
+    /// Waits for an exchange to end, or for the task to be cancelled.
+    private func waiting(
+        _ ask:
+            @escaping @Sendable (
+                DeviceDriver, CheckedContinuation<Revision, any Error>, StopSign
+            ) -> Void
+    ) async throws -> Revision {
         let device = device
-        return try await withCheckedThrowingContinuation { waiter in
-            device.post { $0.refresh(ifOlderThan: age, waiter) }
+        let sign = StopSign()
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { waiter in
+                device.post { ask($0, waiter, sign) }
+            }
+        } onCancel: {
+            sign.set()
+            device.post { $0.lookForCancellation() }
         }
     }
 
@@ -264,22 +309,33 @@ public final class MartletClient: DatabaseAccess {
     /// failures.
     public func start() {
         device.post { $0.start() }
+        sendWatch.setWanted(true)
     }
 
-    /// Stops exchanging. Writing and reading go on.
-    public func stop() {
-        device.post { $0.stop() }
+    /// Stops exchanging. Writing and reading continue. Tasks that wait for an exchange get a
+    /// `SyncError` of kind `cancelled`.
+    ///
+    /// When it returns, the client writes nothing more to the file automatically and holds no lock
+    /// on it. If an answer was being applied, the client stops between two transactions and asks
+    /// for the rest again after `start` or `sync`. The connections to the server have ended, or
+    /// five seconds have passed.
+    public func stop() async {
+        sendWatch.setWanted(false)
+        await ended((try? await device.run { $0.stop() }) ?? [])
     }
 
-    /// How long `close` waits for connections that do not end.
+    /// The time that `stop` and `close` wait for connections that do not end.
     private static let closePatience = Duration.seconds(5)
 
-    /// Stops exchanging, ends observations, and refuses further reading and writing. Returns when
-    /// the connections to the server have ended, within five seconds.
+    /// Stops exchanging, ends observations, closes the file, and refuses further reading and
+    /// writing. Returns when the connections to the server have ended, within five seconds. The
+    /// file may then be copied or replaced, even if the client is still referenced.
     public func close() async {
         watch.setWanted(false)
+        sendWatch.setWanted(false)
         let ending = (try? await device.run { $0.close() }) ?? []
         await readers.close()
+        try? await device.run { $0.closeFile() }
         _changes.finish()
         listeners.finish()
         await ended(ending)
@@ -337,7 +393,9 @@ public final class MartletClient: DatabaseAccess {
                 ClientStatus(
                     clientID: try store.clientID, dataSet: try store.dataSet,
                     revision: try store.revision, outbox: try store.outboxCount,
-                    parked: try store.parkedCount, lastExchange: try store.lastExchange,
+                    parked: try store.parkedCount, keptAside: try store.keptAsideCount,
+                    quarantined: try store.quarantinedCount,
+                    passedOver: try store.passedOverCount, lastExchange: try store.lastExchange,
                     connection: connection, traffic: traffic)
             }
         }
@@ -348,10 +406,28 @@ public final class MartletClient: DatabaseAccess {
         try await onStore { try $0.parked() }
     }
 
+    /// Returns others' values for which this device's tables have no place, by type. The client
+    /// puts them into the tables once these have a place.
+    public func keptAside() async throws -> [KeptAside] {
+        try await onStore { try $0.keptAside() }
+    }
+
     /// Remote records this device's tables refuse, with the reason, by type and key. All else goes
     /// on without them.
     public func quarantined() async throws -> [QuarantinedRecord] {
         try await onStore { try $0.quarantined() }
+    }
+
+    /// Records that other programs gave what cannot be sent, with the reason, by type and key. All
+    /// else goes on without them; each goes out once it is given something else, or is given up (`drop`).
+    public func withheld() async throws -> [WithheldRecord] {
+        try await onStore { try $0.withheld() }
+    }
+
+    /// Gives a withheld record up: the table shows again what was there before.
+    /// - Throws: `StoreError`, `.unknown` where the record is not withheld any more.
+    public func drop(_ record: WithheldRecord) async throws {
+        try await device.runUnlessCancelled { driver, sign in try driver.drop(record, sign) }
     }
 
     /// Gives a refused change set up.

@@ -9,6 +9,22 @@ public protocol Transport: Sendable {
     /// - Throws: `TransportFailure` when no whole answer came; `CancellationError` is not thrown,
     ///   a cancelled exchange fails.
     func exchange(_ body: [UInt8]) async throws(TransportFailure) -> TransportAnswer
+
+    /// Performs the same exchange and reports every byte sent or received. A device gives up an
+    /// exchange that is silent for two minutes (`DeviceNode.Options.exchangeTimeout`), however long
+    /// it lasts. A transport that reports nothing counts as silent.
+    func exchange(
+        _ body: [UInt8], progress: @escaping @Sendable () -> Void
+    ) async throws(TransportFailure) -> TransportAnswer
+}
+
+extension Transport {
+    /// Performs the exchange without reporting its bytes.
+    public func exchange(
+        _ body: [UInt8], progress: @escaping @Sendable () -> Void
+    ) async throws(TransportFailure) -> TransportAnswer {
+        try await exchange(body)
+    }
 }
 
 /// What the server answered.
@@ -38,10 +54,14 @@ public struct TransportFailure: Error, Hashable, Sendable {
     /// Whether a live connection ended when part of a batch had come: it was cut there, or the
     /// batch is larger than what is taken in.
     public var isInBatch = false
+    /// Whether the other end failed to prove by its certificate that it is the server.
+    public let isUntrusted: Bool
 
     public init(
-        message: String, status: Int? = nil, problem: Problem? = nil, retryAfter: Int64? = nil
+        message: String, status: Int? = nil, problem: Problem? = nil, retryAfter: Int64? = nil,
+        isUntrusted: Bool = false
     ) {
+        self.isUntrusted = isUntrusted
         self.message = message
         self.status = status
         self.problem = problem

@@ -1,21 +1,13 @@
-internal import CompressionKit
 public import Foundation
 public import MartletProtocol
 
-#if canImport(FoundationNetworking)
-    internal import FoundationNetworking
-#endif
-
-/// Exchanges over HTTP with Foundation's URLSession; bodies are compressed both ways.
+/// Exchanges over HTTP, with libcurl on Linux and with Foundation's URLSession elsewhere. It
+/// compresses bodies in both directions.
 public struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport {
-    private let endpoint: URL
+    private let server: URL
     private let tokens: TokenKeeper
-    private let answers: WholeAnswers
-    private let live: DeltaEvents
-    private let snapshots: SnapshotRequests
-
-    /// Bodies shorter than this are sent as they are; gzip would not pay.
-    private static let compressedFrom = 1_024
+    private let session: AuthorizedSession
+    private let pieces = PieceSize()
 
     /// - Parameters:
     ///   - server: The server's address, such as `https://sync.example.org`.
@@ -31,26 +23,18 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport
         let isLoopback = ["127.0.0.1", "::1", "[::1]", "localhost"].contains(host)
         guard server.scheme == "https" || (server.scheme == "http" && isLoopback) else {
             throw SyncError(
-                .rejected,
+                .address,
                 "The server's address must begin with https://; plain http is only for"
                     + " this machine (http://127.0.0.1).")
         }
-        endpoint = server.appendingPathComponent("sync")
-        let tokens = TokenKeeper(token, provider: provider)
-        self.tokens = tokens
-        let configuration = URLSessionConfiguration.ephemeral
-        configuration.timeoutIntervalForRequest = 60
-        configuration.urlCache = nil
-        configuration.httpCookieStorage = nil
-        configuration.httpMaximumConnectionsPerHost = 2
-        // One session for the transport's life: URLSession keeps the connection alive.
-        answers = WholeAnswers(configuration: configuration)
-        // A stream holds its connection for as long as it lives; exchanges have theirs.
-        configuration.httpMaximumConnectionsPerHost = 1_024
-        let streaming = AuthorizedSession(
-            session: StreamingSession(configuration: configuration), tokens: tokens)
-        live = DeltaEvents(server: server, session: streaming)
-        snapshots = SnapshotRequests(server: server, session: streaming)
+        self.server = server
+        tokens = TokenKeeper(token, provider: provider)
+        // There is one session for the transport's life, so that it keeps connections alive.
+        session = AuthorizedSession(session: StreamingSession(), tokens: tokens)
+    }
+
+    private var snapshots: SnapshotRequests {
+        SnapshotRequests(server: server, session: session)
     }
 
     /// Requests go out with this token from now on; one that is refused meanwhile is sent once more
@@ -76,81 +60,77 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport
     public func deltas(
         _ cursor: DeltaCursor, receive: @escaping @Sendable (LiveEvent) async -> Void
     ) async throws(TransportFailure) {
-        #if !canImport(FoundationNetworking)
-            let socket = DeltaSocket(server: live.server, tokens: tokens, session: answers.session)
+        #if !os(Linux)
+            let socket = DeltaSocket(
+                server: server, tokens: tokens, session: session.session.loader.session)
             if try await socket.listen(cursor, receive: receive) { return }
         #endif
-        try await live.listen(cursor, receive: receive)
+        try await DeltaEvents(server: server, session: session).listen(cursor, receive: receive)
     }
 
     /// The DDL of the server's tables, from `GET /schema`.
     public func schema() async throws(SyncError) -> String {
-        struct Document: Decodable {
-            let ddl: String
-        }
-        let request = URLRequest(
-            url: endpoint.deletingLastPathComponent().appendingPathComponent("schema"))
-        do {
-            let (data, response) = try await send(request)
-            let status = response.statusCode
-            guard status == 200 else {
-                let problem = SyncCoder.decodeProblem([UInt8](data), status: status)
-                throw SyncError(
-                    status == 401 ? .unauthorized : .rejected,
-                    "The server gave no schema: \(problem.detail)")
+        try await serverTables().ddl
+    }
+
+    /// The server's tables, and whose they are.
+    func serverTables() async throws(SyncError) -> ServerTables {
+        do throws(TransportFailure) {
+            var request = StreamingRequest(url: server.appendingPathComponent("schema"))
+            request.inflates = true
+            let answer = try await session.start(request)
+            let body = try await answer.whole(limit: Limits.inflatedBytes)
+            guard answer.status == 200 else { throw TransportFailure(refusal: answer, body) }
+            do {
+                return try JSONDecoder().decode(ServerTables.self, from: Data(body))
+            } catch {
+                throw TransportFailure(foreignAnswer: answer, body, "schema", error)
             }
-            return try JSONDecoder().decode(Document.self, from: data).ddl
-        } catch let error as SyncError {
-            throw error
-        } catch let failure as TransportFailure {
-            throw SyncError(.offline, failure.message)
         } catch {
-            throw SyncError(
-                .offline, "The server's schema could not be read: \(error.localizedDescription)")
+            throw SyncError(error)
         }
     }
 
     /// Posts the body to `/sync` and waits for the whole answer.
     public func exchange(_ body: [UInt8]) async throws(TransportFailure) -> TransportAnswer {
-        var request = URLRequest(url: endpoint)
-        request.httpMethod = "POST"
-        request.setValue("application/json", forHTTPHeaderField: "Content-Type")
-        request.setValue("gzip", forHTTPHeaderField: "Accept-Encoding")
-        if body.count >= Self.compressedFrom {
-            request.setValue("gzip", forHTTPHeaderField: "Content-Encoding")
-            request.httpBody = Data(Gzip.compress(body))
-        } else {
-            request.httpBody = Data(body)
-        }
-        do {
-            let (data, response) = try await send(request)
-            let wait = response.value(forHTTPHeaderField: "Retry-After").flatMap { Int64($0) }
-            return TransportAnswer(
-                status: response.statusCode, body: [UInt8](data), retryAfter: wait)
-        } catch let failure as TransportFailure {
-            throw failure
-        } catch {
-            throw TransportFailure(
-                message: "The server could not be reached: \(error.localizedDescription)")
-        }
+        try await exchange(body, progress: {})
     }
 
-    /// Sends a request with the token in use, and once more with the next one where that is refused:
-    /// nothing was done then.
-    private func send(_ request: URLRequest) async throws -> (Data, HTTPURLResponse) {
-        let token = try await tokens.token()
-        let answer = try await send(request, token)
-        guard answer.1.statusCode == 401, let next = try await tokens.replacement(for: token) else {
-            return answer
+    /// Posts the body to `/sync` and waits for the whole answer as long as bytes are sent or
+    /// received.
+    public func exchange(
+        _ body: [UInt8], progress: @escaping @Sendable () -> Void
+    ) async throws(TransportFailure) -> TransportAnswer {
+        var request = StreamingRequest(
+            method: "POST", url: server.appendingPathComponent("sync"))
+        request.headers["Content-Type"] = "application/json"
+        request.inflates = true
+        request.silenceBeforeHead = .seconds(120)
+        request.progress = progress
+        let sent = SentBody(body)
+        if sent.isGzip { request.headers["Content-Encoding"] = "gzip" }
+        request.body = sent.bytes
+        if pieces.size == nil {
+            do throws(TransportFailure) {
+                let answer = try await answer(to: request)
+                guard answer.isRefusalOfSize, pieces.refused(sent.bytes.count) else {
+                    return answer
+                }
+            } catch {
+                pieces.failed()
+                throw error
+            }
         }
-        return try await send(request, next)
+        var exchange = PiecewiseExchange(request, session: session, pieces: pieces)
+        return try await exchange.run()
     }
 
-    private func send(
-        _ request: URLRequest, _ token: String?
-    ) async throws -> (Data, HTTPURLResponse) {
-        var request = request
-        if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
-        return try await answers.answer(to: request)
+    private func answer(to request: StreamingRequest) async throws(TransportFailure)
+        -> TransportAnswer
+    {
+        let answer = try await session.start(request)
+        return TransportAnswer(
+            status: answer.status, body: try await answer.whole(limit: Limits.inflatedBytes),
+            retryAfter: answer.retryAfter)
     }
 }

@@ -16,16 +16,17 @@ struct Affected {
 
     /// The sets' numbers; nil where it is not cheap to tell, which means all.
     func sequences() throws -> Set<Int64>? {
-        guard !plan.waiting.isEmpty else { return nil }
+        guard !plan.waiting.isEmpty, try Withheld(store: store, now: 0).isEmpty else { return nil }
+        if let (rows, slice) = plan.ground.part { return try sequences(slice, of: rows) }
         if plan.waiting.contains(where: { !$0.isApplied }) || comesWithoutTelling() { return nil }
         // What was deleted here may be referred to by any row that comes.
         let deletes = "SELECT 1 FROM martlet_changes WHERE operation = 3 AND sequence NOT IN"
         if try store.connection.integer("\(deletes) \(Self.settling) LIMIT 1") != nil { return nil }
         var found = try numbers(
             """
-            SELECT DISTINCT b.sequence FROM martlet_changes AS a JOIN martlet_changes AS b
-                ON a.type = b.type AND a.id = b.id
-            WHERE a.sequence IN \(Self.settling) AND b.sequence NOT IN \(Self.settling)
+            SELECT DISTINCT sequence FROM martlet_changes WHERE (type, id) IN (
+                SELECT type, id FROM martlet_changes WHERE sequence IN \(Self.settling))
+                AND sequence NOT IN \(Self.settling)
             """)
         found.formUnion(
             try numbers(
@@ -40,6 +41,37 @@ struct Affected {
         }
         try close(&found)
         return found
+    }
+
+    /// Returns the waiting sets that a slice of a part moves. Sets that cannot be applied yet wait
+    /// for the last slice, because any slice may bring what they need.
+    private func sequences(_ slice: SnapshotSlice, of rows: SnapshotRows) throws -> Set<Int64>? {
+        let isApplied = plan.waiting.filter(\.isApplied)
+        if slice.next == nil {
+            let deletes = "SELECT 1 FROM martlet_changes WHERE operation = 3 LIMIT 1"
+            guard isApplied.count == plan.waiting.count,
+                try store.connection.integer(deletes) == nil
+            else { return nil }
+        }
+        var found: Set<Int64> = []
+        for run in slice.runs {
+            let type = rows.reader.schema.types[run.type]
+            guard let number = try store.number(ofType: type.name) else { continue }
+            let key = "martlet_key.\(SQLName.quoted(type.key))"
+            let touched = try store.connection.prepare(
+                """
+                SELECT DISTINCT sequence FROM martlet_changes AS change WHERE type = ?3 \
+                AND (typeof(id) = 'text' OR id > 0) AND EXISTS (
+                    SELECT 1 FROM \(SnapshotRows.name).\(SQLName.quoted(type.name)) AS martlet_key \
+                    WHERE \(key) = change.id\(run.keys.condition(key)))
+                """)
+            run.keys.bind(to: touched)
+            touched.bind(3, integer: number)
+            defer { touched.reset() }
+            while try touched.step() { found.insert(touched.integer(0)) }
+        }
+        try close(&found)
+        return found.intersection(isApplied.map(\.sequence))
     }
 
     /// Whether the answer refuses an own set, or deletes records, which waiting sets may depend on
@@ -59,43 +91,52 @@ struct Affected {
     /// Adds the waiting sets that touch the same records.
     private func add(_ changes: TypeChanges, to found: inout Set<Int64>) throws {
         guard let number = try store.number(ofType: changes.name) else { return }
-        let find = try store.connection.statement(
-            "SELECT sequence FROM martlet_changes WHERE type = ? AND id = ?"
-                + " AND sequence NOT IN \(Self.settling)")
-        defer { find.reset() }
         for ids in [changes.update, changes.create] {
             for id in ids {
-                find.rewind()
-                find.bind(1, integer: number)
-                find.bind(2, id)
-                while try find.step() { found.insert(find.integer(0)) }
+                found.formUnion(try waiting(on: RecordKey(type: number, id: id)))
             }
         }
     }
 
     /// Adds the waiting sets that share a record with one found, until there are no more.
+    /// - Complexity: O(*n*) in the changes of the sets found: each record is looked up once.
     private func close(_ found: inout Set<Int64>) throws {
         var open = found.sorted()
+        var met: Set<RecordKey> = []
+        let records = try store.connection.statement(
+            "SELECT type, id FROM martlet_changes WHERE sequence = ?")
+        defer { records.reset() }
         while let next = open.popLast() {
-            let share = try store.connection.statement(
-                """
-                SELECT DISTINCT b.sequence FROM martlet_changes AS a JOIN martlet_changes AS b
-                    ON a.type = b.type AND a.id = b.id
-                WHERE a.sequence = ? AND b.sequence NOT IN \(Self.settling)
-                """)
-            share.bind(1, integer: next)
-            defer { share.reset() }
-            while try share.step() {
-                if found.insert(share.integer(0)).inserted { open.append(share.integer(0)) }
+            records.rewind()
+            records.bind(1, integer: next)
+            while try records.step() {
+                let key = RecordKey(type: records.integer(0), id: try records.recordID(1))
+                guard met.insert(key).inserted else { continue }
+                for sequence in try waiting(on: key) where found.insert(sequence).inserted {
+                    open.append(sequence)
+                }
             }
         }
     }
 
+    /// Returns the sets that change a record and are not decided now.
+    private func waiting(on key: RecordKey) throws -> [Int64] {
+        let find = try store.connection.statement(
+            "SELECT sequence FROM martlet_changes WHERE type = ? AND id = ?")
+        find.bind(1, integer: key.type)
+        find.bind(2, key.id)
+        defer { find.reset() }
+        var sequences: [Int64] = []
+        while try find.step() {
+            if !plan.settled.contains(find.integer(0)) { sequences.append(find.integer(0)) }
+        }
+        return sequences
+    }
+
     private func numbers(_ sql: String) throws -> Set<Int64> {
-        let rows = try store.connection.statement(sql)
-        defer { rows.reset() }
-        var numbers: Set<Int64> = []
-        while try rows.step() { numbers.insert(rows.integer(0)) }
-        return numbers
+        Set(
+            try store.connection.statement(sql).rows { (row) throws(SQLiteError) in
+                row.integer(0)
+            })
     }
 }

@@ -1,3 +1,4 @@
+internal import MartletCore
 internal import MartletProtocol
 internal import MartletStore
 internal import SQLiteKit
@@ -10,6 +11,8 @@ struct Aside {
     /// Whether there are any; nil: not looked yet. Most apps never have one, and then no record
     /// costs a look-up.
     private var hasAny: Bool?
+    /// The values that were put in.
+    private(set) var added = Kept()
 
     init(store: LocalStore) {
         self.store = store
@@ -24,6 +27,7 @@ struct Aside {
             merged[name] = value
         }
         try put(type, id, merged, revision: revision)
+        added.add(type, store.schema.index(of: type) == nil ? [] : attributes.names)
     }
 
     /// Adds what an image of a record holds that is older than what may be there: that stays.

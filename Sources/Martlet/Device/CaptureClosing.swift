@@ -18,25 +18,38 @@ struct CaptureClosing: ChangeSetSink {
         }.joined()
     }
 
-    /// Turns what foreign connections wrote into change sets.
-    ///
-    /// Their transactions cannot be told apart and cannot be refused any more, so a large note is
-    /// cut into sets of a size that can be sent.
     func closeForeign(_ store: LocalStore) throws {
-        guard try store.hasCapture else { return }
-        let changes = try store.takeCapture()
-        try passTemporaryIDs(of: changes, store: store)
-        let outbox = Outbox(store: store)
-        var start = 0
-        while start < changes.count {
-            let end = min(changes.count, start + Outbox.foreignSetRecords)
-            try outbox.enqueue(
-                Array(changes[start..<end]), identifier: newIdentity(), now: timestamp(store))
-            start = end
-        }
+        _ = try closeForeign(store, triesAgain: true)
     }
 
-    func add(_ changes: [RecordChange], to set: Int64?, store: LocalStore) throws -> Int64? {
+    /// Turns what foreign connections wrote into change sets.
+    ///
+    /// The transactions of other programs cannot be told apart, nor refused any more. A large note
+    /// is therefore cut into sets that can be sent, and a record that no set can carry is withheld.
+    /// - Parameter triesAgain: Whether to try withheld records again, even if nothing is noted.
+    /// - Returns: The number of records that are newly withheld.
+    func closeForeign(_ store: LocalStore, triesAgain: Bool) throws -> Int {
+        var withheld = Withheld(store: store, now: try timestamp(store))
+        guard try store.hasCapture || (triesAgain && !withheld.isEmpty) else { return 0 }
+        let notes = try store.takeNotes()
+        var changes = try withheld.changes(of: notes, triesAgain: triesAgain)
+        try passTemporaryIDs(of: changes, store: store)
+        let outbox = Outbox(store: store)
+        var sizes: [Int] = []
+        for change in changes { sizes.append(try outbox.bytes(of: change)) }
+        if sizes.contains(where: { $0 > Limits.savedSetBytes }) {
+            (changes, sizes) = try withheld.leaveOut(changes, sizes)
+        }
+        for set in ForeignCut(changes, sizes: sizes, store: store).sets() where !set.isEmpty {
+            try outbox.enqueue(set, identifier: newIdentity(), now: timestamp(store))
+        }
+        return withheld.added
+    }
+
+    func add(_ notes: [NotedRecord], to set: Int64?, store: LocalStore) throws -> Int64? {
+        var withheld = Withheld(store: store, now: try timestamp(store))
+        let changes = try withheld.changes(of: notes, triesAgain: false)
+        guard !changes.isEmpty else { return set }
         try passTemporaryIDs(of: changes, store: store)
         let outbox = Outbox(store: store)
         let sequence = try store.counter("nextSequence")
@@ -49,7 +62,9 @@ struct CaptureClosing: ChangeSetSink {
     private func passTemporaryIDs(of changes: [RecordChange], store: LocalStore) throws {
         var lowest = try store.counter("nextTemporaryID")
         for change in changes where change.operation == .create {
-            if case .integer(let id) = change.id { lowest = min(lowest, id - 1) }
+            if case .integer(let id) = change.id, id >= DeviceTables.lowestID {
+                lowest = min(lowest, id - 1)
+            }
         }
         try store.setState("nextTemporaryID", .integer(lowest))
     }

@@ -6,8 +6,15 @@ internal import SQLiteKit
 /// What a device makes of failures: wait and try again, ask otherwise, or stop until a person acts.
 extension DeviceNode {
     func refused(_ problem: Problem, retryAfter: Int64?, now: Int64) -> [Action] {
+        let asked = retryAfter ?? problem.retryAfter ?? 0
+        guard problem.isOfServer else {
+            // A network that wants a login, or a proxy, is no reason to give up.
+            if problem.status == 413 { takeLess() }
+            return pause(
+                SyncError(.offline, problem.detail),
+                atLeast: Backoff.milliseconds(askedFor: asked, byServer: false))
+        }
         switch (problem.status, problem.kind) {
-        case (401, _): return halt(SyncError(.unauthorized, problem.detail))
         case (409, "identityReused"):
             do {
                 try store.renewIdentity()
@@ -18,20 +25,73 @@ extension DeviceNode {
                 return pause(storageError(error))
             }
         case (409, "revisionAhead"), (409, "lineage"): return otherHistory(problem, now: now)
-        case (409, _), (403, _): return halt(SyncError(.wrongDataSet, problem.detail))
-        case (_, "versionUnsupported"): return halt(SyncError(.versionUnsupported, problem.detail))
-        case (413, _):
-            // The server takes less at once; a single set that is too large cannot get smaller.
-            guard uploadBytes > 1 else { return halt(SyncError(.rejected, problem.detail)) }
+        case (413, _): return tookLess(problem, now: now)
+        default:
+            let error = SyncError(
+                SyncError.Kind(problem, status: problem.status), problem.detail)
+            guard error.kind == .busy else { return halt(error) }
+            return pause(error, atLeast: Backoff.milliseconds(askedFor: asked))
+        }
+    }
+
+    /// Notes that no answer came: the line may carry fewer bytes than this. The device then sends
+    /// and asks for less. If the queue does not get through, it fetches others' changes without it.
+    func lost(_ error: SyncError) -> [Action] {
+        takeLess()
+        if pullsFirst {
+            pullsFirst = false
+        } else if !unanswered.isEmpty {
+            uploadFailures += 1
+            pullsFirst = uploadFailures > 1
+        }
+        return pause(error)
+    }
+
+    private func takeLess() {
+        let half = max(Self.leastBytes, min(uploadBytes, requestBytes) / 2)
+        uploadBytes = min(uploadBytes, half)
+        answerBytes = max(Self.leastBytes, answerBytes / 2)
+    }
+
+    /// The number of bytes of change sets below which requests get no smaller.
+    static var leastBytes: Int { 16 << 10 }
+
+    /// Returns the error for a body that is no answer: half of one, or a page of a proxy or portal.
+    func unreadable(_ body: [UInt8], _ fault: WireFault) -> SyncError {
+        guard body.first == UInt8(ascii: "{"), body.last == UInt8(ascii: "}") else {
+            return SyncError(.offline, Problem.foreign(status: 200).detail)
+        }
+        return SyncError(.violation, "The answer cannot be read: \(fault)")
+    }
+
+    /// Handles the refusal of a body for its size, by the server or a proxy. If a single set is too
+    /// large, the device keeps it as refused, so that everything else continues. Before that it
+    /// fetches everything, because the server may have accepted the set earlier and the answer may
+    /// have been lost.
+    private func tookLess(_ problem: Problem, now: Int64) -> [Action] {
+        state = .idle
+        guard unanswered.count < 2, let single = unanswered.first else {
+            guard !unanswered.isEmpty, uploadBytes > 1 else {
+                return halt(SyncError(.rejected, problem.detail))
+            }
             uploadBytes = uploadBytes > 64 << 10 ? uploadBytes / 2 : 1
-            state = .idle
             return start(now: now)
-        case (429, _), (500..., _):
-            let seconds = retryAfter ?? problem.retryAfter
-            return pause(
-                SyncError(.busy, problem.detail),
-                atLeast: Backoff.milliseconds(askedFor: seconds ?? 0))
-        default: return halt(SyncError(.rejected, problem.detail))
+        }
+        guard tooLarge == single else {
+            tooLarge = single
+            isCatchingUp = true
+            return start(now: now)
+        }
+        tooLarge = nil
+        do {
+            let report = try store.refuse(
+                single,
+                message: "The server takes no request as large as this save: \(problem.detail)"
+                    + " Make the edits again in smaller saves, or have the server take more and"
+                    + " try again.", now: now)
+            return [.notify(.applied(report, revision: try store.revision))] + start(now: now)
+        } catch {
+            return pause(storageError(error))
         }
     }
 
@@ -40,24 +100,63 @@ extension DeviceNode {
         probe = nil
         endLease()
         let wait = max(
-            floor, options.backoff.wait(failures: failures, random: store.randomBits()))
+            floor,
+            backoff.wait(
+                failures: max(failures, uploadFailures), random: store.randomBits()))
         let timer = number()
         state = .pausing(timer: timer, isPoll: false)
+        pauseEnd = moment + wait
         return [
             .notify(.failed(error, retryIn: wait)), .setTimer(timer, milliseconds: wait),
         ]
     }
 
+    /// The waits between failed tries. In the end they are never shorter than those between
+    /// successful polls.
+    var backoff: Backoff {
+        var backoff = options.backoff
+        backoff.longest = max(backoff.longest, options.pollInterval ?? 0)
+        return backoff
+    }
+
     func halt(_ error: SyncError) -> [Action] {
-        state = .halted
+        let timer = number()
+        state = .halted(timer: timer)
+        pauseEnd = moment + options.haltRetry
+        haltEnd = moment + options.saveRetry
         probe = nil
         endLease()
-        return [.notify(.failed(error, retryIn: nil))] + closeStream()
+        return [
+            .notify(.failed(error, retryIn: nil)),
+            .setTimer(timer, milliseconds: options.haltRetry),
+        ] + closeStream()
+    }
+
+    /// Shortens the current wait to a minute, because there is a change to send.
+    func comeSooner(now: Int64) -> [Action] {
+        let wait: Int64
+        if case .halted = state {
+            wait = max(0, haltEnd - now)
+        } else {
+            guard pauseEnd - now > options.saveRetry else { return [] }
+            // The waits are spread, because many devices may have failed together.
+            let least = options.saveRetry / 4
+            wait = least + Int64(store.randomBits() % UInt64(options.saveRetry - least + 1))
+        }
+        guard now + wait < pauseEnd else { return [] }
+        pauseEnd = now + wait
+        let timer = number()
+        if case .halted = state {
+            state = .halted(timer: timer)
+        } else {
+            state = .pausing(timer: timer, isPoll: false)
+        }
+        return [.setTimer(timer, milliseconds: wait)]
     }
 
     /// Lets other processes on the file have their turn. Where even that fails, the lease ends by
     /// itself.
-    private func endLease() {
+    func endLease() {
         try? store.releaseLease(owner: owner)
     }
 
@@ -66,6 +165,11 @@ extension DeviceNode {
         case let error as SyncError: error
         case let error as StoreError where error.kind == .inconsistent:
             SyncError(.violation, error.message)
+        case let error as SQLiteError where error.isStatementError:
+            SyncError(
+                .storage,
+                "The device's file failed: \(error.message). Another program has changed its tables; open"
+                    + " it again.")
         case let error as SQLiteError:
             SyncError(.storage, "The device's file failed: \(error.message).")
         default: SyncError(.storage, "The device's file failed: \(error)")

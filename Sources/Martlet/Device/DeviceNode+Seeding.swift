@@ -1,9 +1,18 @@
 internal import MartletCore
 internal import MartletProtocol
 internal import MartletStore
+internal import SQLiteKit
 
 /// What a device begins with: a snapshot, or the first part of one, before the first exchange.
 extension DeviceNode {
+    /// A part of a snapshot that is stored alongside the file.
+    struct FirstPart {
+        let path: String
+        var place: SnapshotPlace
+        /// The revision that the device reports until the whole part is applied.
+        let told: Revision
+    }
+
     /// Cut downloads after which a device begins with the change log.
     private static var mostSnapshotCuts: Int { 5 }
 
@@ -81,23 +90,71 @@ extension DeviceNode {
         return fetchPart()
     }
 
-    /// Takes no notice any more of a part that is under way.
-    package func stopFetchingParts() {
-        parts = .none
-    }
-
     func partFetched(_ number: Int, path: String, now: Int64) -> [Action] {
         guard case .fetching(number) = parts else { return [] }
+        return installNext(number, path, SnapshotPlace(), now: now)
+    }
+
+    /// Applies the next slice of a part. The user's writes go first between two slices.
+    func installNext(
+        _ number: Int, _ path: String, _ place: SnapshotPlace, now: Int64
+    ) -> [Action] {
         parts = .none
         do {
             // Another process may have been faster, or the file has begun anew.
-            guard let installed = try store.installPart(at: path, now: now) else {
-                return fetchPart()
-            }
+            guard let installed = try install(path, place, now: now) else { return fetchPart() }
             partFailures = 0
-            return [.notify(.seeded(installed))] + fetchPart()
+            guard let next = installed.next else {
+                return [.notify(.seeded(installed))] + fetchPart()
+            }
+            parts = .installing(number, path: path, next)
+            return [
+                .notify(.applied(installed.report, revision: try store.revision)),
+                .applyNext(exchange: number),
+            ]
         } catch {
             return retryParts(seedingError(error))
+        }
+    }
+
+    private func install(
+        _ path: String, _ place: SnapshotPlace, now: Int64
+    ) throws -> InstalledPart? {
+        let batch = RemoteBatch(
+            partAt: path, from: place, limit: options.sliceRecords, now: now)
+        if case .installed(let part) = try engine.apply(batch).outcome { return part }
+        return nil
+    }
+
+    /// Applies the next slice of the first part, whose file is stored alongside the device's; after
+    /// the last slice the exchange ends. A fault of that file is no failure of the exchange: the
+    /// device fetches the part again like the others.
+    func installFirst(
+        _ part: FirstPart, _ pending: PendingAnswer, _ exchange: Int, now: Int64
+    ) -> [Action] {
+        do {
+            guard let installed = try install(part.path, part.place, now: now) else {
+                return finish(pending.answer, now: now)
+            }
+            guard let next = installed.next else {
+                store.removeFetchedPart()
+                let revision = try store.revision
+                return [.notify(.applied(installed.report, revision: revision))]
+                    + finish(pending.answer, now: now)
+            }
+            var pending = pending
+            pending.part?.place = next
+            state = .applying(exchange: exchange, answer: pending)
+            return [
+                .notify(.applied(installed.report, revision: part.told)),
+                .applyNext(exchange: exchange),
+            ]
+        } catch let error as SQLiteError {
+            return pause(storageError(error))
+        } catch {
+            store.removeFetchedPart()
+            return [.notify(.seedingFailed(seedingError(error), retryIn: 0))]
+                + finish(pending.answer, now: now)
         }
     }
 
@@ -125,7 +182,7 @@ extension DeviceNode {
     private func retryParts(_ error: SyncError, atLeast floor: Int64 = 0) -> [Action] {
         partFailures += 1
         let wait = max(
-            floor, options.backoff.wait(failures: partFailures, random: store.randomBits()))
+            floor, backoff.wait(failures: partFailures, random: store.randomBits()))
         let timer = number()
         parts = .pausing(timer: timer)
         return [

@@ -11,7 +11,7 @@ extension DeviceNode {
     /// What has become of the stream.
     enum Stream {
         case none
-        case opening(Int)
+        case opening(Int, asked: Int64)
         case open(OpenStream)
         /// To be opened again when the timer runs out.
         /// - Parameter exchangesFirst: What comes next did not get through the last one.
@@ -23,19 +23,49 @@ extension DeviceNode {
         let number: Int
         /// When it came about.
         let since: Int64
+        /// When it was asked for; moved where the clock was set back.
+        var asked: Int64
         /// Whether any batch came whole.
         var hasBrought = false
+        /// The revision behind which it goes on, as far as it brought what could not be applied.
+        var goesOn: Revision = 0
+        /// Exchanges that did not reach that revision, one after another.
+        var shortfalls = 0
+        /// Since when what it brings comes late; nil while it does not.
+        var lateSince: Int64?
+        /// Signs of life that were in time since then, one after another.
+        var promptSigns = 0
     }
 
-    /// Whether the stream is open.
+    /// Whether the stream is open and brings what there is within moments.
     package var isStreaming: Bool {
-        if case .open = stream { return true }
+        if case .open(let open) = stream { return open.lateSince == nil }
         return false
+    }
+
+    /// Whether the stream goes on behind a revision that the device has not reached: another server may
+    /// have answered the exchange, which did not know all of it yet.
+    var isBehindStream: Bool {
+        guard case .open(let open) = stream, let revision = try? store.revision else {
+            return false
+        }
+        return revision < open.goesOn
+    }
+
+    /// Returns the milliseconds until the next exchange that tries to reach the revision at which the
+    /// stream goes on; nil if the device has reached it.
+    func waitForStream() -> Int64? {
+        guard case .open(var open) = stream else { return nil }
+        open.shortfalls = isBehindStream ? open.shortfalls + 1 : 0
+        stream = .open(open)
+        guard open.shortfalls > 0 else { return nil }
+        return backoff.wait(failures: open.shortfalls, random: store.randomBits())
     }
 
     /// Turns the stream on or off.
     package func setLive(_ isLive: Bool, now: Int64) -> [Action] {
         options.isLive = isLive
+        moment = now
         if isLive {
             guard case .idle = state else {
                 if case .pausing(_, isPoll: true) = state { return openStreamIfWanted() }
@@ -46,7 +76,7 @@ extension DeviceNode {
         defer { stream = .none }
         switch stream {
         case .none, .pausing: return []
-        case .opening(let number): return [.closeStream(number)]
+        case .opening(let number, _): return [.closeStream(number)]
         case .open(let open):
             stream = .none
             return [.closeStream(open.number), .notify(.live(false))] + pollWhenIdle()
@@ -91,7 +121,7 @@ extension DeviceNode {
             let cursor = DeltaCursor(
                 since: try store.revision, clientID: try store.clientID,
                 dataSet: try store.dataSet, lineage: try store.lineage)
-            stream = .opening(number)
+            stream = .opening(number, asked: moment)
             return [.openStream(number, cursor)]
         } catch {
             return retryStream(after: nil)
@@ -99,8 +129,8 @@ extension DeviceNode {
     }
 
     func streamOpened(_ number: Int, now: Int64) -> [Action] {
-        guard case .opening(number) = stream else { return [] }
-        stream = .open(OpenStream(number: number, since: now))
+        guard case .opening(number, let asked) = stream else { return [] }
+        stream = .open(OpenStream(number: number, since: now, asked: asked))
         return [.notify(.live(true))]
     }
 
@@ -111,13 +141,17 @@ extension DeviceNode {
         streamFailures = 0
         do {
             let batch = try SyncCoder.decodeDeltaBatch(bytes)
-            switch try store.apply(batch, now: now) {
-            case .old: return []
+            // The device exchanges up to there if it cannot apply the batch, or if the batch says so.
+            let place = batch.goesOn ?? batch.nextVersion
+            defer { noteUnlessReached(place) }
+            switch try engine.apply(RemoteBatch(batch, now: now)).outcome {
+            case .old(let count): return count > 0 ? [.notify(.passedOver(count))] : []
+            case .outdated, .installed: return []
             case .needsExchange: return wake(isUrgent: false, now: now)
-            case .applied(let report, let revision):
+            case .applied(let report):
                 applyFailures = 0
                 unanswered.subtract(report.receipts.map(\.identifier))
-                return [.notify(.streamed(report, revision: revision))]
+                return [.notify(.streamed(report, revision: batch.nextVersion))]
             }
         } catch let fault as WireFault {
             return failedToApplyBatch(
@@ -128,6 +162,38 @@ extension DeviceNode {
             return failedToApplyBatch(storageError(error), now: now)
         }
     }
+
+    /// The exchange that follows has to get there, for the stream will not bring it.
+    private func noteUnlessReached(_ place: Revision) {
+        guard case .open(var open) = stream else { return }
+        open.goesOn = max(open.goesOn, place)
+        stream = .open(open)
+    }
+
+    /// A proxy may hold back what the stream brings. As long as it does, the device also asks by itself,
+    /// as often as without a stream.
+    func streamSign(_ number: Int, _ elapsed: Int64, now: Int64) -> [Action] {
+        guard case .open(var open) = stream, open.number == number else { return [] }
+        open.asked = min(open.asked, now - elapsed)
+        let lateness = now - open.asked - elapsed
+        let isLate = lateness > options.heldBack
+        open.promptSigns = lateness > options.heldBack / 2 ? 0 : open.promptSigns + 1
+        guard let since = open.lateSince else {
+            if isLate { open.lateSince = now }
+            stream = .open(open)
+            return isLate ? [.notify(.late(true))] + pollWhenIdle() : []
+        }
+        let isOver = open.promptSigns >= Self.promptSigns
+        if isOver { open.lateSince = nil }
+        stream = .open(open)
+        if isOver { return [.notify(.late(false))] }
+        guard now - since >= options.streamRetry else { return [] }
+        // Perhaps the way is another one by now, or the device's clock was moved.
+        return closeStream() + retryStream(after: nil) + pollWhenIdle()
+    }
+
+    /// Signs of life in time after which nothing counts as held back any more.
+    private static var promptSigns: Int { 4 }
 
     /// An exchange fetches what the stream could not bring in.
     private func failedToApplyBatch(_ error: SyncError, now: Int64) -> [Action] {
@@ -146,26 +212,28 @@ extension DeviceNode {
         defer { stream = .none }
         switch stream {
         case .none, .pausing: return []
-        case .opening(let number): return [.closeStream(number)]
+        case .opening(let number, _): return [.closeStream(number)]
         case .open(let open): return [.closeStream(open.number), .notify(.live(false))]
         }
     }
 
     func streamEnded(
-        _ number: Int, status: Int?, message: String, retryAfter: Int64?, inBatch: Bool, now: Int64
+        _ number: Int, status: Int?, message: String, problem: Problem?, retryAfter: Int64?,
+        inBatch: Bool, now: Int64
     ) -> [Action] {
         let ended: OpenStream?
         switch stream {
         case .open(let open) where open.number == number: ended = open
-        case .opening(number): ended = nil
+        case .opening(number, _): ended = nil
         default: return []
         }
         stream = .none
         if let ended, now - ended.since >= options.steadyStream { streamFailures = 0 }
         let notices: [Action] = ended == nil ? [] : [.notify(.live(false))]
+        let isOfServer = problem?.isOfServer == true
         switch status {
-        case 401: return notices + halt(SyncError(.unauthorized, message))
-        case 403, 409:
+        case 401 where isOfServer: return notices + halt(SyncError(.unauthorized, message))
+        case 401 where problem == nil, 403 where isOfServer, 409 where isOfServer:
             // An exchange is told the same, and says what it means.
             return notices + retryStream(after: nil) + wake(isUrgent: false, now: now)
         case 400, 404, 405, 406, 501:
@@ -174,7 +242,9 @@ extension DeviceNode {
             // A batch that was cut once may have had bad luck; where it is all that came, the next
             // stream would end in it too.
             let isStuck = inBatch && ended?.hasBrought != true
-            let floor = retryAfter.map { Backoff.milliseconds(askedFor: $0) }
+            let floor = retryAfter.map {
+                Backoff.milliseconds(askedFor: $0, byServer: isOfServer)
+            }
             return notices + retryStream(after: floor, exchangesFirst: isStuck) + pollWhenIdle()
         }
     }
@@ -188,7 +258,7 @@ extension DeviceNode {
         streamFailures += 1
         let wait = max(
             floor ?? 0,
-            options.backoff.wait(failures: streamFailures, random: store.randomBits()))
+            backoff.wait(failures: streamFailures, random: store.randomBits()))
         let timer = number()
         stream = .pausing(timer: timer, exchangesFirst: exchangesFirst)
         return [.setStreamTimer(timer, milliseconds: wait)]

@@ -1,4 +1,4 @@
-public import MartletCore
+internal import MartletCore
 package import MartletProtocol
 internal import MartletStore
 internal import SQLiteKit
@@ -18,25 +18,33 @@ public final class DeviceNode {
         case timer(Int)
         /// An answer has come, inflated.
         case answered(exchange: Int, status: Int, body: [UInt8], retryAfter: Int64?)
+        /// Bytes of the exchange have been sent or received.
+        case progress(exchange: Int)
         /// The exchange failed on the way; whether the server took it is unknown.
-        case failed(exchange: Int, message: String)
+        case failed(exchange: Int, SyncError)
         /// Go on with a big answer.
         case applyNext(exchange: Int)
+        /// It is time to return more free pages.
+        case tidy
         /// The stream is there.
         case streamOpened(Int)
+        /// A sign of life has come over the stream, which the server gave so many milliseconds after it
+        /// was asked.
+        case streamSign(Int, elapsed: Int64)
         /// A batch has come over the stream, as JSON.
         case streamed(Int, [UInt8])
         /// The stream is over, or never came about.
         /// - Parameters:
-        ///   - status: What the server answered; nil where it did not.
+        ///   - status: The status of the answer; nil if there was none.
+        ///   - problem: The server's problem, if the server answered with one.
         ///   - inBatch: Whether part of a batch had come.
         case streamEnded(
-            Int, status: Int?, message: String, retryAfter: Int64?, inBatch: Bool = false)
+            Int, status: Int?, message: String, problem: Problem? = nil, retryAfter: Int64?,
+            inBatch: Bool = false)
         /// A snapshot, or the first part of one, lies beside the device's file, checked.
         case snapshotFetched(Int, SnapshotManifest)
-        /// There is no snapshot to be had; or the network failed, and another try goes on where
-        /// this one was cut.
-        case snapshotFailed(Int, message: String, isCut: Bool = false)
+        /// The server has no snapshot; or the network failed, and another try continues from there.
+        case snapshotFailed(Int, cut: SyncError?)
         /// A part of a snapshot lies there, checked.
         case partFetched(Int, path: String)
         /// The server no longer has the part. What it has now; nil: nothing that can be read.
@@ -48,12 +56,16 @@ public final class DeviceNode {
     /// What the shell is to do.
     package enum Action: Sendable {
         case send(exchange: Int, body: [UInt8])
+        /// End the exchange: the device no longer waits for its answer.
+        case cancel(exchange: Int)
         /// Bring back `timer` with this number after so many milliseconds.
         case setTimer(Int, milliseconds: Int64)
         /// As `setTimer`, for the stream: each of the two replaces only its like.
         case setStreamTimer(Int, milliseconds: Int64)
         /// Bring back `applyNext` soon; the user's writes may go first.
         case applyNext(exchange: Int)
+        /// Send `tidy` soon; the user's writes may go first.
+        case tidy
         /// Open the stream of deltas there, and bring back what comes.
         case openStream(Int, DeltaCursor)
         case closeStream(Int)
@@ -72,8 +84,12 @@ public final class DeviceNode {
         case applied(RebaseReport, revision: Revision)
         /// A batch of the stream was applied.
         case streamed(RebaseReport, revision: Revision)
+        /// The stream brought deltas that the device has already; the number of them.
+        case passedOver(Int)
         /// The stream came about, or is over.
         case live(Bool)
+        /// Whether something on the way holds the stream back.
+        case late(Bool)
         /// An exchange has ended well.
         case exchanged(revision: Revision, isComplete: Bool)
         /// A part of the snapshot that the device began with was installed.
@@ -84,61 +100,41 @@ public final class DeviceNode {
         case failed(SyncError, retryIn: Int64?)
     }
 
-    /// How patient and how greedy the device is.
-    public struct Options: Sendable {
-        /// Milliseconds after which an exchange without an answer counts as failed.
-        public var exchangeTimeout: Int64 = 120_000
-        /// Milliseconds between exchanges when nothing happens; nil: only when woken.
-        public var pollInterval: Int64?
-        /// Whether to keep a stream of deltas open, over which changes come at once. While it is
-        /// open nothing is polled.
-        public var isLive = false
-        /// Milliseconds after which a stream is tried again that the server does not have.
-        public var streamRetry: Int64 = 600_000
-        /// Milliseconds after which an open stream counts as sound, also where it brought nothing:
-        /// longer than a silent one is kept.
-        public var steadyStream: Int64 = 60_000
-        /// Whether a device without any data begins with a snapshot, where the server has one.
-        public var usesSnapshots = false
-        public var backoff = Backoff()
-        /// Records of one transaction while a big answer is applied.
-        public var sliceRecords = 2_000
-        /// Bytes of change sets in one request, before compression.
-        public var uploadBytes = Limits.uploadBytes
-        /// What the name begins with under which this device holds the file's lease.
-        public var ownerPrefix = ""
-        /// Whether the holder of a lease, by its name, died without ending it.
-        public var isOwnerGone: @Sendable (_ owner: String) -> Bool = { _ in false }
-
-        public init() {}
-    }
-
     enum State {
         case idle
         case exchanging(exchange: Int, timer: Int)
         case applying(exchange: Int, answer: PendingAnswer)
         case fetchingSnapshot(Int)
         case pausing(timer: Int, isPoll: Bool)
-        /// Not tried again by itself.
-        case halted
+        /// A person has to act. The device tries again when the timer ends, much later.
+        case halted(timer: Int)
     }
 
     /// What has become of the fetching of parts.
     enum Parts {
         case none
         case fetching(Int)
+        /// The device is applying a part, slice by slice.
+        case installing(Int, path: String, SnapshotPlace)
         /// To be tried again when the timer runs out.
         case pausing(timer: Int)
     }
 
     struct PendingAnswer {
-        let answer: SyncAnswer
+        var answer: SyncAnswer
         var position: Int
         /// Whether it must be applied at once, with what is staged.
         let isWhole: Bool
+        /// The number of waiting sets that the last run moved.
+        var moved = 0
+        /// The staged differences to apply before the answer.
+        var slices: DifferenceSlices?
+        /// The part to apply after the answer: its file, and the place to continue at.
+        var part: FirstPart?
     }
 
     package let store: DeviceStore
+    let engine: any ReconciliationEngine
     package internal(set) var options: Options
     let owner: String
     var state = State.idle
@@ -148,11 +144,30 @@ public final class DeviceNode {
     var partFailures = 0
     private var lastNumber = 0
     var failures = 0
+    /// The number of consecutive requests with change sets that were not answered.
+    var uploadFailures = 0
+    /// Whether the next request leaves the queue out, so that others' changes arrive all the same.
+    var pullsFirst = false
     /// Streams that did not come about or ended soon, one after another.
     var streamFailures = 0
     /// Times that what came could not be applied, one after another.
     var applyFailures = 0
     var uploadBytes: Int
+    /// The bytes of change sets to ask for in an answer; fewer on a slow line.
+    var answerBytes = Limits.answerBytes
+    /// The bytes of the current request, before compression.
+    var requestBytes = 0
+    /// The time of the current request.
+    var asked: Int64 = 0
+    /// When the event under way came.
+    var moment: Int64 = 0
+    /// When the pause ends.
+    var pauseEnd: Int64 = 0
+    /// The earliest time at which a save may start a stopped device again.
+    var haltEnd: Int64 = 0
+    /// The identifier of the set that was too large for a request of its own. If this happens
+    /// again, the set is refused.
+    var tooLarge: String?
     /// Woken while busy: exchange again once done.
     var isWoken = false
     /// The last answer said there is more: fetch that before sending again.
@@ -166,11 +181,18 @@ public final class DeviceNode {
     var probe: Probe?
     /// Whether what they have in common was found out just now.
     var hasProbed = false
+    /// Whether a step of returning free pages is planned.
+    var isTidying = false
     /// Downloads of a snapshot that were cut, one after another.
     var snapshotFailures = 0
 
-    package init(store: DeviceStore, options: Options = Options()) {
+    /// - Parameter engine: Applies remote change; nil for the store itself.
+    package init(
+        store: DeviceStore, options: Options = Options(),
+        engine: (any ReconciliationEngine)? = nil
+    ) {
         self.store = store
+        self.engine = engine ?? StoreEngine(store: store)
         self.options = options
         owner = options.ownerPrefix + store.newIdentity()
         uploadBytes = options.uploadBytes
@@ -185,24 +207,31 @@ public final class DeviceNode {
     /// Takes one event.
     /// - Parameter now: Milliseconds since 1970.
     package func handle(_ event: Event, now: Int64) -> [Action] {
+        moment = now
+        return take(event, now: now)
+    }
+
+    private func take(_ event: Event, now: Int64) -> [Action] {
         switch event {
         case .wake(let isUrgent): wake(isUrgent: isUrgent, now: now)
         case .timer(let number): timer(number, now: now)
         case .answered(let exchange, let status, let body, let retryAfter):
             answered(exchange, status: status, body: body, retryAfter: retryAfter, now: now)
-        case .failed(let exchange, let message):
-            isCurrent(exchange) ? pause(SyncError(.offline, message)) : []
+        case .progress(let exchange): progress(exchange, now: now)
+        case .failed(let exchange, let error): isCurrent(exchange) ? lost(error) : []
         case .applyNext(let exchange): applyNext(exchange, now: now)
+        case .tidy: tidy()
         case .streamOpened(let number): streamOpened(number, now: now)
+        case .streamSign(let number, let elapsed): streamSign(number, elapsed, now: now)
         case .streamed(let number, let bytes): streamed(number, bytes, now: now)
-        case .streamEnded(let number, let status, let message, let retryAfter, let inBatch):
+        case .streamEnded(
+            let number, let status, let message, let problem, let retryAfter, let inBatch):
             streamEnded(
-                number, status: status, message: message, retryAfter: retryAfter,
-                inBatch: inBatch, now: now)
+                number, status: status, message: message, problem: problem,
+                retryAfter: retryAfter, inBatch: inBatch, now: now)
         case .snapshotFetched(let number, let manifest):
             snapshotFetched(number, manifest, now: now)
-        case .snapshotFailed(let number, let message, let isCut):
-            snapshotFailed(number, isCut ? SyncError(.offline, message) : nil, now: now)
+        case .snapshotFailed(let number, let cut): snapshotFailed(number, cut, now: now)
         case .partFetched(let number, let path): partFetched(number, path: path, now: now)
         case .partGone(let number, let newest): partGone(number, newest: newest, now: now)
         case .partFailed(let number, let error, let retryAfter):
@@ -215,78 +244,9 @@ public final class DeviceNode {
         return lastNumber
     }
 
-    private func isCurrent(_ exchange: Int) -> Bool {
+    func isCurrent(_ exchange: Int) -> Bool {
         if case .exchanging(exchange, _) = state { return true }
         return false
-    }
-}
-
-// MARK: - Starting
-
-extension DeviceNode {
-    func wake(isUrgent: Bool, now: Int64) -> [Action] {
-        switch state {
-        case .idle, .pausing(_, isPoll: true):
-            if isUrgent { endPartPause() }
-            return start(now: now)
-        case .exchanging, .applying, .fetchingSnapshot:
-            isWoken = true
-            return []
-        case .pausing, .halted:
-            guard isUrgent else { return [] }
-            endPartPause()
-            return start(now: now)
-        }
-    }
-
-    private func timer(_ number: Int, now: Int64) -> [Action] {
-        if case .pausing(number, let exchangesFirst) = stream {
-            return reopenStream(exchangesFirst: exchangesFirst, now: now)
-        }
-        if case .pausing(number) = parts { return resumeParts() }
-        switch state {
-        case .exchanging(_, number):
-            return pause(SyncError(.offline, "The server did not answer in time."))
-        case .pausing(number, let isPoll):
-            guard isPoll, isStreaming else { return start(now: now) }
-            state = .idle
-            return []
-        default: return []
-        }
-    }
-
-    func start(now: Int64) -> [Action] {
-        do {
-            if probe != nil { return try ask(now: now) }
-            if try mustFetchSnapshot { return fetchSnapshot() }
-            // Found out earlier: the server may have been restored once more since.
-            if try store.rejoining != nil, try !store.hasStaged, !hasProbed {
-                try store.stopRejoining()
-            }
-            hasProbed = false
-            let gathered = try store.gather(
-                owner: owner, isGone: options.isOwnerGone, lease: options.exchangeTimeout * 2,
-                byteLimit: uploadBytes,
-                includesChanges: !isCatchingUp, wantsRows: applyFailures >= 2, now: now)
-            switch gathered {
-            case .leased(let until):
-                let timer = number()
-                state = .pausing(timer: timer, isPoll: false)
-                return [.setTimer(timer, milliseconds: max(50, min(until - now, 5_000)))]
-            case .request(let body, let changeSets):
-                unanswered = Set(changeSets)
-                let exchange = number()
-                let timer = number()
-                state = .exchanging(exchange: exchange, timer: timer)
-                isWoken = false
-                return [
-                    .send(exchange: exchange, body: body),
-                    .setTimer(timer, milliseconds: options.exchangeTimeout),
-                ]
-            }
-        } catch {
-            return pause(storageError(error))
-        }
     }
 }
 
@@ -303,6 +263,13 @@ extension DeviceNode {
         }
         do {
             let answer = try SyncCoder.decodeAnswer(body)
+            guard try isOwn(answer, exchange) else {
+                return pause(
+                    SyncError(
+                        .offline,
+                        "The answer to another request came: something between this device and the"
+                            + " server mixes answers up. It is asked for again."))
+            }
             if let defect = answer.changeSets.lazy.compactMap(\.defect).first {
                 return failedToApply(
                     SyncError(.violation, "The answer cannot be read: \(defect)"), now: now)
@@ -341,12 +308,14 @@ extension DeviceNode {
             if isWhole, isOpen || (hasDifference || isRejoining) && answer.more {
                 return try stage(answer, now: now)
             }
-            state = .applying(
-                exchange: exchange,
-                answer: PendingAnswer(answer: answer, position: 0, isWhole: isWhole))
+            var pending = PendingAnswer(answer: answer, position: 0, isWhole: isWhole)
+            if isWhole, !isRejoining, try !stageForSlices(&pending, now: now) {
+                return pause(Self.isTakenOver)
+            }
+            state = .applying(exchange: exchange, answer: pending)
             return applyNext(exchange, now: now)
         } catch let fault as WireFault {
-            return pause(SyncError(.violation, "The answer cannot be read: \(fault)"))
+            return pause(unreadable(body, fault))
         } catch {
             return pause(storageError(error))
         }
@@ -356,11 +325,11 @@ extension DeviceNode {
     private func stage(_ answer: SyncAnswer, now: Int64) throws -> [Action] {
         let isStaged = try store.stage(
             answer.changeSets, reaching: answer.maxRevision, more: answer.more,
-            lineage: answer.lineage, dataSet: answer.dataSet, owner: owner, now: now)
-        guard isStaged else {
-            return pause(SyncError(.busy, "Another process took over the exchange."))
-        }
+            lineage: answer.lineage, dataSet: answer.dataSet, owner: owner,
+            inPiecesOf: options.sliceRecords, now: now)
+        guard isStaged else { return pause(Self.isTakenOver) }
         failures = 0
+        answeredSoon(now: now)
         // The last requests carry the change sets, so that their fates come with what they made.
         isCatchingUp = answer.more
         unanswered.subtract(answer.changeSets.compactMap(\.identifier))
@@ -384,17 +353,25 @@ extension DeviceNode {
     private func pauseQuietly(milliseconds: Int64) -> [Action] {
         let timer = number()
         state = .pausing(timer: timer, isPoll: false)
+        pauseEnd = moment + milliseconds
         return [.setTimer(timer, milliseconds: milliseconds)]
     }
 
     /// Applies the next run of sets: whole sets, up to about `sliceRecords` records.
     private func applyNext(_ exchange: Int, now: Int64) -> [Action] {
+        if case .installing(exchange, let path, let place) = parts {
+            return installNext(exchange, path, place, now: now)
+        }
         guard case .applying(exchange, var pending) = state else { return [] }
+        if pending.slices != nil { return applySlice(pending, exchange, now: now) }
+        if let part = pending.part { return installFirst(part, pending, exchange, now: now) }
         let sets = pending.answer.changeSets
         var end = pending.position
         var records = 0
         if pending.isWhole { end = sets.count }
-        while end < sets.count, end == pending.position || records < options.sliceRecords {
+        // Each run moves the waiting sets, so it applies at least as many records as they have.
+        let most = max(options.sliceRecords, pending.moved)
+        while end < sets.count, end == pending.position || records < most {
             // Refused sets come last and stay together with the end of the answer.
             if sets[end].conflict == true {
                 end = sets.count
@@ -406,19 +383,25 @@ extension DeviceNode {
         let isLast = end == sets.count
         let reached = isLast ? pending.answer.maxRevision : sets[end - 1].revision ?? 0
         do {
-            let report = try store.apply(
+            let before = try store.revision
+            let batch = RemoteBatch(
                 sets[pending.position..<end], reaching: reached,
                 lineage: isLast ? pending.answer.lineage : nil, dataSet: pending.answer.dataSet,
                 owner: owner, now: now)
-            guard let report else {
-                return pause(SyncError(.busy, "Another process took over the exchange."))
+            guard case .applied(let report) = try engine.apply(batch).outcome else {
+                return pause(Self.isTakenOver)
             }
             applyFailures = 0
             if let wait = report.retryAfter { waitSeconds = max(waitSeconds ?? 0, wait) }
             unanswered.subtract(report.receipts.map(\.identifier))
             pending.position = end
-            let notice = Action.notify(.applied(report, revision: reached))
-            guard isLast else {
+            pending.moved = report.movedSets
+            if isLast, let path = try store.fetchedPart {
+                pending.part = FirstPart(path: path, place: SnapshotPlace(), told: before)
+            }
+            let notice = Action.notify(
+                .applied(report, revision: pending.part?.told ?? reached))
+            guard isLast, pending.part == nil else {
                 state = .applying(exchange: exchange, answer: pending)
                 return [notice, .applyNext(exchange: exchange)]
             }
@@ -444,9 +427,9 @@ extension DeviceNode {
         return [.notify(.failed(error, retryIn: 0))] + start(now: now)
     }
 
-    private func finish(_ answer: SyncAnswer, now: Int64) -> [Action] {
+    func finish(_ answer: SyncAnswer, now: Int64) -> [Action] {
         failures = 0
-        uploadBytes = options.uploadBytes
+        answeredSoon(now: now)
         let mustSend: Bool
         do {
             mustSend = try store.outboxCount > 0 || store.historyToConfirm != nil
@@ -465,7 +448,7 @@ extension DeviceNode {
             .exchanged(revision: answer.maxRevision, isComplete: !answer.more && !mustSend))
         state = .idle
         if goesOn { return [notice] + start(now: now) }
-        let opening = openStreamIfWanted() + fetchPart()
+        let opening = openStreamIfWanted() + fetchPart() + beginTidying()
         if mustSend, let waitSeconds {
             let wait = Backoff.milliseconds(askedFor: waitSeconds)
             return [notice] + pauseQuietly(milliseconds: wait) + opening
@@ -475,6 +458,11 @@ extension DeviceNode {
 
     /// Sets the timer of the next poll, where one is wanted.
     func waitForPoll() -> [Action] {
+        if let wait = waitForStream() {
+            let timer = number()
+            state = .pausing(timer: timer, isPoll: true)
+            return [.setTimer(timer, milliseconds: wait)]
+        }
         guard !isStreaming, let interval = options.pollInterval else { return [] }
         let timer = number()
         state = .pausing(timer: timer, isPoll: true)

@@ -52,8 +52,10 @@ extension DeviceStore {
                 DELETE FROM martlet_records; DELETE FROM martlet_base; DELETE FROM martlet_lease;
                 DELETE FROM martlet_quarantine;
                 UPDATE martlet_outbox SET applied = 0, settling = 0;
+                UPDATE martlet_withheld SET shows = 0;
                 """)
             try old.clearStaged()
+            try old.endSlices()
             try PendingParts(store: store).clear()
             try store.replaceTables(make)
         }

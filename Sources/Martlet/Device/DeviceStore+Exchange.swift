@@ -20,9 +20,12 @@ extension DeviceStore {
     ///   - wantsRows: Whether to ask for rows as they are instead of entries.
     ///   - lease: Milliseconds the exchange may take before another process may start its own.
     ///   - includesChanges: False while the device catches up in several answers.
+    ///   - answerBytes: The bytes that the answer may have; nil for the server's limit.
+    ///   - name: The name that the answer has to repeat.
     package func gather(
         owner: String, isGone: (_ owner: String) -> Bool = { _ in false }, lease: Int64,
-        byteLimit: Int, includesChanges: Bool, wantsRows: Bool = false, now: Int64
+        byteLimit: Int, answerBytes: Int? = nil, name: String? = nil, includesChanges: Bool,
+        wantsRows: Bool = false, now: Int64
     ) throws -> Gathered {
         try inApplyingTransaction {
             if let until = try leaseOfOther(than: owner, isGone: isGone, now: now) {
@@ -35,6 +38,7 @@ extension DeviceStore {
             let cursor = try cursor
             gatheredRevision = cursor.revision
             var request = SyncRequest(maxRevision: history?.revision ?? cursor.revision)
+            askedRevision = request.maxRevision
             request.clientID = try clientID
             request.protocolVersion = WireVersion.current
             request.acknowledged = try outbox.acknowledged()
@@ -42,6 +46,8 @@ extension DeviceStore {
             request.lineage = history?.lineage ?? cursor.lineage
             request.schema = applying.schema.fingerprint
             request.wantsRows = try history == nil && (wantsRows || needsRows)
+            request.answerBytes = answerBytes.map(Int64.init)
+            request.request = name
             // A set knows of revisions the device will have again only once all is fetched.
             let common = try rejoining
             gatheredRejoining = common
@@ -128,13 +134,44 @@ extension DeviceStore {
         try applying.setCapture(false)
         let goal = try fetchingAnew ?? 0
         var rebase = Rebase(
-            store: applying, registry: registry, now: now, isFetchingAnew: reaching < goal)
+            store: applying, registry: registry, now: now, isFetchingAnew: reaching < goal,
+            mostKeptBytes: mostKeptBytes)
         try rebase.apply(sets, after: current, on: ground)
         if !ground.isEmpty { try clearStaged() }
         if reaching >= goal, goal > 0 { try applying.setState(Self.anewRevision, .null) }
         try applying.setState("revision", .integer(max(current, reaching)))
+        // Only rows have been asked for since, so the state is complete.
+        if try reaching >= slicedUpTo ?? 0 || ground.manifest != nil { try endSlices() }
+        try storePassedOver(rebase.report.passedOver)
         try applying.setCapture(true)
         return rebase.report
+    }
+
+    /// Extends the lease if this owner holds it.
+    func renewLease(owner: String, until: Int64) throws {
+        try inApplyingTransaction {
+            let update = try applying.connection.statement(
+                "UPDATE martlet_lease SET until = ? WHERE owner = ?")
+            update.bind(1, integer: until)
+            update.bind(2, text: owner)
+            try update.run()
+        }
+    }
+
+    /// Refuses a set because it cannot be sent, and with it the sets that were made on top of it.
+    func refuse(_ identifier: String, message: String, now: Int64) throws -> RebaseReport {
+        try inApplyingTransaction {
+            var refusal = ChangeSet()
+            refusal.identifier = identifier
+            refusal.conflict = true
+            refusal.reason = .invalid
+            refusal.message = message
+            let current = try revision
+            let report = try reconcile(
+                [refusal], from: current, on: Rebase.Ground(), reaching: current, now: now)
+            observer?.applyingWillCommit(report)
+            return report
+        }
     }
 
     /// Ends the lease, so that another process need not wait for its end.

@@ -128,6 +128,8 @@ extension DeviceStore {
             """
             SELECT count(*) FROM martlet_base AS b WHERE NOT EXISTS (
                 SELECT 1 FROM martlet_changes AS c WHERE c.type = b.type AND c.id = b.id)
+            AND NOT EXISTS (
+                SELECT 1 FROM martlet_withheld AS w WHERE w.type = b.type AND w.id = b.id)
             """)
         if unbased != 0 { return "\(unbased ?? 0) base images belong to no queued edit" }
         return nil

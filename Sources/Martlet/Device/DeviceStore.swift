@@ -22,10 +22,20 @@ package final class DeviceStore {
     /// Where the last request asked to go on: its answer does not fit a file that has begun anew,
     /// or that has been brought elsewhere otherwise.
     var gatheredRevision: Revision = 0
+    /// The revision that the last request named.
+    var askedRevision: Revision = 0
     /// What `rejoining` was when the last request was gathered.
     var gatheredRejoining: Revision?
+    /// The number of withheld records that have not been reported yet.
+    private var newlyWithheld = 0
     /// Who else hears of remote change, by entity type.
     package var registry = ModelRegistry()
+    /// Bytes of own accepted sets that the file keeps in case the server is restored from a backup.
+    package var mostKeptBytes: Int64 = 16 << 20
+    /// The data set that the first answer must name; nil for any.
+    private var expectedDataSet: String?
+    /// Deltas that were passed over and are not in the file's count yet.
+    private var uncounted: Int64 = 0
     let path: String
     let vfs: String?
     private let hooks: WriteHooks
@@ -154,9 +164,21 @@ package final class DeviceStore {
         get throws { try applying.counter("revision") }
     }
 
-    /// The data set the device belongs to; nil before the first answer.
+    /// The data set the device belongs to; before the first answer the one it is to belong to, nil for
+    /// any.
     package var dataSet: String? {
-        get throws { try applying.textState("dataSet") }
+        get throws { try applying.textState("dataSet") ?? expectedDataSet }
+    }
+
+    /// Takes in nothing but what is of this data set.
+    func expect(dataSet expected: String) throws {
+        guard try dataSet ?? expected == expected else {
+            throw SyncError(
+                .wrongDataSet,
+                "The file belongs to another data set than the app expects. Open another file, or expect"
+                    + " the file's own.")
+        }
+        expectedDataSet = expected
     }
 
     /// The hash of the log at `revision`, as the server named it; nil where it did not.
@@ -176,6 +198,26 @@ package final class DeviceStore {
         }
     }
 
+    /// The number of others' change sets, or their deltas, that arrived again and were passed over.
+    /// A crash loses the newest.
+    package var passedOverCount: Int64 {
+        get throws { try (applying.integerState(Self.passedOver) ?? 0) + uncounted }
+    }
+
+    /// Adds to the count of changes passed over. The count stays in memory, because it needs no
+    /// transaction of its own.
+    func countPassedOver(_ count: Int) { uncounted += Int64(count) }
+
+    /// Stores the count in a transaction that is open anyway.
+    func storePassedOver(_ more: Int) throws {
+        countPassedOver(more)
+        guard uncounted > 0 else { return }
+        try applying.setState(Self.passedOver, .integer(passedOverCount))
+        uncounted = 0
+    }
+
+    private static let passedOver = "passedOver"
+
     /// Refused change sets waiting for a decision.
     package var parkedCount: Int {
         get throws {
@@ -194,6 +236,7 @@ package final class DeviceStore {
         now: Int64, _ body: (WriteContext) throws -> Result
     ) throws -> Result {
         try checkWritable()
+        try session.checkPlace()
         do {
             try session.begin()
             let result = try writeTransaction(now: now, body)
@@ -210,21 +253,40 @@ package final class DeviceStore {
     ) throws -> Result {
         try local.connection.transaction {
             try closeForeignCapture(local, now: now)
+            let nextTemporaryID = try local.counter("nextTemporaryID")
             let context = WriteContext(
-                session: session,
-                nextTemporaryID: try local.counter("nextTemporaryID"),
-                randomBits: randomBits)
+                session: session, nextTemporaryID: nextTemporaryID, randomBits: randomBits)
             defer { context.end() }
             let result = try body(context)
-            let changes = try local.takeCapture()
+            try context.passNotedIDs()
+            if context.nextTemporaryID < nextTemporaryID {
+                try local.setState("nextTemporaryID", .integer(context.nextTemporaryID))
+            }
+            var withheld = Withheld(store: local, now: now)
+            let changes = try withheld.changes(ofSave: local.takeNotes())
             if !changes.isEmpty {
                 try Outbox(store: local).enqueue(
                     changes, identifier: newIdentity(), now: now)
-                try local.setState("nextTemporaryID", .integer(context.nextTemporaryID))
             }
             observer?.saveWillCommit(changes, in: context)
             return result
         }
+    }
+
+    /// Returns the records that other programs wrote and no set can carry, by type and key.
+    package func withheld() throws -> [WithheldRecord] {
+        try Withheld(store: applying, now: 0).list()
+    }
+
+    /// Gives a withheld record up, within a save: it is again what it was before.
+    func drop(_ record: WithheldRecord) throws {
+        try Withheld(store: local, now: 0).drop(record)
+    }
+
+    /// How many records were withheld since the last call.
+    package func takeNewlyWithheld() -> Int {
+        defer { newlyWithheld = 0 }
+        return newlyWithheld
     }
 
     /// Runs `body` in one transaction of the applying connection.
@@ -266,10 +328,26 @@ package final class DeviceStore {
         guard local.schema[missing.name] != nil else { throw missing.isNotDeclared }
     }
 
+    /// Whether there is anything to send, including writes that only the triggers have noted.
+    var hasUnsent: Bool {
+        get throws { try applying.hasCapture || outboxCount > 0 }
+    }
+
+    /// Closes the file's connections and their statements. The caller refuses further work first,
+    /// because the tables are gone.
+    func close() {
+        guard let nothing = try? LocalStore(nothing: ()) else { return }
+        observer = nil
+        local = nothing
+        applying = nothing
+        session = Session(store: nothing, hooks: hooks, generation: generation)
+    }
+
     /// Turns what foreign connections wrote into change sets. Runs in the caller's transaction.
     /// - Throws: `StoreError` `.newer` where another process has changed the tables meanwhile.
     func closeForeignCapture(_ store: LocalStore, now: Int64) throws {
-        try store.checkLayout()
-        try CaptureClosing(randomBits: randomBits, now: now).closeForeign(store)
+        try store.checkOrder()
+        newlyWithheld += try CaptureClosing(randomBits: randomBits, now: now)
+            .closeForeign(store, triesAgain: false)
     }
 }

@@ -41,6 +41,9 @@ extension Outbox {
             DELETE FROM martlet_base AS base WHERE NOT EXISTS (
                 SELECT 1 FROM martlet_changes AS change
                 WHERE change.type = base.type AND change.id = base.id)
+            AND NOT EXISTS (
+                SELECT 1 FROM martlet_withheld AS kept
+                WHERE kept.type = base.type AND kept.id = base.id)
             """)
         guard !first.isEmpty else {
             try remove(earlier)
@@ -61,7 +64,7 @@ extension Outbox {
         sums.bind(2, integer: earlier)
         defer { sums.reset() }
         guard try sums.step(), sums.integer(0) <= Limits.recordsPerChangeSet,
-            sums.integer(1) <= Limits.changeSetBytes
+            sums.integer(1) <= Limits.savedSetBytes
         else { return }
         sums.reset()
         _ = try join(later, into: earlier, isBefore: true)

@@ -11,9 +11,7 @@ internal import SQLiteRecords
 struct Outbox {
     let store: LocalStore
 
-    /// Records of one set made of what foreign connections wrote.
-    static let foreignSetRecords = 5_000
-    /// Bytes a change costs beyond its attributes.
+    /// The bytes of a change in addition to its attributes and its key.
     private static let bytesPerChange = 64
 
     /// Puts one set at the end of the queue, with the base images of its records.
@@ -52,19 +50,32 @@ struct Outbox {
 
     /// - Throws: `StoreError` `.tooLarge` for a set that could never be sent.
     func checkSize(records: Int, bytes: Int) throws {
-        guard records <= Limits.recordsPerChangeSet, bytes <= Limits.changeSetBytes else {
+        guard records <= Limits.recordsPerChangeSet, bytes <= Limits.savedSetBytes else {
             throw StoreError(
                 .tooLarge,
                 "The transaction changes \(records) records, about \(bytes >> 10) KiB. At"
                     + " most \(Limits.recordsPerChangeSet) records and"
-                    + " \(Limits.changeSetBytes >> 10) KiB can be sent as one change set; write it"
+                    + " \(Limits.savedSetBytes >> 10) KiB can be sent as one change set; write it"
                     + " in smaller transactions.")
         }
     }
 
     /// About how many bytes changes take on the wire.
     static func bytes(of changes: some Sequence<StoredChange>) -> Int {
-        changes.reduce(0) { $0 + ($1.after?.count ?? 0) + bytesPerChange }
+        changes.reduce(0) { $0 + bytes($1.id, $1.after) }
+    }
+
+    private static func bytes(_ id: RecordID, _ after: [UInt8]?) -> Int {
+        // A key is written in a list and with the attributes.
+        let key = if case .text = id { 2 * id.wireByteCount } else { 0 }
+        return (after?.count ?? 0) + key + bytesPerChange
+    }
+
+    /// Returns the approximate bytes on the wire of a change that is not queued yet.
+    func bytes(of change: RecordChange) throws -> Int {
+        let isDelete = change.operation == .delete
+        return Self.bytes(
+            change.id, isDelete ? nil : try encoded(change.after, type: change.type))
     }
 
     private func insertRow(
@@ -77,15 +88,12 @@ struct Outbox {
             """)
         row.bind(1, integer: sequence)
         row.bind(2, text: identifier)
-        // Beyond what it names, a set vouches for what a person could see; of what is still to come
-        // that is nothing.
-        let isWhole = try PendingParts(store: store).isEmpty
-        row.bind(3, integer: isWhole ? try store.counter("revision") : 0)
+        row.bind(3, integer: try seen)
         row.bind(4, text: Timestamp.rfc3339(milliseconds: now))
         row.bind(5, integer: Int64(records))
         row.bind(6, integer: Int64(bytes))
         try row.run()
-        if !isWhole { try noteGround(of: sequence) }
+        if try !PendingParts(store: store).isEmpty { try noteGround(of: sequence) }
         try noteLineage()
     }
 
@@ -101,8 +109,9 @@ struct Outbox {
         try insertChange(
             StoredChange(
                 number: number, type: change.type, id: change.id, operation: change.operation,
-                baseRevision: base.revision, base: base.image, after: after), sequence: sequence)
-        return (after?.count ?? 0) + Self.bytesPerChange
+                baseRevision: change.base ?? base.revision, base: base.image, after: after),
+            sequence: sequence)
+        return Self.bytes(change.id, after)
     }
 
     /// Notes which temporary ids a stored change refers to.
@@ -155,9 +164,25 @@ struct Outbox {
         if let before = change.before {
             image = try encoded(before.withoutNulls(), type: change.type)
         }
-        let revision = try confirmedRevision(number, change.id) ?? 0
+        let revision = try confirmedRevision(number, change.id) ?? seen(byMaking: change)
         try insertBase(number, change.id, revision: revision, image: image)
         return (revision, image)
+    }
+
+    /// Returns the revision that edits of a new record are based on until the server has confirmed
+    /// its creation: everything that the device had seen then, because under a text key there may
+    /// have been an earlier record.
+    private func seen(byMaking change: RecordChange) throws -> Revision {
+        guard change.operation == .create, case .text = change.id else { return 0 }
+        return try seen
+    }
+
+    /// The revision up to which a new set has seen everything, beyond the records that it names:
+    /// all that the user could see. While parts of a snapshot are missing, it is 0.
+    private var seen: Revision {
+        get throws {
+            try PendingParts(store: store).isEmpty ? try store.counter("revision") : 0
+        }
     }
 
     func base(_ number: Int64, _ id: RecordID) throws -> (revision: Revision, image: [UInt8]?)? {

@@ -7,6 +7,9 @@ public struct ParkedSet: Sendable {
     public let message: String
     /// The user's time of the save.
     public let timestamp: String
+    /// Whether the server's rows were more than its answer held when it refused the set: `theirs` of a
+    /// change may then be older than what the set was refused for, until the device is up to date.
+    public let isTruthCut: Bool
     public let changes: [ParkedChange]
 }
 

@@ -9,19 +9,23 @@ struct Parking {
     let store: LocalStore
 
     /// Moves a set out of the queue, with the images it was made from.
+    /// - Parameter isTruthCut: Whether the server told only some of the true rows.
     func park(
-        _ own: QueuedSet, reason: RefusalReason, message: String, now: Int64
+        _ own: QueuedSet, reason: RefusalReason, message: String, isTruthCut: Bool = false,
+        now: Int64
     ) throws {
         let row = try store.connection.statement(
             """
-            INSERT INTO martlet_parked(sequence, identifier, reason, message, seen, timestamp, at)
-            SELECT sequence, identifier, ?, ?, seen, timestamp, ? FROM martlet_outbox
+            INSERT INTO martlet_parked(
+                sequence, identifier, reason, message, seen, timestamp, at, cut)
+            SELECT sequence, identifier, ?, ?, seen, timestamp, ?, ? FROM martlet_outbox
             WHERE sequence = ?
             """)
         row.bind(1, text: reason.rawValue)
         row.bind(2, text: message)
         row.bind(3, integer: now)
-        row.bind(4, integer: own.sequence)
+        row.bind(4, integer: isTruthCut ? 1 : 0)
+        row.bind(5, integer: own.sequence)
         try row.run()
         let changes = try store.connection.statement(
             """
@@ -63,13 +67,32 @@ struct Parking {
         if let message = receipt.message { row.bind(6, text: message) } else { row.bindNull(6) }
         row.bind(7, integer: now)
         try row.run()
+        // Not for each set, because this looks for the oldest receipt.
+        if sequence & 255 == 0 { try forgetReceipts(upTo: sequence - Self.mostReceipts) }
+    }
+
+    /// The number of receipts that the file keeps, in addition to those of parked sets. Only the
+    /// list of receipts reads them; the effect of a verdict is in the tables.
+    static let mostReceipts: Int64 = 10_000
+    /// The number of receipts that are deleted at once: a file may have been filled before there
+    /// was a limit.
+    private static let mostForgotten = 1_024
+
+    private func forgetReceipts(upTo sequence: Int64) throws {
+        try store.connection.run(
+            """
+            DELETE FROM martlet_receipts WHERE sequence IN (
+                SELECT sequence FROM martlet_receipts WHERE sequence <= \(sequence)
+                    AND sequence NOT IN (SELECT sequence FROM martlet_parked)
+                ORDER BY sequence LIMIT \(Self.mostForgotten))
+            """)
     }
 
     /// All refused sets, oldest first.
     func list() throws -> [ParkedSet] {
         let rows = try store.connection.statement(
             """
-            SELECT sequence, identifier, reason, message, timestamp FROM martlet_parked
+            SELECT sequence, identifier, reason, message, timestamp, cut FROM martlet_parked
             ORDER BY sequence
             """)
         defer { rows.reset() }
@@ -81,6 +104,7 @@ struct Parking {
                 ParkedSet(
                     identifier: rows.text(1), reason: RefusalReason(rawValue: rows.text(2)),
                     message: rows.text(3), timestamp: rows.text(4),
+                    isTruthCut: rows.integer(5) != 0,
                     changes: try changes.map { try shown($0) }))
         }
         return sets

@@ -22,12 +22,16 @@ struct Rebase {
     /// Whether part of what the device once had is still to come: what a waiting set needs may be
     /// in it.
     let isFetchingAnew: Bool
-    /// Whether to note what own accepted sets did, also where no set waits.
+    /// Whether the caller puts more own work back afterwards: what own accepted sets did is noted also
+    /// where no set waits, and withheld records are left to the caller.
     let notesOwn: Bool
     /// Which parts of a snapshot are still to come.
     let parts: PendingParts
+    /// See `ConfirmedSets.mostBytes`.
+    private let mostKeptBytes: Int64
     var applier: RemoteApplier
-    private(set) var report = RebaseReport()
+    private let withheld: Withheld
+    var report = RebaseReport()
     /// Whether any set waits that may have to be moved.
     private var hasWaiting = false
     /// Records that other people's sets touched, with the newest revision that did.
@@ -42,14 +46,19 @@ struct Rebase {
     private var blocked: Set<RecordKey> = []
     /// How many sets could not be redone.
     private var failures = 0
+    /// Whether the tables were emptied for a snapshot, which undoes all waiting sets.
+    private var isEmptied = false
+    /// Records whose confirmed images the tables refused to take back.
+    var refusedImages: [RecordKey] = []
 
     /// What is in place already, in this order: the device's revision, then the differences applied.
     private var covered: Revision = 0
 
     init(
         store: LocalStore, registry: ModelRegistry = ModelRegistry(), now: Int64,
-        isFetchingAnew: Bool = false, notesOwn: Bool = false
+        isFetchingAnew: Bool = false, notesOwn: Bool = false, mostKeptBytes: Int64
     ) {
+        self.mostKeptBytes = mostKeptBytes
         self.notesOwn = notesOwn
         self.store = store
         self.now = now
@@ -57,6 +66,7 @@ struct Rebase {
         outbox = Outbox(store: store)
         parking = Parking(store: store)
         parts = PendingParts(store: store)
+        withheld = Withheld(store: store, now: now)
         applier = RemoteApplier(store: store, registry: registry, now: now)
     }
 
@@ -83,12 +93,12 @@ struct Rebase {
         let plan = Plan(
             ground: ground, sets: sets, own: byIdentifier, settled: settled, waiting: waiting,
             current: current)
-        hasWaiting = !waiting.isEmpty
+        hasWaiting = try !waiting.isEmpty || !withheld.isEmpty
         covered = current
         let fresh = self
         var effort = Effort(
-            moving: ground.isEmpty && ground.part == nil
-                ? try Affected(store: store, plan: plan).sequences() : nil)
+            moving: ground.isEmpty ? try Affected(store: store, plan: plan).sequences() : nil)
+        effort.isPart = ground.part != nil
         effort.manner.isLenient = ground.isLenient
         try store.connection.run("SAVEPOINT martlet_rebase")
         while true {
@@ -99,14 +109,15 @@ struct Rebase {
             } catch {
                 guard store.connection.isInTransaction,
                     let next = effort.next(after: error, hasDifference: plan.hasDifference)
-                else { throw applier.place.named(error) }
+                else { throw applier.place.named((error as? RefusedImage)?.cause ?? error) }
                 try store.connection.run("ROLLBACK TO martlet_rebase")
                 self = fresh
                 effort = next
             }
         }
         try store.connection.run("RELEASE martlet_rebase")
-        report.quarantined = applier.quarantine.added
+        report.quarantined = try applier.quarantine.added()
+        report.keptAside = applier.aside.added.list
     }
 
     /// How much is moved, and how rows are written: first what mostly suffices, then more.
@@ -114,18 +125,27 @@ struct Rebase {
         /// The waiting sets to undo and redo; nil for all.
         var moving: Set<Int64>?
         var manner = RemoteApplier.Manner()
+        /// Whether rows of a snapshot are being added: then an own edit that was left in place may
+        /// be the reason for a refusal.
+        var isPart = false
 
         /// What to try after a failure; nil where there is nothing left.
         func next(after error: any Error, hasDifference: Bool) -> Effort? {
+            let refused = error as? RefusedImage
+            let error = refused?.cause ?? error
             var next = self
             next.moving = nil
-            if moving != nil, Rebase.asksForAll(error) {
+            if moving != nil, Rebase.asksForAll(error) || isPart && RemotePlace.isData(error) {
                 // What was left in place turned out to be in the way: move all.
                 return next
             }
             next.manner.replaces = true
             if (error as? SQLiteError)?.isUniqueViolation == true, !manner.replaces {
                 // Two rows exchange a unique value on the way.
+                return next
+            }
+            if refused != nil {
+                next.manner.quarantinesImages = true
                 return next
             }
             next.manner.isCareful = true
@@ -215,74 +235,47 @@ struct Rebase {
         }
     }
 
+    /// - Parameter isBesideOwn: See `RowCopy.run`.
     private mutating func add(
-        _ snapshot: SnapshotRows, _ selection: SnapshotRows.Selection
+        _ slice: SnapshotSlice, of rows: SnapshotRows, isBesideOwn: Bool
     ) throws {
-        try snapshot.add(selection, by: &applier)
-        report.remoteRecords += snapshot.recordCount
-        report.changedTypes.formUnion(snapshot.types)
+        try rows.add(slice, .missing, by: &applier, isBesideOwn: isBesideOwn)
+        report.remoteRecords += slice.recordCount
+        for run in slice.runs {
+            let name = rows.reader.schema.types[run.type].name
+            if store.schema[name] != nil { report.changedTypes.insert(name) }
+        }
+        if slice.next == nil { try parts.complete(rows.description.part) }
     }
 
     /// - Parameter moving: The waiting sets to undo and redo; nil for all.
     private mutating func run(_ plan: Plan, moving: Set<Int64>?) throws {
         if let moving { try mark(moving, as: 2) }
-        if let snapshot = plan.ground.snapshot {
-            try snapshot.makeRoom()
-            try add(snapshot, .all)
+        if let manifest = plan.ground.manifest {
+            try SnapshotRows.makeRoom(in: store)
+            isEmptied = true
+            try parts.replace(with: manifest)
             report.changedTypes.formUnion(store.schema.types.map(\.name))
-            covered = snapshot.description.revision
-            if let manifest = plan.ground.manifest { try parts.begin(manifest) }
+            covered = manifest.revision
         } else {
             try undo(isWhole: moving == nil)
-            if let part = plan.ground.part {
-                try add(part, .missing)
-                try parts.complete(part.description.part)
+            if let (rows, slice) = plan.ground.part {
+                try add(slice, of: rows, isBesideOwn: moving != nil)
             }
         }
         try takeIn(plan)
+        try releaseImages()
         for set in plan.waiting where moving?.contains(set.sequence) ?? true {
             let before = failures
+            report.movedSets += 1
             try redo(set)
             if moving != nil, failures > before { throw NeedsAll() }
         }
+        if !notesOwn {
+            try withheld.putBack(assigned: assigned, own: ownRevisions, madeOn: ownBases)
+        }
         if moving != nil {
             try store.connection.run("UPDATE martlet_outbox SET settling = 0 WHERE settling = 2")
-        }
-    }
-}
-
-// MARK: - Undoing
-
-extension Rebase {
-    /// Brings the records of own sets back to their confirmed state.
-    private mutating func undo(isWhole: Bool) throws {
-        var scope = ""
-        if !isWhole {
-            scope = """
-                 AND (type, id) IN (SELECT type, id FROM martlet_changes WHERE sequence IN (
-                    SELECT sequence FROM martlet_outbox WHERE settling > 0))
-                """
-        }
-        try removeRecords(where: (applier.manner.replaces ? "1" : "image IS NULL") + scope)
-        let rows = try store.connection.statement(
-            "SELECT type, id, image, revision FROM martlet_base WHERE image IS NOT NULL" + scope)
-        // A statement left in mid-run would keep its read transaction open after a rollback.
-        defer { rows.reset() }
-        while try rows.step() {
-            let image = try SyncCoder.decodeAttributes(rows.blob(2))
-            try applier.restore(
-                rows.integer(0), rows.recordID(1), image, revision: rows.integer(3))
-        }
-        try store.connection.run("DELETE FROM martlet_base WHERE 1" + scope)
-    }
-
-    private func removeRecords(where condition: String) throws {
-        let rows = try store.connection.statement(
-            "SELECT type, id FROM martlet_base WHERE " + condition)
-        defer { rows.reset() }
-        while try rows.step() {
-            guard let type = store.index(ofNumber: rows.integer(0)) else { continue }
-            _ = try store.tables[type].delete(rows.recordID(1))
         }
     }
 }
@@ -300,6 +293,8 @@ extension Rebase {
             report.remoteRecords += own == nil ? set.recordCount : 0
             try applier.apply(set, revision: revision)
             if set.isDifference { covered = revision }
+        } else if own == nil, revision <= current {
+            report.passedOver += 1
         }
         if revision > current { try note(set, isOwn: own != nil, revision: revision) }
         if let own {
@@ -307,7 +302,8 @@ extension Rebase {
                 ownBases[change.key] = max(ownBases[change.key] ?? 0, change.baseRevision)
             }
             try keepAssignedIDs(set)
-            try ConfirmedSets(store: store).keep(own, revision: revision, now: now)
+            try ConfirmedSets(store: store, mostBytes: mostKeptBytes)
+                .keep(own, revision: revision, now: now)
             try outbox.remove(own.sequence)
             let receipt = Receipt(
                 identifier: own.identifier, outcome: .accepted, revision: revision)
@@ -375,15 +371,17 @@ extension Rebase {
         }
         try park(
             own, reason: set.reason ?? .invalid,
-            message: set.message ?? "The server refused the change without a sentence.")
+            message: set.message ?? "The server refused the change without a sentence.",
+            isTruthCut: set.isTruthCut)
     }
 
     /// Parks a set with its images, and blocks what was made on top of it.
     private mutating func park(
-        _ own: QueuedSet, reason: RefusalReason, message: String
+        _ own: QueuedSet, reason: RefusalReason, message: String, isTruthCut: Bool = false
     ) throws {
         block(try outbox.changes(of: own.sequence))
-        try parking.park(own, reason: reason, message: message, now: now)
+        try parking.park(
+            own, reason: reason, message: message, isTruthCut: isTruthCut, now: now)
         report.receipts.append(
             Receipt(
                 identifier: own.identifier, outcome: .refused, reason: reason, message: message))
@@ -398,15 +396,10 @@ extension Rebase {
         if let refusal = try refusal(of: changes, isSent: own.isSent) {
             return try block(own, changes: changes, refusal: refusal)
         }
-        try store.connection.run("SAVEPOINT martlet_redo")
         do {
-            let redo = RedoneSet(store: store, outbox: outbox)
-            try redo.apply(changes)
-            try store.connection.run("RELEASE martlet_redo")
-            if !own.isApplied { try mark(own, isApplied: true) }
+            try RedoneSet(store: store, outbox: outbox).apply(changes)
+            if !own.isApplied || isEmptied { try mark(own, isApplied: true) }
         } catch let refusal as RedoRefusal {
-            try store.connection.run("ROLLBACK TO martlet_redo")
-            try store.connection.run("RELEASE martlet_redo")
             if try isFetchingAnew || !parts.isEmpty {
                 failures += 1
                 try mark(own, isApplied: false)

@@ -40,8 +40,14 @@ package struct RebaseReport: Sendable {
     package internal(set) var remoteRecords = 0
     /// Temporary ids that became permanent.
     package internal(set) var assignedIDs = 0
+    /// The number of own waiting sets that were undone and redone.
+    package internal(set) var movedSets = 0
     /// Remote records the tables refused.
     package internal(set) var quarantined = 0
+    /// Remote values for which the tables have no place.
+    package internal(set) var keptAside: [KeptAside] = []
+    /// The number of others' change sets, or their deltas, that the device had already.
+    package internal(set) var passedOver = 0
     /// What became of own work when the server's history turned out to be another one.
     package internal(set) var rejoined: Rejoined?
     /// Types whose tables may look different now.

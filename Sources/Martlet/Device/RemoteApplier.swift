@@ -17,6 +17,8 @@ struct RemoteApplier {
         /// Whether a row of a difference that the table refuses is quarantined, so that the others
         /// come in.
         var isCareful = false
+        /// Whether a confirmed image that the table refuses to take back is quarantined.
+        var quarantinesImages = false
     }
 
     let store: LocalStore
@@ -59,11 +61,14 @@ struct RemoteApplier {
                 if manner.replaces { _ = try store.tables[type].delete(id) }
                 try forgetAll(changes.name, number, id)
             }
+            var done = deletes
             if manner.replaces {
-                try merge(
-                    changes, type: type, creates: creates, deletes: deletes, revision: revision)
+                try done.formUnion(
+                    merge(
+                        changes, type: type, creates: creates, deletes: deletes,
+                        revision: revision))
             }
-            for entry in changes.entries where !deleted(entry.id, deletes) {
+            for entry in changes.entries where !deleted(entry.id, done) {
                 let isCreate = changes.update.isEmpty || creates.contains(entry.id)
                 let newest = entry.revision ?? revision
                 place.note(changes.name, entry.id, newest)
@@ -95,30 +100,57 @@ struct RemoteApplier {
     }
 
     /// Writes the entries of one type by taking all their rows out first.
+    /// - Returns: The quarantined records among them whose outcome is decided.
     private mutating func merge(
         _ changes: TypeChanges, type: Int, creates: Set<RecordID>, deletes: Set<RecordID>,
         revision: Revision
-    ) throws {
+    ) throws -> Set<RecordID> {
         let table = store.tables[type]
         var whole: [(RecordID, Attributes)] = []
+        var quarantined: [(entry: RecordEntry, shown: Attributes?)] = []
         for entry in changes.entries where !deletes.contains(entry.id) {
+            place.note(changes.name, entry.id, entry.revision ?? revision)
             let isCreate = changes.update.isEmpty || creates.contains(entry.id)
+            if !isCreate, try quarantine.record(changes.name, entry.id) != nil {
+                let shown = try table.read(entry.id).map { store.stored($0, type: type) }
+                quarantined.append((entry, shown))
+                continue
+            }
             let known = try split(entry, type: type, isCreate: isCreate, revision: revision)
             var image = Attributes()
-            if !isCreate, let present = try table.read(entry.id) {
-                image = store.stored(present, type: type)
+            if !isCreate {
+                if let present = try table.read(entry.id) {
+                    image = store.stored(present, type: type)
+                } else if !manner.isLenient {
+                    throw isMissing(type)
+                }
             }
             for (name, value) in zip(known.names, known.values) {
                 image[name] = value
             }
             whole.append((entry.id, image))
         }
-        for (id, _) in whole { _ = try table.delete(id) }
+        for id in whole.map(\.0) + quarantined.map(\.entry.id) { _ = try table.delete(id) }
         for (id, image) in whole {
             place.note(changes.name, id, revision)
             try table.insert(id, image, absentMeansNull: true)
             try quarantine.remove(changes.name, id)
         }
+        // Rows that the table has refused so far wait until all others have their values.
+        for (entry, shown) in quarantined {
+            _ = try settleQuarantined(
+                entry, type: type, isCreate: false, revision: entry.revision ?? revision)
+            guard let shown, try quarantine.record(changes.name, entry.id) != nil else { continue }
+            _ = try attempt { _ in try table.insert(entry.id, shown, absentMeansNull: true) }
+        }
+        return Set(quarantined.map(\.entry.id))
+    }
+
+    private func isMissing(_ type: Int) -> StoreError {
+        StoreError(
+            .inconsistent,
+            "The server changed a record of \(store.schema.types[type].name)"
+                + " that this device does not have.")
     }
 
     /// Makes a record be as given.
@@ -134,10 +166,7 @@ struct RemoteApplier {
             }
         } else if try !table.update(id, attributes) {
             if manner.isLenient { return try table.insert(id, attributes, absentMeansNull: false) }
-            throw StoreError(
-                .inconsistent,
-                "The server changed a record of \(store.schema.types[type].name)"
-                    + " that this device does not have.")
+            throw isMissing(type)
         }
     }
 
@@ -203,7 +232,7 @@ struct RemoteApplier {
         try quarantine.remove(name, id)
     }
 
-    private func forget(_ number: Int64, _ id: RecordID) throws {
+    func forget(_ number: Int64, _ id: RecordID) throws {
         let delete = try store.connection.statement(
             "DELETE FROM martlet_records WHERE type = ? AND id = ?")
         delete.bind(1, integer: number)

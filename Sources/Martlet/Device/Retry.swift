@@ -13,8 +13,9 @@ struct Retry {
     func run(_ sequence: Int64, identifier: String, now: Int64) throws -> String {
         let outbox = Outbox(store: store)
         var changes = try outbox.changes(of: sequence, in: "martlet_parked_changes")
+        let renamed = try newIDs(of: changes)
         for index in changes.indices {
-            try resolve(&changes[index])
+            try resolve(&changes[index], renamed)
         }
         do {
             try RedoneSet(store: store, outbox: outbox).apply(changes)
@@ -50,9 +51,28 @@ struct Retry {
         )
     }
 
+    /// Returns new temporary ids for records that are created under an id that was given before.
+    /// The server accepts each id once, and other references to it mean the other record.
+    private func newIDs(of changes: [StoredChange]) throws -> [RecordKey: Int64] {
+        var renamed: [RecordKey: Int64] = [:]
+        var next = try store.counter("nextTemporaryID")
+        for change in changes where change.operation == .create && change.id.isTemporary {
+            let isTaken =
+                try store.permanentID(of: change.key) != nil
+                || change.type.map { try store.tables[$0].exists(change.id) } ?? false
+            guard isTaken else { continue }
+            renamed[change.key] = next
+            next -= 1
+        }
+        if !renamed.isEmpty { try store.setState("nextTemporaryID", .integer(next)) }
+        return renamed
+    }
+
     /// Puts the permanent ids in that have become known since the set was parked.
-    private func resolve(_ change: inout StoredChange) throws {
-        var assigned: [RecordKey: Int64] = [:]
+    private func resolve(
+        _ change: inout StoredChange, _ renamed: [RecordKey: Int64]
+    ) throws {
+        var assigned = renamed
         var used: [RecordKey] = []
         if change.operation != .create { used.append(change.key) }
         if let type = change.type, let after = change.after {
@@ -64,7 +84,7 @@ struct Retry {
                 used.append(RecordKey(type: store.numbers[target], id: id))
             }
         }
-        for key in used {
+        for key in used where assigned[key] == nil {
             if let permanent = try store.permanentID(of: key) { assigned[key] = permanent }
         }
         _ = try IDRewriter(store: store, assigned: assigned).rewrite(&change)

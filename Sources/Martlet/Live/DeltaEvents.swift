@@ -17,14 +17,13 @@ struct DeltaEvents: Sendable {
         _ cursor: DeltaCursor, receive: @escaping @Sendable (LiveEvent) async -> Void
     ) async throws(TransportFailure) {
         var request = StreamingRequest(url: Self.address(server, cursor))
-        request.opening = server.appendingPathComponent("healthz")
         request.headers["Accept"] = "text/event-stream"
         let answer = try await session.start(request)
         guard answer.status == 200 else { throw try await Self.refusal(answer) }
         guard answer.headers["content-type"]?.hasPrefix("text/event-stream") == true else {
             throw TransportFailure(
-                message: "The server answered with something else than a stream of events. Check"
-                    + " the address, and what is between.", status: 200)
+                message: Problem.foreign(status: 200).detail, status: 200,
+                problem: .foreign(status: 200))
         }
         var events = ServerSentEvents(limit: Self.eventBytes)
         do throws(TransportFailure) {
@@ -55,6 +54,7 @@ struct DeltaEvents: Sendable {
                 throw TransportFailure(
                     message: "The server sent an event of more than \(error.limit) bytes.")
             }
+            if let sign = events.takeSign() { await receive(.sign(milliseconds: sign)) }
             for event in complete where event.name == "message" {
                 await receive(.batch(event.data))
             }
@@ -64,15 +64,7 @@ struct DeltaEvents: Sendable {
     private static func refusal(_ answer: StreamingAnswer) async throws(TransportFailure)
         -> TransportFailure
     {
-        var body: [UInt8] = []
-        for try await chunk in answer.chunks {
-            body += chunk
-            if body.count > refusalBytes { break }
-        }
-        let problem = SyncCoder.decodeProblem(body, status: answer.status)
-        return TransportFailure(
-            message: problem.detail, status: answer.status, problem: problem,
-            retryAfter: answer.headers["retry-after"].flatMap { Int64($0) } ?? problem.retryAfter)
+        TransportFailure(refusal: answer, try await answer.whole(limit: refusalBytes))
     }
 
     /// The address a cursor is asked at. A device far behind fetches rows by an exchange: compressed,

@@ -1,19 +1,22 @@
-internal import Foundation
 internal import Synchronization
 
-#if canImport(FoundationNetworking)
-    internal import FoundationNetworking
-#endif
+/// Fetches the bytes of one request.
+protocol Load: Sendable {
+    /// Sends the request and passes its answer to `incoming`.
+    func begin(_ incoming: IncomingBytes)
+    func cancel()
+    /// Holds up the answer.
+    func holdUp()
+    func goOn()
+    /// Has `IncomingBytes.sent` called with the number of bytes of the request that have been sent.
+    func look()
+}
 
-/// What has come of one streaming request and was not read yet, with a bound.
+/// A bounded buffer for the bytes of an answer that have arrived and have not been read.
 ///
-/// URLSession's queue puts bytes in, one reader takes them out. Whatever ends it first (the
-/// answer's end, a failure, silence, cancellation, the reader's going) ends the request too.
-///
-/// When too much lies unread the connection is held up, on Apple's platforms. On Linux a suspended
-/// task begins its request anew when it is resumed and delivers everything twice (seen), and a
-/// slow delegate holds nobody up; there the request ends instead, after what was kept, and
-/// the reader asks anew from where it is.
+/// The network puts bytes in, and one reader takes them out. The request ends with the first of
+/// these: the answer's end, a failure, silence, cancellation, or the end of the reader. If too many
+/// bytes are unread, the connection is held up.
 final class IncomingBytes: Sendable {
     struct Head: Sendable {
         var status: Int
@@ -32,6 +35,8 @@ final class IncomingBytes: Sendable {
         var bufferedBytes = 0
         var reader: CheckedContinuation<ChunkResult, Never>?
         var isHeldUp = false
+        /// The number of bytes of the request's body that have been sent.
+        var sent = 0
         /// Counts whatever came.
         var arrivals: UInt64 = 0
         /// Set at the end; the failure where it was not the answer's end.
@@ -39,40 +44,69 @@ final class IncomingBytes: Sendable {
         var watchdog: Task<Void, Never>?
     }
 
-    private let task: URLSessionTask
-    private let bufferBytes: Int
+    private let load: any Load
+    private let request: StreamingRequest
     private let state = Mutex(State())
+    private let ended: @Sendable () -> Void
 
-    init(task: URLSessionTask, bufferBytes: Int) {
-        self.task = task
-        self.bufferBytes = bufferBytes
+    /// - Parameter ended: Called once, when the request is over.
+    init(
+        _ request: StreamingRequest, load: any Load, ended: @escaping @Sendable () -> Void = {}
+    ) {
+        self.request = request
+        self.load = load
+        self.ended = ended
     }
 
     /// Begins to watch, and to load.
-    func begin(silence: Duration, sleep: @escaping @Sendable (Duration) async throws -> Void) {
+    func begin(sleep: @escaping @Sendable (Duration) async throws -> Void) {
+        let steps = 4
+        let step = request.silence / steps
+        let stepsBeforeHead = request.silenceBeforeHead.map { Int(($0 / step).rounded(.up)) }
         let watchdog = Task { [weak self] in
-            let steps = 4
             var quiet = 0
             var seen: UInt64 = 0
-            while quiet < steps {
-                guard (try? await sleep(silence / steps)) != nil, let self else { return }
-                let (arrivals, isHeldUp) = state.withLock { ($0.arrivals, $0.isHeldUp) }
-                quiet = arrivals == seen && !isHeldUp ? quiet + 1 : 0
-                seen = arrivals
+            var most = steps
+            while quiet < most {
+                guard (try? await sleep(step)) != nil, let self else { return }
+                let now = state.withLock(\.self)
+                quiet = now.arrivals == seen && !now.isHeldUp ? quiet + 1 : 0
+                seen = now.arrivals
+                let isAwaited = now.head == nil && now.sent == request.body?.count ?? 0
+                most = isAwaited ? stepsBeforeHead ?? steps : steps
+                if now.head == nil, !isAwaited { load.look() }
             }
-            self?.fail(TransportFailure(message: "The connection was silent for too long."))
+            self?.fail(
+                TransportFailure(message: "The server was silent for too long."))
         }
         let isOver = state.withLock { state in
             state.watchdog = watchdog
             return state.end != nil
         }
-        if isOver { watchdog.cancel() } else { task.resume() }
+        if isOver { watchdog.cancel() } else { load.begin(self) }
     }
 
     /// Bytes that wait for the reader.
     var bufferedBytes: Int { state.withLock { $0.bufferedBytes } }
 
     // MARK: - From the network
+
+    /// Notes the number of bytes of the request's body that have been sent.
+    func sent(_ bytes: Int) {
+        let isMore = state.withLock { state in
+            guard bytes > state.sent else { return false }
+            state.sent = bytes
+            state.arrivals += 1
+            return true
+        }
+        if isMore { request.progress() }
+    }
+
+    /// Whether the answer has ended or is no longer wanted.
+    var isOver: Bool { state.withLock { $0.end != nil } }
+
+    /// Whether to hold up the connection.
+    var isHeldUp: Bool { state.withLock(\.isHeldUp) }
 
     func receive(_ head: Head) {
         let reader = state.withLock { state in
@@ -82,36 +116,30 @@ final class IncomingBytes: Sendable {
             return state.headReader
         }
         reader?.resume(returning: .success(head))
+        request.progress()
     }
 
-    func receive(_ bytes: [UInt8]) {
+    func take(_ bytes: [UInt8]) {
         guard !bytes.isEmpty else { return }
-        let (reader, isTooMuch) = state.withLock { state in
-            guard state.end == nil else { return (nil, false) as Handover }
+        let reader: CheckedContinuation<ChunkResult, Never>? = state.withLock { state in
+            guard state.end == nil else { return nil }
             state.arrivals += 1
             if let reader = state.reader {
                 state.reader = nil
-                return (reader, false)
+                return reader
             }
             state.chunks.append(bytes)
             state.bufferedBytes += bytes.count
-            guard !state.isHeldUp, state.bufferedBytes > bufferBytes else { return (nil, false) }
-            #if canImport(FoundationNetworking)
-                return (nil, true)
-            #else
+            if !state.isHeldUp, state.bufferedBytes > request.bufferBytes {
                 state.isHeldUp = true
-                // Under the lock: the reader's `resume` must not overtake it.
-                task.suspend()
-                return (nil, false)
-            #endif
+                // The lock is held here because the reader's `goOn` must not overtake this call.
+                load.holdUp()
+            }
+            return nil
         }
         reader?.resume(returning: .success(bytes))
-        if isTooMuch {
-            fail(TransportFailure(message: "More came than could be taken in."))
-        }
+        request.progress()
     }
-
-    private typealias Handover = (CheckedContinuation<ChunkResult, Never>?, Bool)
 
     /// The answer is complete.
     func finish() {
@@ -120,25 +148,22 @@ final class IncomingBytes: Sendable {
 
     func fail(_ failure: TransportFailure) {
         end(.failure(failure))
-        task.cancel()
     }
 
     private func end(_ end: Result<Void, TransportFailure>) {
-        let (headReader, reader, watchdog) = state.withLock { state in
-            guard state.end == nil else { return (nil, nil, nil) as Readers }
-            state.end = end
+        let before: State? = state.withLock { state in
+            guard state.end == nil else { return nil }
             defer { (state.headReader, state.reader, state.watchdog) = (nil, nil, nil) }
-            return (state.headReader, state.reader, state.watchdog)
+            state.end = end
+            return state
         }
-        watchdog?.cancel()
-        headReader?.resume(returning: Self.withoutHead(end))
-        reader?.resume(returning: end.map { nil })
+        guard let before else { return }
+        before.watchdog?.cancel()
+        load.cancel()
+        before.headReader?.resume(returning: Self.withoutHead(end))
+        before.reader?.resume(returning: end.map { nil })
+        ended()
     }
-
-    private typealias Readers = (
-        CheckedContinuation<HeadResult, Never>?, CheckedContinuation<ChunkResult, Never>?,
-        Task<Void, Never>?
-    )
 
     private static func withoutHead(_ end: Result<Void, TransportFailure>) -> HeadResult {
         end.flatMap { .failure(TransportFailure(message: "The server's answer had no head.")) }
@@ -187,9 +212,9 @@ final class IncomingBytes: Sendable {
                     state.first = 0
                 }
                 state.bufferedBytes -= chunk.count
-                if state.isHeldUp, state.bufferedBytes <= bufferBytes / 2 {
+                if state.isHeldUp, state.bufferedBytes <= request.bufferBytes / 2 {
                     state.isHeldUp = false
-                    task.resume()
+                    load.goOn()
                 }
                 return .success(chunk)
             }

@@ -24,6 +24,9 @@ public protocol LiveTransport: Transport {
 public enum LiveEvent: Hashable, Sendable {
     /// The first byte is there, so nothing on the way holds the stream back. Comes once, first.
     case opened
+    /// A sign of life that the server gave so long after it was asked. By these the device knows whether
+    /// something on the way holds back what comes.
+    case sign(milliseconds: Int64)
     /// A batch, as JSON.
     case batch([UInt8])
 }

@@ -24,8 +24,14 @@ struct ServerSentEvents: Sendable {
     /// The identifier a connection that comes back names in `Last-Event-ID`.
     private(set) var lastIdentifier = ""
 
+    /// The number that a comment was, the first since it was last asked for: when the server gave a sign of
+    /// life, in milliseconds.
+    mutating func takeSign() -> Int64? { sign.take() }
+
     /// Whether part of an event has come.
-    var isInEvent: Bool { !line.isEmpty || hasData || !name.isEmpty || identifier != nil }
+    var isInEvent: Bool {
+        (line.first ?? Self.colon) != Self.colon || hasData || !name.isEmpty || identifier != nil
+    }
 
     private let limit: Int
     private var line: [UInt8] = []
@@ -37,6 +43,7 @@ struct ServerSentEvents: Sendable {
     /// A line feed that comes next belongs to the line before it.
     private var endedWithReturn = false
     private var isFirstLine = true
+    private var sign: Int64?
 
     /// - Parameter limit: Bytes of one event and of one line.
     init(limit: Int) {
@@ -77,6 +84,8 @@ struct ServerSentEvents: Sendable {
         return events
     }
 
+    /// Milliseconds; more is no sign of a stream's life.
+    private static let longestLife: Int64 = 1 << 53
     private static let lineFeed: UInt8 = 10
     private static let carriageReturn: UInt8 = 13
     private static let colon = UInt8(ascii: ":")
@@ -110,6 +119,9 @@ struct ServerSentEvents: Sendable {
             identifier = String(decoding: value, as: UTF8.self)
         case "retry" where value.allSatisfy({ (0x30...0x39).contains($0) }):
             retry = Int64(String(decoding: value, as: UTF8.self)) ?? retry
+        case "":
+            let number = Int64(String(decoding: value, as: UTF8.self)) ?? -1
+            if sign == nil, 0...Self.longestLife ~= number { sign = number }
         default: break
         }
     }

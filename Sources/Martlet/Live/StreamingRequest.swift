@@ -1,18 +1,25 @@
 internal import Foundation
 
-/// One GET whose answer is read as it comes.
+/// A request whose answer is read as it arrives.
 struct StreamingRequest: Sendable {
+    var method = "GET"
     var url: URL
-    /// An address of the same server that is asked for its head first, where URLSession would go on
-    /// being woken by a connection that was opened for this request (Linux, decision 0143).
-    var opening: URL?
-    /// Header fields; Accept-Encoding is `identity` unless it stands here.
+    /// Header fields; Accept-Encoding is `identity` unless `inflates`.
     var headers: [String: String] = [:]
-    /// Ended after this long without a byte, and at most a quarter longer.
+    var body: [UInt8]?
+    /// Whether the server may compress the answer; it is inflated as it arrives.
+    var inflates = false
+    /// The request ends after this long without a byte in either direction, or at most half as long
+    /// again.
     var silence = Duration.seconds(40)
-    /// Where more bytes than this lie unread, the connection is held up until half of them are
-    /// taken; on Linux, where URLSession cannot, the answer ends there with a failure.
+    /// The same limit while the whole request has been sent and no byte of the answer has arrived,
+    /// because the server is at work; nil for `silence`.
+    var silenceBeforeHead: Duration?
+    /// If more unread bytes than this are buffered, the connection is held up until half of them
+    /// are taken.
     var bufferBytes = 4 << 20
+    /// Called whenever bytes have been sent or received.
+    var progress: @Sendable () -> Void = {}
 }
 
 /// The head of an answer, and its body as it comes.
@@ -22,6 +29,24 @@ struct StreamingAnswer: Sendable {
     let headers: [String: String]
     /// The body, to be read once. Letting go of it ends the request.
     let chunks: ByteChunks
+
+    /// Reads the body to its end.
+    /// - Parameter limit: The most bytes of the body; a longer one is given up.
+    /// - Throws: `TransportFailure` if the body does not end, or is longer.
+    func whole(limit: Int) async throws(TransportFailure) -> [UInt8] {
+        var body: [UInt8] = []
+        for try await chunk in chunks {
+            guard body.count + chunk.count <= limit else {
+                throw TransportFailure(
+                    message: "The server's answer is longer than \(limit) bytes, the most taken.")
+            }
+            body += chunk
+        }
+        return body
+    }
+
+    /// The seconds to wait, if the answer's head names them.
+    var retryAfter: Int64? { headers["retry-after"].flatMap { Int64($0) } }
 }
 
 /// The bytes of an answer in the pieces they came in; for one reader.

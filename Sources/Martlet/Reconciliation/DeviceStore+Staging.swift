@@ -54,23 +54,27 @@ extension DeviceStore {
     var needsRows: Bool {
         get throws {
             try isInDifference || isSeeding || rejoining != nil
-                || stagedManifest.map { $0.parts.count > 1 } ?? false
+                || stagedManifest != nil || slicedUpTo != nil
         }
     }
 
     /// Keeps an answer to be applied with those that follow.
-    /// - Parameter more: Whether the answer was cut.
+    /// - Parameters:
+    ///   - more: Whether the answer was cut.
+    ///   - records: The number of records in a piece of a difference that is applied on its own.
     /// - Returns: False where the answer fits this file no more; nothing was kept then.
     package func stage(
         _ sets: [ChangeSet], reaching: Revision, more: Bool, lineage: String?, dataSet: String?,
-        owner: String, now: Int64
+        owner: String, inPiecesOf records: Int = .max, now: Int64
     ) throws -> Bool {
-        try inApplyingTransaction {
+        let pieces = try sets.filter { $0.retryAfter == nil }.flatMap { $0.pieces(of: records) }
+            .map { ($0, try SyncCoder.encode($0)) }
+        return try inApplyingTransaction {
             guard try leaseOfOther(than: owner, now: now) == nil,
                 try cursor.revision == gatheredRevision, reaching >= gatheredRevision
             else { return false }
             let inbox = Inbox(store: applying)
-            for set in sets where set.retryAfter == nil { try inbox.add(set) }
+            for (set, body) in pieces { try inbox.add(set, body) }
             try setStaged(reaching, lineage: lineage)
             let isCut = more && sets.contains(where: \.isDifference)
             try applying.setState(Self.stagedCut, isCut ? .integer(1) : .null)
@@ -82,8 +86,8 @@ extension DeviceStore {
     /// Where a fetched snapshot, or the first part of one, lies until it is installed.
     package var snapshotPath: String { path + "-snapshot" }
 
-    /// Takes the snapshot at `snapshotPath` as where fetching goes on. Its rows are installed with
-    /// the answer that follows it.
+    /// Sets the device to the snapshot at `snapshotPath`, from which fetching continues. Its rows
+    /// are installed after the answer that follows it.
     /// - Parameter manifest: What the file is the first part of.
     /// - Throws: `SnapshotError` for what is no sound snapshot, or another one than the manifest
     ///   says; `SQLiteError`.
@@ -100,7 +104,7 @@ extension DeviceStore {
     }
 
     /// What the staged snapshot is the first part of; nil where none is staged.
-    private var stagedManifest: SnapshotManifest? {
+    var stagedManifest: SnapshotManifest? {
         get throws {
             guard let text = try applying.textState(Self.stagedSnapshot) else { return nil }
             return try SyncCoder.decodeSnapshotManifest(Array(text.utf8))
@@ -117,6 +121,7 @@ extension DeviceStore {
         try Inbox(store: applying).clear()
         for name in [
             Self.stagedRevision, Self.stagedLineage, Self.stagedSnapshot, Self.stagedCut,
+            Self.slicedPart,
         ] {
             if try applying.textState(name) != nil { try applying.setState(name, .null) }
         }
@@ -143,15 +148,8 @@ extension DeviceStore {
         let inbox = Inbox(store: applying)
         ground.hasStaged = try !inbox.isEmpty
         ground.identifiers = try inbox.identifiers()
-        guard let manifest = try stagedManifest else { return try body(ground) }
-        let result = try withSnapshot(at: snapshotPath) { snapshot in
-            ground.snapshot = snapshot
-            ground.manifest = manifest
-            return try body(ground)
-        }
-        // Its rows are in the tables now. A file that is left is in nobody's way, only on the disk.
-        if try !hasStaged { try? DatabaseFile.remove(snapshotPath, vfs: vfs) }
-        return result
+        ground.manifest = try stagedManifest
+        return try body(ground)
     }
 
     static let stagedRevision = "stagedRevision"
@@ -165,8 +163,8 @@ extension DeviceStore {
 /// What became of a batch of deltas.
 package enum BatchOutcome: Sendable {
     case applied(RebaseReport, revision: Revision)
-    /// The device has all of it.
-    case old
+    /// The device has all of its deltas.
+    case old(deltas: Int)
     /// Something before it is missing, or it says so, or is a difference: an exchange brings what
     /// is needed.
     case needsExchange
@@ -189,22 +187,30 @@ extension DeviceStore {
                     "The stream is of another data set than this file belongs to. Check the"
                         + " server's address and the token.")
             }
-            guard !batch.isBehind else { return .needsExchange }
             let current = try revision
-            guard batch.nextVersion > current else { return .old }
+            guard !batch.isBehind else {
+                return batch.goesOn ?? .max <= current ? .old(deltas: 0) : .needsExchange
+            }
+            guard batch.nextVersion > current else {
+                countPassedOver(batch.deltas.count)
+                return .old(deltas: batch.deltas.count)
+            }
             let isComplete =
                 batch.from.map { $0 <= current }
                 ?? (batch.deltas.last?.version == batch.nextVersion)
             guard isComplete, !batch.isDifference, try fetchingAnew == nil,
-                try !hasStaged && !isSeeding && rejoining == nil
+                try !hasStaged && !isSeeding && rejoining == nil && slicedUpTo == nil
             else {
                 return .needsExchange
             }
             let sets = try batch.changeSets(after: current, schema: applying.schema)
             var ground = Rebase.Ground()
             ground.isLenient = batch.from == nil
-            let report = try reconcile(
+            var report = try reconcile(
                 sets[...], from: current, on: ground, reaching: batch.nextVersion, now: now)
+            let passedOver = batch.deltas.count { $0.version <= current }
+            countPassedOver(passedOver)
+            report.passedOver += passedOver
             try applying.setState("lineage", batch.lineage.map { .text($0) } ?? .null)
             if let dataSet = batch.dataSet { try applying.setState("dataSet", .text(dataSet)) }
             // Often enough to tell later how far back a history is shared.
@@ -213,6 +219,23 @@ extension DeviceStore {
             }
             observer?.applyingWillCommit(report)
             return .applied(report, revision: batch.nextVersion)
+        }
+    }
+
+    /// Returns others' values for which the tables have no place, by type.
+    package func keptAside() throws -> [KeptAside] { try Aside(store: applying).list() }
+
+    /// The number of records with such values.
+    package var keptAsideCount: Int {
+        get throws {
+            Int(try applying.connection.integer("SELECT count(*) FROM martlet_aside") ?? 0)
+        }
+    }
+
+    /// The number of others' records that this device's tables refuse.
+    package var quarantinedCount: Int {
+        get throws {
+            Int(try applying.connection.integer("SELECT count(*) FROM martlet_quarantine") ?? 0)
         }
     }
 

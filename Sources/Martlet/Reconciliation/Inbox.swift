@@ -14,7 +14,8 @@ struct Inbox {
     }
 
     /// Keeps a part.
-    func add(_ set: ChangeSet) throws {
+    /// - Parameter body: The part, encoded.
+    func add(_ set: ChangeSet, _ body: [UInt8]) throws {
         let row = try store.connection.statement(
             "INSERT INTO martlet_inbox(identifier, difference, body) VALUES (?, ?, ?)")
         if let identifier = set.identifier {
@@ -23,7 +24,16 @@ struct Inbox {
             row.bindNull(1)
         }
         row.bind(2, integer: set.isDifference ? 1 : 0)
-        row.bind(3, blob: try SyncCoder.encode(set))
+        row.bind(3, blob: body)
+        try row.run()
+    }
+
+    /// Replaces a part.
+    func replace(_ part: Part, with set: ChangeSet) throws {
+        let row = try store.connection.statement(
+            "UPDATE martlet_inbox SET body = ? WHERE number = ?")
+        row.bind(1, blob: try SyncCoder.encode(set))
+        row.bind(2, integer: part.number)
         try row.run()
     }
 

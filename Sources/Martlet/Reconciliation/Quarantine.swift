@@ -12,8 +12,13 @@ struct Quarantine {
     /// Whether there are any; nil: not looked yet. Almost always there is none, and then no record
     /// costs a look-up.
     private var hasAny: Bool?
-    /// How many were put in.
-    private(set) var added = 0
+    /// Those that were put in.
+    private var put: Set<Name> = []
+
+    private struct Name: Hashable {
+        let type: String
+        let id: RecordID
+    }
 
     init(store: LocalStore, now: Int64) {
         self.store = store
@@ -52,8 +57,13 @@ struct Quarantine {
         row.bind(5, text: message)
         row.bind(6, integer: now)
         try row.run()
-        added += 1
+        put.insert(Name(type: type, id: id))
         hasAny = true
+    }
+
+    /// How many of those put in are still there.
+    mutating func added() throws -> Int {
+        try put.count { try record($0.type, $0.id) != nil }
     }
 
     /// Forgets a record: it is in its table now, or gone.

@@ -9,17 +9,17 @@ extension Rebase {
         var hasStaged = false
         /// The identifiers of own sets among the staged ones.
         var identifiers: [String] = []
-        /// A snapshot to take the place of all rows, before everything else.
-        var snapshot: SnapshotRows?
-        /// What the snapshot is the first part of.
+        /// The snapshot to begin with in place of all rows, before everything else. All of its
+        /// parts are still missing.
         var manifest: SnapshotManifest?
-        /// Another part of the snapshot the device began with: what of it is missing comes first.
-        var part: SnapshotRows?
+        /// Some records of a part of the snapshot with which the device began. Those that the
+        /// tables lack are added first.
+        var part: (rows: SnapshotRows, slice: SnapshotSlice)?
         /// See `RemoteApplier.Manner`.
         var isLenient = false
 
         /// Whether nothing was staged.
-        var isEmpty: Bool { !hasStaged && snapshot == nil }
+        var isEmpty: Bool { !hasStaged && manifest == nil }
     }
 
     /// Notes that newer things have come than a part has that is still to come. Own sets of before the

@@ -178,7 +178,7 @@ extension RemoteApplier {
     }
 
     /// Tries to put a quarantined record into its table.
-    private mutating func release(
+    mutating func release(
         _ entry: RecordEntry, type: Int, revision: Revision
     ) throws {
         let reason = try attempt { applier in

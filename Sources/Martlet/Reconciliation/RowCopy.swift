@@ -4,7 +4,7 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// Copies one type's rows from an attached snapshot into the type's table.
+/// Copies rows of one type from an attached snapshot into the type's table.
 struct RowCopy {
     private let store: LocalStore
     private let reader: SnapshotReader
@@ -12,6 +12,7 @@ struct RowCopy {
     private let index: Int
     private let own: Int
     private let name: String
+    private let keys: SnapshotKeys
     /// Copy rows, and the revisions they have: all, or that of the key `?1`.
     private let copyRows: (all: String, one: String)
     private let copyMarks: (all: String, one: String)
@@ -19,10 +20,11 @@ struct RowCopy {
     private let isMissing: Statement?
 
     init(
-        store: LocalStore, reader: SnapshotReader, index: Int, own: Int,
+        store: LocalStore, reader: SnapshotReader, index: Int, own: Int, keys: SnapshotKeys,
         selection: SnapshotRows.Selection
     ) throws {
         self.store = store
+        self.keys = keys
         self.reader = reader
         self.index = index
         self.own = own
@@ -39,19 +41,30 @@ struct RowCopy {
         }.map(\.name)
         let key = "martlet_row.\(SQLName.quoted(theirs.key))"
         let rows = """
-            INSERT INTO main.\(table)(\(SQLName.list([type.key] + shared))) \
+            INSERT OR ABORT INTO main.\(table)(\(SQLName.list([type.key] + shared))) \
             SELECT \(SQLName.list([theirs.key] + shared)) \
             FROM \(SnapshotRows.name).\(table) AS martlet_row WHERE
             """
-        copyRows = ("\(rows) 1\(missing(key)) ORDER BY \(key)", "\(rows) \(key) = ?1")
+        copyRows = (
+            "\(rows) 1\(keys.condition(key))\(missing(key)) ORDER BY \(key)", "\(rows) \(key) = ?1"
+        )
         let marks = """
             INSERT OR REPLACE INTO main.martlet_records(type, id, revision) \
             SELECT \(store.numbers[own]), martlet_row.id, martlet_row.revision \
             FROM \(SnapshotRows.name).martlet_records AS martlet_row \
             WHERE martlet_row.type = \(reader.numbers[index])
             """
+        // The table's own order of keys counts; for some texts it is not the order of the marks.
+        let between =
+            keys.isAll
+            ? ""
+            : """
+             AND martlet_row.id IN (SELECT martlet_key.\(SQLName.quoted(theirs.key)) \
+            FROM \(SnapshotRows.name).\(table) AS martlet_key \
+            WHERE 1\(keys.condition("martlet_key.\(SQLName.quoted(theirs.key))")))
+            """
         copyMarks = (
-            "\(marks)\(missing("martlet_row.id")) ORDER BY martlet_row.id",
+            "\(marks)\(between)\(missing("martlet_row.id")) ORDER BY martlet_row.id",
             "\(marks) AND martlet_row.id = ?1"
         )
         if known.isEmpty {
@@ -81,7 +94,7 @@ struct RowCopy {
 
     /// Hands over the records that are to be copied, by key. To be called before `run`.
     func forEach(_ body: (RecordID, Revision, Attributes) throws -> Void) throws {
-        try reader.forEach(of: index) { id, revision, attributes in
+        try reader.forEach(of: index, keys) { id, revision, attributes in
             if try lacks(id) { try body(id, revision, attributes) }
         }
     }
@@ -95,36 +108,46 @@ struct RowCopy {
 
     /// Copies all at once; one by one where a row is refused, which is quarantined, or where a
     /// handler is to be told of each.
-    func run(_ applier: inout RemoteApplier) throws {
-        guard applier.registry[name] == nil else { return try copyEach(&applier) }
+    /// - Parameter isBesideOwn: Whether own edits are in the tables. One of them may be the reason
+    ///   why a row is refused, so a refusal is an error then.
+    func run(_ applier: inout RemoteApplier, isBesideOwn: Bool) throws {
+        guard applier.registry[name] == nil else {
+            return try copyEach(&applier, isBesideOwn: isBesideOwn)
+        }
         try store.connection.run("SAVEPOINT martlet_seeding")
         do {
             try copyAll()
-        } catch let error where RemotePlace.isData(error) && store.connection.isInTransaction {
+        } catch let error
+            where !isBesideOwn && RemotePlace.isData(error) && store.connection.isInTransaction
+        {
             try store.connection.run("ROLLBACK TO martlet_seeding")
-            try copyEach(&applier)
+            try copyEach(&applier, isBesideOwn: false)
         }
         try store.connection.run("RELEASE martlet_seeding")
     }
 
     private func copyAll() throws {
         // Which are missing can be told only before they are in.
-        try store.connection.execute(copyMarks.all)
-        try store.connection.execute(copyRows.all)
+        for sql in [copyMarks.all, copyRows.all] {
+            let copy = try store.connection.prepare(sql)
+            keys.bind(to: copy)
+            try copy.run()
+        }
     }
 
-    private func copyEach(_ applier: inout RemoteApplier) throws {
+    private func copyEach(_ applier: inout RemoteApplier, isBesideOwn: Bool) throws {
         let row = try store.connection.prepare(copyRows.one)
         let mark = try store.connection.prepare(copyMarks.one)
         try forEach { id, revision, attributes in
             let entry = RecordEntry(
                 id: id, revision: revision, attributes: attributes.withoutNulls())
-            let reason = try applier.attempt { applier in
+            func copy(_ applier: inout RemoteApplier) throws {
                 try Self.run(row, for: id)
                 try Self.run(mark, for: id)
                 try applier.tell(entry, of: name, isWhole: true, revision: revision)
             }
-            if let reason {
+            guard !isBesideOwn else { return try copy(&applier) }
+            if let reason = try applier.attempt({ try copy(&$0) }) {
                 try applier.quarantine.put(
                     name, id, entry.attributes, revision: revision, message: reason)
             }

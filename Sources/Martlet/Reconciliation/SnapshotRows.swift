@@ -36,17 +36,8 @@ struct SnapshotRows {
     }
 
     var description: SnapshotDescription { reader.description }
-    var recordCount: Int { Int(description.records) }
-    /// The types of the device that the snapshot has records of.
-    var types: [String] {
-        description.types.filter { $0.records > 0 && store.schema[$0.name] != nil }.map(\.name)
-    }
-
     /// Empties the tables of all that was confirmed. Own unconfirmed sets are marked as not applied;
     /// the caller redoes them.
-    func makeRoom() throws { try Self.makeRoom(in: store) }
-
-    /// The same for rows that come otherwise.
     static func makeRoom(in store: LocalStore) throws {
         try store.connection.execute(
             """
@@ -60,16 +51,22 @@ struct SnapshotRows {
 
     /// Puts rows into the tables, in the caller's transaction and with capture off. What a table
     /// refuses is quarantined; what there is no place for is kept aside.
-    func add(_ selection: Selection, by applier: inout RemoteApplier) throws {
-        for (index, type) in reader.schema.types.enumerated()
-        where description.types.contains(where: { $0.name == type.name && $0.records > 0 }) {
+    /// - Parameter isBesideOwn: See `RowCopy.run`.
+    func add(
+        _ slice: SnapshotSlice, _ selection: Selection, by applier: inout RemoteApplier,
+        isBesideOwn: Bool = false
+    ) throws {
+        for run in slice.runs {
+            let (index, keys) = (run.type, run.keys)
+            let type = reader.schema.types[index]
             guard let own = store.schema.index(of: type.name) else {
-                try addUnknown(index, selection, by: &applier)
+                try addUnknown(index, keys, selection, by: &applier)
                 continue
             }
             let described = store.schema.types[own]
             let copy = try RowCopy(
-                store: store, reader: reader, index: index, own: own, selection: selection)
+                store: store, reader: reader, index: index, own: own, keys: keys,
+                selection: selection)
             // Which are missing can be told only before they are in.
             if type.attributes.contains(where: { described[attribute: $0.name] == nil }) {
                 try copy.forEach { id, revision, attributes in
@@ -79,20 +76,21 @@ struct SnapshotRows {
                     }
                 }
             }
-            try copy.run(&applier)
+            try copy.run(&applier, isBesideOwn: isBesideOwn)
         }
     }
 
     /// Hands records of a type without a table to its handler, or keeps them aside.
     private func addUnknown(
-        _ index: Int, _ selection: Selection, by applier: inout RemoteApplier
+        _ index: Int, _ keys: SnapshotKeys, _ selection: Selection,
+        by applier: inout RemoteApplier
     ) throws {
         let name = reader.schema.types[index].name
         let isHandled = applier.registry[name] != nil
         let passed = try store.connection.prepare(
             "SELECT 1 FROM main.martlet_passed WHERE type = ?1 AND id = ?2")
         passed.bind(1, text: name)
-        try reader.forEach(of: index) { id, revision, attributes in
+        try reader.forEach(of: index, keys) { id, revision, attributes in
             if selection == .missing {
                 passed.bind(2, id)
                 let hasPassed = try passed.step()

@@ -1,3 +1,4 @@
+internal import CompressionKit
 internal import MartletCore
 internal import MartletProtocol
 internal import MartletStore
@@ -7,34 +8,40 @@ internal import SQLiteKit
 /// from a backup that is older, the device still has them.
 struct ConfirmedSets {
     let store: LocalStore
+    /// The most bytes of the file for kept sets.
+    let mostBytes: Int64
 
-    /// The newest of so many are kept,
+    /// The most sets that are kept.
     static let mostSets = 10_000
-    /// of so many bytes on the wire together,
-    static let mostBytes: Int64 = 64 << 20
-    /// for so many milliseconds.
+    /// The milliseconds for which a set is kept.
     static let longest: Int64 = 30 * 86_400_000
+    /// The most bytes into which Deflate can inflate one byte.
+    private static let mostInflated = 1_100
+    /// The approximate number of bytes kept; never too small.
+    private static let kept = "keptBytes"
+    /// The bytes of a record of a set in addition to its images.
+    private static let recordBytes = 48
 
     /// Keeps a set that is still in the queue, with its images.
     /// - Parameters:
     ///   - revision: The revision at which the server took it.
     ///   - now: Milliseconds since 1970.
     func keep(_ own: QueuedSet, revision: Revision, now: Int64) throws {
+        guard mostBytes > 0, let frozen = try frozen(own.sequence) else { return }
+        // The frozen bytes repeat the images, so they are stored compressed.
+        let packed = Gzip.compress(frozen)
         let set = try store.connection.statement(
             """
             INSERT OR REPLACE INTO martlet_confirmed(
                 sequence, identifier, revision, seen, timestamp, records, bytes, at, frozen)
-            SELECT sequence, identifier, ?, seen, timestamp, records, bytes, ?, frozen
-            FROM martlet_outbox WHERE sequence = ? AND frozen IS NOT NULL
-            RETURNING bytes
+            SELECT sequence, identifier, ?, seen, timestamp, records, bytes, ?, ?
+            FROM martlet_outbox WHERE sequence = ?
             """)
         set.bind(1, integer: revision)
         set.bind(2, integer: now)
-        set.bind(3, integer: own.sequence)
-        defer { set.reset() }
-        guard try set.step() else { return }
-        let bytes = set.integer(0)
-        set.reset()
+        set.bind(3, blob: packed)
+        set.bind(4, integer: own.sequence)
+        try set.run()
         let changes = try store.connection.statement(
             """
             INSERT OR REPLACE INTO martlet_confirmed_changes(
@@ -44,28 +51,60 @@ struct ConfirmedSets {
             """)
         changes.bind(1, integer: own.sequence)
         try changes.run()
+        let before = try store.integerState(Self.kept)
+        let total = try (before ?? 0) + size("sequence = \(own.sequence)")
+        try store.setState(Self.kept, .integer(total))
         // Not each time: it looks at all of them.
-        if own.sequence & 255 == 0 || bytes > Self.mostBytes >> 6 { try prune(now: now) }
+        if before == nil || total > mostBytes || own.sequence & 255 == 0 { try prune(now: now) }
     }
 
-    /// Forgets what is beyond the limits.
+    private func frozen(_ sequence: Int64) throws -> [UInt8]? {
+        let find = try store.connection.statement(
+            "SELECT frozen FROM martlet_outbox WHERE sequence = ? AND frozen IS NOT NULL")
+        find.bind(1, integer: sequence)
+        defer { find.reset() }
+        return try find.step() ? find.blob(0) : nil
+    }
+
+    private static let setSize = """
+        length(frozen) + (
+            SELECT total(ifnull(length(base), 0) + ifnull(length(after), 0) + \(recordBytes))
+            FROM martlet_confirmed_changes AS change
+            WHERE change.sequence = martlet_confirmed.sequence)
+        """
+
+    private func size(_ condition: String) throws -> Int64 {
+        try store.connection.integer(
+            "SELECT CAST(total(\(Self.setSize)) AS INTEGER) FROM martlet_confirmed WHERE \(condition)"
+        )
+            ?? 0
+    }
+
+    /// Deletes sets beyond the limits. Of the bytes, it deletes an eighth more, to leave room for
+    /// the next sets.
     func prune(now: Int64) throws {
         let rows = try store.connection.statement(
-            "SELECT sequence, bytes, at FROM martlet_confirmed ORDER BY sequence DESC")
+            """
+            SELECT sequence, CAST(\(Self.setSize) AS INTEGER), at FROM martlet_confirmed
+            ORDER BY sequence DESC
+            """)
+        let isFull = try (store.integerState(Self.kept) ?? .max) > mostBytes
+        let most = isFull ? mostBytes - mostBytes / 8 : mostBytes
         defer { rows.reset() }
         var sets = 0
         var bytes: Int64 = 0
         var first: Int64?
         while try rows.step() {
             sets += 1
-            bytes += rows.integer(1)
-            let isBeyond = sets > Self.mostSets || bytes > Self.mostBytes
+            let isBeyond = sets > Self.mostSets || bytes + rows.integer(1) > most
             if isBeyond || rows.integer(2) < now - Self.longest {
                 first = rows.integer(0)
                 break
             }
+            bytes += rows.integer(1)
         }
         rows.reset()
+        try store.setState(Self.kept, .integer(bytes))
         if let first { try remove("<= \(first)") }
         try store.connection.run(
             """
@@ -125,8 +164,29 @@ struct ConfirmedSets {
             SELECT sequence, identifier, seen, timestamp, 1, 0, records, bytes, frozen
             FROM martlet_confirmed WHERE \(condition)
             """)
+        try unpack(sequences)
         try connection.run("DELETE FROM martlet_confirmed WHERE \(condition)")
         return Int(count ?? 0)
+    }
+
+    /// Restores the bytes of queued sets as they were sent.
+    private func unpack(_ sequences: String) throws {
+        let rows = try store.connection.prepare(
+            "SELECT sequence, frozen FROM martlet_confirmed WHERE sequence IN \(sequences)")
+        let update = try store.connection.prepare(
+            "UPDATE martlet_outbox SET frozen = ?1 WHERE sequence = ?2")
+        defer { rows.reset() }
+        while try rows.step() {
+            let packed = rows.blob(1)
+            // Older files store them uncompressed; JSON begins with a brace.
+            guard packed.first != UInt8(ascii: "{") else { continue }
+            let bytes = try Gzip.inflate(
+                packed, limit: Limits.inflatedBytes, ratio: Self.mostInflated, ratioFloor: 0)
+            update.bind(1, blob: bytes)
+            update.bind(2, integer: rows.integer(0))
+            try update.run()
+            update.rewind()
+        }
     }
 
     private func remove(_ which: String) throws {

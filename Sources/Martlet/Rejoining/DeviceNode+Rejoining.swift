@@ -61,19 +61,14 @@ extension DeviceNode {
             return start(now: now)
         }
         probe?.at = place.revision
+        let exchange = number()
         let gathered = try store.gatherProbe(
             at: place, owner: owner, isGone: options.isOwnerGone,
-            lease: options.exchangeTimeout * 2, now: now)
+            lease: options.exchangeTimeout * 2, name: name(of: exchange), now: now)
         guard case .request(let body, _) = gathered else {
             return pause(SyncError(.busy, "Another process took over the exchange."))
         }
         unanswered = []
-        let exchange = number()
-        let timer = number()
-        state = .exchanging(exchange: exchange, timer: timer)
-        return [
-            .send(exchange: exchange, body: body),
-            .setTimer(timer, milliseconds: options.exchangeTimeout),
-        ]
+        return send(exchange, body, now: now)
     }
 }

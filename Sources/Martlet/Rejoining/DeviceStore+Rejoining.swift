@@ -36,7 +36,7 @@ extension DeviceStore {
     /// A request that asks no more than whether the server's history has a revision.
     func gatherProbe(
         at place: (revision: Revision, lineage: String), owner: String,
-        isGone: (_ owner: String) -> Bool, lease: Int64, now: Int64
+        isGone: (_ owner: String) -> Bool, lease: Int64, name: String, now: Int64
     ) throws -> Gathered {
         try inApplyingTransaction {
             if let until = try leaseOfOther(than: owner, isGone: isGone, now: now) {
@@ -44,10 +44,12 @@ extension DeviceStore {
             }
             try takeLease(owner: owner, until: now + lease)
             var request = SyncRequest(maxRevision: place.revision)
+            askedRevision = request.maxRevision
             request.clientID = try clientID
             request.protocolVersion = WireVersion.current
             request.dataSet = try dataSet
             request.lineage = place.lineage
+            request.request = name
             request.schema = applying.schema.fingerprint
             return .request(
                 try SyncCoder.requestHead(request) + SyncCoder.tail, changeSets: [])
@@ -63,7 +65,8 @@ extension DeviceStore {
             try clearStaged()
             try PendingParts(store: applying).clear()
             try applying.setState(Self.rejoinFrom, .integer(common))
-            let count = try ConfirmedSets(store: applying).queueAgain(after: common)
+            let count = try ConfirmedSets(store: applying, mostBytes: mostKeptBytes).queueAgain(
+                after: common)
             let before = try applying.integerState(Self.queuedAgain) ?? 0
             try applying.setState(Self.queuedAgain, .integer(before + Int64(count)))
             return true
@@ -87,16 +90,20 @@ extension DeviceStore {
     ) throws -> RebaseReport {
         try closeForeignCapture(applying, now: now)
         try applying.setCapture(false)
-        var work = LostWork(store: applying, common: common, now: now)
+        var work = LostWork(
+            store: applying, common: common, now: now, mostKeptBytes: mostKeptBytes)
         try work.takeOut()
         try SnapshotRows.makeRoom(in: applying)
-        var rebase = Rebase(store: applying, registry: registry, now: now, notesOwn: true)
+        var rebase = Rebase(
+            store: applying, registry: registry, now: now, notesOwn: true,
+            mostKeptBytes: mostKeptBytes)
         try rebase.apply(sets, after: 0, on: ground)
         if !ground.isEmpty { try clearStaged() }
         var report = rebase.report
         try applying.setState("revision", .integer(reaching))
         try applying.setState(Self.anewRevision, .null)
         try forgetHistoryBefore()
+        try endSlices()
         try work.putBack(on: rebase, &report)
         let again = try applying.integerState(Self.queuedAgain) ?? 0
         report.rejoined = Rejoined(

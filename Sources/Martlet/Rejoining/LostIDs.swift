@@ -51,6 +51,11 @@ struct LostIDs {
                 try note(change, base: nil)
             }
         }
+        let withheld = Withheld(store: store, now: 0)
+        for record in try withheld.all() where record.image != nil {
+            try note(record.key, base: record.revision > 0 ? record.revision : nil)
+        }
+        for key in try withheld.references() { try note(key, base: nil) }
         try noteConfirmed()
     }
 
@@ -194,6 +199,7 @@ struct LostIDs {
 
     private func rewrite(_ held: inout [HeldSet], _ rewriter: IDRewriter) throws {
         guard !rewriter.assigned.isEmpty else { return }
+        try Withheld(store: store, now: 0).follow(rewriter.assigned)
         for set in held.indices {
             for index in held[set].changes.indices {
                 _ = try rewriter.rewrite(&held[set].changes[index])

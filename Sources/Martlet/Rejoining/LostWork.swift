@@ -28,7 +28,11 @@ struct LostWork {
 
     private var outbox: Outbox { Outbox(store: store) }
 
-    init(store: LocalStore, common: Revision, now: Int64) {
+    /// See `ConfirmedSets.mostBytes`.
+    private let mostKeptBytes: Int64
+
+    init(store: LocalStore, common: Revision, now: Int64, mostKeptBytes: Int64) {
+        self.mostKeptBytes = mostKeptBytes
         self.store = store
         self.common = common
         self.now = now
@@ -37,7 +41,9 @@ struct LostWork {
 
     /// Takes the sets out whose ground the server does not share, and notes what they are about.
     mutating func takeOut() throws {
-        held = try ConfirmedSets(store: store).takeOut(after: common) + queued()
+        held =
+            try ConfirmedSets(store: store, mostBytes: mostKeptBytes).takeOut(after: common)
+            + queued()
         held.sort { $0.sequence < $1.sequence }
         for set in held { try outbox.remove(set.sequence) }
         try ids.takeBack(&held)
@@ -95,6 +101,29 @@ struct LostWork {
                     "DELETE FROM martlet_receipts WHERE sequence = \(set.sequence)")
             }
         }
+        try putBackWithheld(rebase)
+    }
+
+    /// Puts what is withheld on top of everything. Where the server has the record otherwise than it
+    /// was written on, the edit is based on the common revision, and so refused once it is sent.
+    private func putBackWithheld(_ rebase: Rebase) throws {
+        let withheld = Withheld(store: store, now: now)
+        try withheld.follow(rebase.assigned)
+        for record in try withheld.all() where record.revision > common {
+            guard let image = try record.image.map({ try SyncCoder.decodeAttributes($0) }) else {
+                continue
+            }
+            var revision: Revision = 0
+            if let truth = try ids.confirmed(record.key) {
+                let isSeen =
+                    rebase.ownRevisions[record.key] == truth.revision
+                    || LostHistory.hasSeen(truth, base: image, common: common)
+                revision = isSeen ? truth.revision : common
+            }
+            try withheld.base(record.key, on: revision)
+        }
+        try withheld.putBack(
+            assigned: [:], own: rebase.ownRevisions, madeOn: rebase.ownBases)
     }
 
     private mutating func block(_ changes: [StoredChange]) {
@@ -131,13 +160,9 @@ struct LostWork {
         } catch let refusal as RedoRefusal {
             return refusal
         }
-        try store.connection.run("SAVEPOINT martlet_redo")
         do {
             try RedoneSet(store: store, outbox: outbox).apply(changes)
-            try store.connection.run("RELEASE martlet_redo")
         } catch let refusal as RedoRefusal {
-            try store.connection.run("ROLLBACK TO martlet_redo")
-            try store.connection.run("RELEASE martlet_redo")
             return refusal
         }
         try outbox.clear(set.sequence)

@@ -28,7 +28,9 @@ struct CapturedRecords {
         for (_, holder, reference) in store.schema.references(to: target) {
             let column = SQLName.quoted(reference.attribute)
             let follow = try store.connection.statement(
-                "UPDATE \(SQLName.quoted(holder.name)) SET \(column) = ?1 WHERE \(column) = ?2")
+                """
+                UPDATE OR ABORT \(SQLName.quoted(holder.name)) SET \(column) = ?1 WHERE \(column) = ?2
+                """)
             follow.bind(1, integer: temporary)
             follow.bind(2, id)
             try follow.run()

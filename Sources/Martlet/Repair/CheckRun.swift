@@ -25,6 +25,8 @@ struct CheckRun: Sendable {
     private var excluded: [String: Set<String>] = [:]
     private var tries = 0
     private var silences = 0
+    /// The name that the answer has to repeat.
+    private var name: String?
     private var hasBegun = false
 
     init(repairing manner: CheckRepair, batchRecords: Int = Self.batchRecords) {
@@ -46,7 +48,9 @@ struct CheckRun: Sendable {
             if var current = check {
                 if let request = current.next() {
                     check = current
-                    return try store.checkBody(request)
+                    let name = store.newIdentity()
+                    self.name = name
+                    return try store.checkBody(request, name: name)
                 }
                 report.recordCount += current.records.reduce(0) { $0 + $1.ids.count }
                 goOn()
@@ -121,6 +125,9 @@ struct CheckRun: Sendable {
         } catch {
             throw SyncError(.violation, "The answer cannot be read: \(error)")
         }
+        guard (answer.request ?? name) == name else {
+            throw SyncError(.offline, "The answer to another request came; check again.")
+        }
         if let own = try store.dataSet, let other = answer.dataSet, own != other {
             throw SyncError(.wrongDataSet, "The server answers for another data set.")
         }
@@ -151,7 +158,7 @@ struct CheckRun: Sendable {
 
 extension DeviceStore {
     /// A request that carries nothing but a comparison.
-    fileprivate func checkBody(_ check: CheckRequest) throws -> [UInt8] {
+    fileprivate func checkBody(_ check: CheckRequest, name: String) throws -> [UInt8] {
         var request = SyncRequest(maxRevision: try revision)
         request.clientID = try clientID
         request.protocolVersion = WireVersion.current
@@ -159,6 +166,7 @@ extension DeviceStore {
         request.lineage = try lineage
         request.schema = applying.schema.fingerprint
         request.check = check
+        request.request = name
         return try SyncCoder.encode(request)
     }
 }

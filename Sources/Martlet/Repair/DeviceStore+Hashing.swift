@@ -25,9 +25,10 @@ extension DeviceStore {
         try inApplyingTransaction { try applying.restoreCapture() }
     }
 
-    /// Hashes what the device holds as confirmed: the app's rows, under which the base images of
-    /// unconfirmed edits stand, with the revisions it remembers. Records it made itself and that
-    /// have no permanent id yet are no part of it.
+    /// Hashes the confirmed state of the device: the app's rows, with the base images of
+    /// unconfirmed edits in their place, and the revisions that the device remembers. It leaves out
+    /// records that the device created and that have no permanent id yet, but includes those whose
+    /// creation was not captured.
     /// - Parameters:
     ///   - excluded: By type: attributes that are left out.
     ///   - limit: Records of one batch. The user's writes wait while they are hashed.
@@ -140,11 +141,25 @@ private struct ConfirmedScan {
         var hashes: Hashes = []
         while try rows.step() {
             let id = try rows.recordID(0)
-            guard !id.isTemporary else { continue }
+            guard try !id.isTemporary || isUnseen(id) else { continue }
             guard hashes.count < limit else { return (hashes, id) }
             hashes.append((id, hasher.hash(rows)))
         }
         return (hashes, nil)
+    }
+
+    /// Returns whether a row with a temporary id belongs to no queued record: it was written past
+    /// the triggers.
+    private func isUnseen(_ id: RecordID) throws -> Bool {
+        let find = try store.connection.statement(
+            """
+            SELECT NOT EXISTS (SELECT 1 FROM martlet_base WHERE type = ?1 AND id = ?2)
+                AND NOT EXISTS (SELECT 1 FROM martlet_changes WHERE type = ?1 AND id = ?2)
+            """)
+        defer { find.reset() }
+        find.bind(1, integer: store.numbers[type])
+        find.bind(2, id)
+        return try find.step() && find.integer(0) != 0
     }
 
     private func marks(_ hasher: inout RowHasher, _ range: KeyRange) throws -> Hashes {

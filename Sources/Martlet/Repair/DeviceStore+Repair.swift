@@ -18,16 +18,18 @@ extension DeviceStore {
     ) throws -> [CheckReport.Finding]? {
         try inApplyingTransaction {
             let current = try revision
-            guard revisions.contains(current), try !hasStaged && !isSeeding,
+            guard revisions.contains(current), try !hasStaged && !isSeeding && slicedUpTo == nil,
                 try fetchingAnew == nil
             else { return nil }
             try closeForeignCapture(applying, now: now)
             try applying.setCapture(false)
+            try applying.passKeys()
             var repair = try Repair(store: applying, manner: manner)
             for difference in differences {
                 try repair.judge(difference, of: records[difference.place])
             }
-            var rebase = Rebase(store: applying, registry: registry, now: now)
+            var rebase = Rebase(
+                store: applying, registry: registry, now: now, mostKeptBytes: mostKeptBytes)
             if let set = repair.truths(after: current) {
                 try rebase.apply([set][...], after: current)
             }

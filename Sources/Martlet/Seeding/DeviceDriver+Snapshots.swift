@@ -55,7 +55,7 @@ extension DeviceDriver {
     func fetchSnapshot(_ number: Int) {
         guard let inbox else { return }
         guard let source = transport as? any SnapshotSource else {
-            return inbox(.snapshotFailed(number, message: "The transport has no snapshots."))
+            return inbox(.snapshotFailed(number, cut: nil))
         }
         let fetcher = downloads.fetcher(source)
         let place = downloads.files.nameInFolder(node.store.snapshotPath)
@@ -65,13 +65,15 @@ extension DeviceDriver {
             await before?.value
             do {
                 guard let fetched = try await fetcher.fetchFirst() else {
-                    return inbox(.snapshotFailed(number, message: "The server has none."))
+                    return inbox(.snapshotFailed(number, cut: nil))
                 }
                 try await fetcher.keep(fetched, as: place)
                 inbox(.snapshotFetched(number, fetched.manifest))
             } catch {
-                let isCut = (error as? TransportFailure)?.status == nil && error is TransportFailure
-                inbox(.snapshotFailed(number, message: "\(error)", isCut: isCut))
+                // If another try cannot help, the device begins with the change log.
+                let told = SyncError.seeding(error) as? SyncError
+                let isCut = told.map { [.offline, .busy, .untrusted].contains($0.kind) } ?? false
+                inbox(.snapshotFailed(number, cut: isCut ? told : nil))
             }
         }
     }

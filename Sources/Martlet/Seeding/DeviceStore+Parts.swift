@@ -4,11 +4,13 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// What the installation of a part came to.
+/// The outcome of installing a part, or a slice of it.
 package struct InstalledPart: Sendable {
     package let report: RebaseReport
     /// The part's name.
     package let name: String
+    /// The place at which the installation of this part continues; nil if it is complete.
+    package let next: SnapshotPlace?
     /// Whether everything is here now.
     package let isLast: Bool
 }
@@ -30,7 +32,8 @@ extension DeviceStore {
             try inApplyingTransaction {
                 try applying.setCapture(false)
                 var applier = RemoteApplier(store: applying, registry: registry, now: now)
-                try snapshot.add(.all, by: &applier)
+                try snapshot.add(
+                    SnapshotSlice(allOf: snapshot.reader), .all, by: &applier)
                 try SeededFile.stand(at: snapshot.description, on: applying.connection)
                 try applying.setCapture(true)
             }
@@ -42,14 +45,40 @@ extension DeviceStore {
         try inApplyingTransaction { try PendingParts(store: applying).begin(manifest) }
     }
 
-    /// Puts a part's rows in beside what is here, under the own unconfirmed sets, in one
-    /// transaction.
-    /// - Parameter path: A checked file.
+    /// The path of the next missing part, if it has been fetched already: the first part, for a
+    /// device that had a file.
+    package var fetchedPart: String? {
+        get throws {
+            guard let pending = try pendingSnapshot, let part = pending.next,
+                try revision >= pending.manifest.revision,
+                let reader = try? SnapshotReader(path: snapshotPath, vfs: vfs),
+                (try? reader.expect(part.name, of: pending.manifest)) != nil
+            else { return nil }
+            return snapshotPath
+        }
+    }
+
+    /// Removes the file of a part that was fetched. If that fails, the file only takes room on the
+    /// disk.
+    package func removeFetchedPart() {
+        try? DatabaseFile.remove(snapshotPath, vfs: vfs)
+    }
+
+    /// Adds some rows of a part to the tables, under the own unconfirmed sets, in one transaction.
+    ///
+    /// The part counts as missing until all of it is added. A part that was interrupted is begun
+    /// again; rows that the tables have already are passed over.
+    /// - Parameters:
+    ///   - path: A checked file.
+    ///   - place: The start of the slice.
+    ///   - limit: The most records of the part to look at.
     /// - Returns: Nil where the part is not waited for any more, or the device has not yet reached
     ///   the part's revision; nothing was done then.
     /// - Throws: `SnapshotError` for what is no sound snapshot, or another than was announced;
     ///   `StoreError`, `SQLiteError`. Nothing was done then.
-    package func installPart(at path: String, now: Int64) throws -> InstalledPart? {
+    package func installPart(
+        at path: String, from place: SnapshotPlace, limit: Int, now: Int64
+    ) throws -> InstalledPart? {
         try withSnapshot(at: path) { snapshot in
             try inApplyingTransaction {
                 let name = snapshot.description.part
@@ -57,13 +86,15 @@ extension DeviceStore {
                     try revision >= pending.manifest.revision
                 else { return nil }
                 try snapshot.reader.expect(name, of: pending.manifest)
+                let slice = try SnapshotSlice(of: snapshot.reader, from: place, limit: limit)
                 var ground = Rebase.Ground()
-                ground.part = snapshot
+                ground.part = (snapshot, slice)
                 let report = try reconcile(
                     [], from: revision, on: ground, reaching: revision, now: now)
                 observer?.applyingWillCommit(report)
                 return InstalledPart(
-                    report: report, name: name, isLast: try pendingSnapshot == nil)
+                    report: report, name: name, next: slice.next,
+                    isLast: try pendingSnapshot == nil)
             }
         }
     }

@@ -53,8 +53,9 @@ struct PendingParts {
         try wait(for: manifest, manifest.parts.dropFirst().map(\.name))
     }
 
-    /// Waits for the parts of another snapshot: the server no longer has those of this one. Some of
-    /// their rows may be here; who belongs to which part may have changed.
+    /// Waits for all parts of a snapshot. Either none of them has been added, or the server no
+    /// longer has those of the earlier snapshot; then some of its rows may be in the tables, and
+    /// the records may belong to other parts now.
     func replace(with manifest: SnapshotManifest) throws {
         try wait(for: manifest, manifest.parts.map(\.name))
     }

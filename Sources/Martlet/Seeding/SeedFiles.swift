@@ -80,10 +80,14 @@ final class IncomingPart {
     private var checksum = CRC32()
     /// Bytes that have come.
     private(set) var received: Int64 = 0
-    /// What they are named; nil where they are not, and then they are of no use after a cut.
+    /// The entity tag of those bytes, if they have one.
     private(set) var tag: String?
     /// Whether some of them came in an earlier try.
     private(set) var isResumed = false
+    /// The number of bytes that are about to arrive a second time, and the checksum of those that
+    /// have.
+    private var repeated: Int64 = 0
+    private var repeatedSum = CRC32()
 
     /// Takes up what has come of a part before.
     /// - Throws: `SnapshotFault` where the server has no form of it that can be read.
@@ -99,11 +103,11 @@ final class IncomingPart {
         // The tag is written before the first byte; with another hash it is of another file.
         let noted = try folder.file(files.tag(part.name))?.rest()
         let lines = noted.map { String(decoding: $0, as: UTF8.self).split(separator: "\n") } ?? []
-        guard lines.count == 2, lines[0] == part.hash, let old = try folder.file(name) else {
+        guard lines.first == Substring(part.hash), let old = try folder.file(name) else {
             file = try folder.appending(to: name, keeping: 0)
             return
         }
-        tag = String(lines[1])
+        tag = lines.count == 2 ? String(lines[1]) : nil
         while true {
             let piece = try old.next(atMost: 256 << 10)
             if piece.isEmpty { break }
@@ -118,11 +122,23 @@ final class IncomingPart {
     var total: Int64 { coding.sum.bytes }
     var isComplete: Bool { received == total }
 
-    /// Gets ready for bytes from an offset.
+    /// Prepares for bytes from an offset. If they start at the beginning although some are stored,
+    /// the stored ones are skipped and compared.
     func begin(at offset: Int64, tag: String?) throws {
-        if offset == received, offset > 0, tag == self.tag { return }
-        guard offset == 0 else { throw SnapshotFault("another range came than was asked for") }
-        try restart(tag: tag)
+        repeated = 0
+        let isOther = tag != nil && self.tag != nil && tag != self.tag
+        guard received > 0, !isOther else {
+            guard offset == 0 else { throw SnapshotFault("another range came than was asked for") }
+            return try restart(tag: tag)
+        }
+        guard offset == 0 || offset == received else {
+            throw SnapshotFault("another range came than was asked for")
+        }
+        if offset == 0 {
+            repeated = received
+            repeatedSum = CRC32()
+        }
+        if self.tag == nil, tag != nil { try note(tag) }
     }
 
     /// Forgets what has come.
@@ -132,15 +148,29 @@ final class IncomingPart {
         checksum = CRC32()
         received = 0
         isResumed = false
-        self.tag = tag
-        if let tag, !tag.contains("\n") {
-            try folder.write([UInt8]("\(part.hash)\n\(tag)".utf8), as: files.tag(part.name))
-        } else {
-            try folder.remove(files.tag(part.name))
-        }
+        repeated = 0
+        try note(tag)
     }
 
+    /// Stores the tag of the bytes before the first of them arrives.
+    private func note(_ tag: String?) throws {
+        let tag = tag.flatMap { $0.contains("\n") ? nil : $0 }
+        self.tag = tag
+        try files.open().write(
+            [UInt8]("\(part.hash)\n\(tag ?? "")".utf8), as: files.tag(part.name))
+    }
+
+    /// Appends the next bytes, without those that are stored already.
     func append(_ bytes: [UInt8]) throws {
+        let known = Int(min(repeated, Int64(bytes.count)))
+        if known > 0 {
+            repeatedSum.update(Array(bytes[..<known]))
+            repeated -= Int64(known)
+            guard repeated > 0 || repeatedSum.value == checksum.value else {
+                throw SnapshotFault("it came again with other bytes")
+            }
+        }
+        let bytes = known > 0 ? Array(bytes[known...]) : bytes
         guard received + Int64(bytes.count) <= total else {
             throw SnapshotFault("more bytes came than were announced")
         }

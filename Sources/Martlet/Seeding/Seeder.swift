@@ -12,10 +12,14 @@ struct Seeder: Sendable {
     var faults: FileFaults?
 
     /// Does nothing where there is a file already.
-    /// - Parameter server: Where the server's snapshot comes from; nil where there is no server.
+    /// - Parameters:
+    ///   - server: Where the server's snapshot comes from; nil where there is no server.
+    ///   - transport: Where edits will go; the snapshot must be of the data set that is kept there.
     /// - Throws: `SyncError`, `StoreError`: what to do. There is then no file, and the next call goes
     ///   on where this one was.
-    func run(_ seeding: Seeding, from server: (any SnapshotSource)?) async throws {
+    func run(
+        _ seeding: Seeding, from server: (any SnapshotSource)?, proof transport: (any Transport)?
+    ) async throws {
         let files = SeedFiles(path: path, faults: faults)
         let installer = SnapshotInstaller(files: files, source: schema, options: options)
         let disk = Confined(label: "martlet.seeding", ())
@@ -28,9 +32,11 @@ struct Seeder: Sendable {
             case .server:
                 guard let server else { return }
                 let fetcher = SnapshotFetcher(
-                    source: server, files: files, progress: options.seedingProgress)
+                    source: server, files: files, progress: options.seedingProgress,
+                    sleep: options.sleep)
                 guard let fetched = try await fetcher.fetchFirst() else { return }
                 (snapshot, manifest) = (fetched.path, fetched.manifest)
+                try await check(fetched.manifest, transport, disk)
             case .file(let shipped):
                 snapshot = try await disk.run { _ in try Self.copy(shipped, files) }
             }
@@ -38,6 +44,25 @@ struct Seeder: Sendable {
             try await disk.run { _ in try installer.install(snapshot, firstOf: whole) }
         } catch {
             throw SyncError.seeding(error)
+        }
+    }
+
+    /// Sees to it that a snapshot is of the data set that edits will go to. What was fetched of another one is
+    /// not kept.
+    private func check(
+        _ manifest: SnapshotManifest, _ transport: (any Transport)?, _ disk: Confined<Void>
+    ) async throws {
+        let files = SeedFiles(path: path, faults: faults)
+        do throws(SyncError) {
+            guard options.dataSet ?? manifest.dataSet == manifest.dataSet else {
+                throw DataSetProof.isOther
+            }
+            guard let transport else { return }
+            try await DataSetProof(transport: transport, randomBits: options.randomBits)
+                .demand(manifest.dataSet, at: manifest.revision, lineage: manifest.lineage)
+        } catch {
+            if error.kind == .wrongDataSet { try await disk.run { _ in try files.removeAll() } }
+            throw error
         }
     }
 

@@ -30,21 +30,9 @@ extension SyncError {
         case let error as SystemError:
             SyncError(.storage, StoreError(error).message)
         case let failure as TransportFailure:
-            seeding(failure)
+            SyncError(failure)
         default:
             StoreError.of(error)
         }
-    }
-
-    private static func seeding(_ failure: TransportFailure) -> SyncError {
-        let kind: Kind =
-            switch failure.status {
-            case nil: .offline
-            case 401?: .unauthorized
-            case 429?, 503?: .busy
-            case 200?, 206?: .violation
-            default: .rejected
-            }
-        return SyncError(kind, failure.message)
     }
 }

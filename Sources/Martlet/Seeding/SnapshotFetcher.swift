@@ -18,16 +18,21 @@ struct SnapshotFetcher: Sendable {
     let source: any SnapshotSource
     let files: SeedFiles
     var progress: @Sendable (SeedingProgress) -> Void = { _ in }
+    var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
 
     /// Tries in a row that brought nothing new, before the caller is told.
     private static let fruitlessTries = 3
     /// Snapshots begun in one call: the server keeps two, so the file of a third is there.
     private static let snapshotsBegun = 3
+    /// The bytes that a try has to bring for the next to follow at once, and the pause otherwise.
+    private static let goodBytes: Int64 = 64 << 10
+    private static let pause = Duration.milliseconds(250)
 
     /// Fetches the first part of the newest snapshot, or goes on with the one begun.
     /// - Parameter mostParts: What a snapshot of more parts is refused for, before anything of it is
     ///   fetched.
-    /// - Returns: Nil where the server has none, or none of a form this version reads.
+    /// - Returns: Nil if the server has none, none of a form this version reads, or announces files that it
+    ///   does not have.
     /// - Throws: What `SyncError.seeding` makes a sentence of.
     func fetchFirst(mostParts: Int = .max) async throws -> Fetched? {
         let disk = Confined(label: "martlet.seeding", Disk())
@@ -54,7 +59,9 @@ struct SnapshotFetcher: Sendable {
                 throw error
             }
         }
-        throw SnapshotFault("the server makes new ones faster than they can be fetched")
+        // Several servers may share an address, each with its own snapshots. The change sets, which
+        // all of them have, lead to the same state.
+        return nil
     }
 
     /// Fetches one part, or goes on with it.
@@ -161,6 +168,7 @@ struct SnapshotFetcher: Sendable {
                 let now = try await disk.run { try $0.current().received }
                 fruitless = now > received ? 0 : fruitless + 1
                 guard fruitless < Self.fruitlessTries, !Task.isCancelled else { throw failure }
+                if now - received < Self.goodBytes { try? await sleep(Self.pause) }
             }
         }
     }
@@ -169,9 +177,7 @@ struct SnapshotFetcher: Sendable {
         _ part: SnapshotManifest.Part, from offset: Int64, tag: String?, _ disk: Confined<Disk>,
         _ progress: @escaping @Sendable (Int64) -> Void
     ) async throws {
-        let resumes = offset > 0 && tag != nil
-        let bytes = try await source.open(
-            part, from: resumes ? offset : 0, tag: resumes ? tag : nil)
+        let bytes = try await source.open(part, from: offset, tag: tag)
         try await disk.run { try $0.current().begin(at: bytes.offset, tag: bytes.tag) }
         while let chunk = try await bytes.next() {
             let received = try await disk.run { disk in

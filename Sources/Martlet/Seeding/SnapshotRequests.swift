@@ -14,42 +14,53 @@ struct SnapshotRequests: Sendable {
         let answer = try await session.start(request("snapshot"))
         let body = try await whole(answer)
         guard answer.status == 200 else {
-            let refusal = refusal(answer, body)
-            // A server older than snapshots has nothing at this address.
-            if answer.status == 404 { return nil }
+            let refusal = TransportFailure(refusal: answer, body)
+            // Other programs answer 404 for addresses that they do not know.
+            if refusal.problem?.kind == "noSnapshot" { return nil }
             throw refusal
         }
         do {
             return try SyncCoder.decodeSnapshotManifest(body)
         } catch {
-            throw TransportFailure(
-                message: "The server's list of snapshots cannot be read: \(error)", status: 200)
+            throw TransportFailure(foreignAnswer: answer, body, "list of snapshots", error)
         }
     }
 
+    /// - Parameter tag: The entity tag of the earlier bytes, if they have one. The address contains
+    ///   the hash of the file, so bytes without a tag can be continued too.
     func open(
         _ part: SnapshotManifest.Part, from offset: Int64, tag: String?
     ) async throws(TransportFailure) -> SnapshotBytes {
         var request = request("snapshot/\(part.hash)")
         request.headers["Accept"] = "application/gzip"
         request.bufferBytes = Self.bufferBytes
-        if offset > 0, let tag {
+        if offset > 0 {
             request.headers["Range"] = "bytes=\(offset)-"
-            request.headers["If-Range"] = tag
+            if let tag { request.headers["If-Range"] = tag }
         }
         let answer = try await session.start(request)
+        let total = part[coding: "gzip"]?.sum.bytes
+        let length = answer.headers["content-length"].flatMap { Int64($0) }
+        let isFile = answer.headers["content-type"] == "application/gzip"
         switch answer.status {
         case 200:
+            guard isFile, length == nil || length == total else { throw Self.foreign(200) }
             return bytes(of: answer, from: 0)
         case 206:
-            guard answer.headers["content-range"]?.hasPrefix("bytes \(offset)-") == true else {
-                throw TransportFailure(
-                    message: "The server sent another range than was asked for.", status: 206)
-            }
+            let range = answer.headers["content-range"] ?? ""
+            guard isFile, range.hasPrefix("bytes \(offset)-"),
+                length == nil || length == total.map({ $0 - offset })
+            else { throw Self.foreign(206) }
             return bytes(of: answer, from: offset)
         default:
-            throw refusal(answer, try await whole(answer))
+            throw TransportFailure(refusal: answer, try await whole(answer))
         }
+    }
+
+    /// Returns the failure for a page in place of the file, or for another piece of it than was
+    /// requested.
+    private static func foreign(_ status: Int) -> TransportFailure {
+        TransportFailure(message: Problem.foreign(status: status).detail)
     }
 
     private func request(_ path: String) -> StreamingRequest {
@@ -66,20 +77,6 @@ struct SnapshotRequests: Sendable {
     }
 
     private func whole(_ answer: StreamingAnswer) async throws(TransportFailure) -> [UInt8] {
-        var body: [UInt8] = []
-        for try await chunk in answer.chunks {
-            body += chunk
-            guard body.count <= Limits.manifestBytes else {
-                throw TransportFailure(message: "The server's answer is too long.")
-            }
-        }
-        return body
-    }
-
-    private func refusal(_ answer: StreamingAnswer, _ body: [UInt8]) -> TransportFailure {
-        let problem = SyncCoder.decodeProblem(body, status: answer.status)
-        return TransportFailure(
-            message: problem.detail, status: answer.status, problem: problem,
-            retryAfter: answer.headers["retry-after"].flatMap { Int64($0) } ?? problem.retryAfter)
+        try await answer.whole(limit: Limits.manifestBytes)
     }
 }

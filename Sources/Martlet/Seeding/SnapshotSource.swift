@@ -10,9 +10,9 @@ public protocol SnapshotSource: Sendable {
     /// - Parameters:
     ///   - part: What is to be fetched.
     ///   - offset: The first byte wanted.
-    ///   - tag: What the bytes before were named, so that those of another file are not mixed in;
-    ///     nil from the beginning.
-    /// - Returns: The bytes from there on, or from the beginning where the file is another one.
+    ///   - tag: The entity tag of the earlier bytes, so that bytes of two files are not mixed; nil
+    ///     if they had none.
+    /// - Returns: The bytes from there on, or from the beginning.
     /// - Throws: `TransportFailure`, with the problem `noSnapshotFile` where the file is gone.
     func open(
         _ part: SnapshotManifest.Part, from offset: Int64, tag: String?
@@ -23,8 +23,7 @@ public protocol SnapshotSource: Sendable {
 public struct SnapshotBytes: Sendable {
     /// Where in the file the first of them stands.
     public var offset: Int64
-    /// Names the file's bytes; nil where the server gives them no name, and then a download that is
-    /// cut begins again.
+    /// The entity tag of the file's bytes, if the server gives one.
     public var tag: String?
     /// The next bytes; nil at the end.
     public var next: @Sendable () async throws(TransportFailure) -> [UInt8]?

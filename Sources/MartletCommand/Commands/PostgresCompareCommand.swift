@@ -10,10 +10,18 @@ extension CommandDescription {
             records whose rows are gone. With --repair they are taken into the log as a change of
             another program: devices receive them, and go on from where they are. Servers may run. Ends
             with 1 where something differs and is not repaired.
+
+            Which rows differ is told by the transactions that wrote them. With --values the rows'
+            values are compared with those that the log's entries gave them, which also finds a row
+            whose change was lost on its way to the log; what compaction has emptied is not known.
             """,
         options: [
             postgresOption,
             Option(name: "repair", help: "take what differs into the log"),
+            Option(
+                name: "values",
+                help: "compare values too, as far as the log keeps them: reads log and tables whole"
+            ),
         ],
         examples: [
             Example("postgres compare --postgres postgresql://app@localhost/club", "what differs"),
@@ -22,7 +30,8 @@ extension CommandDescription {
     ) { arguments, console in
         let connection = try connection(arguments)
         let repairs = arguments.has("repair")
-        let found = try PostgresComparison.run(on: connection, repairs: repairs)
+        let found = try PostgresComparison.run(
+            on: connection, repairs: repairs, comparesValues: arguments.has("values"))
         if arguments.isJSON {
             console.print(
                 JSONText.object([

@@ -40,7 +40,9 @@ extension CommandDescription {
             Option(
                 name: "jwt-leeway", value: "SECONDS",
                 help: "by which the clocks may differ; default 60"),
-            Option(name: "rules", value: "FILE", help: "who may create, update and delete what"),
+            Option(
+                name: "rules", value: "FILE",
+                help: "who may create, update and delete what; docs/rules.md"),
             Option(
                 name: "seeding", value: "FILE",
                 help: "in which classes new devices fetch the data; docs/seeding.md"),

@@ -15,7 +15,7 @@ extension CommandDescription {
         options: DeviceFile.serverOptions + [
             Option(
                 name: "data", value: "DIR", help: "a server's data folder, in place of a server"),
-            Option(name: "data-set", value: "NAME", help: "the data set in that folder"),
+            Option(name: "dataset", value: "NAME", help: "the data set in that folder"),
             Option(
                 name: "out", value: "FILE", help: "the file to write; one that is there is replaced"
             ),
@@ -24,7 +24,7 @@ extension CommandDescription {
             Example(
                 "snapshot --server https://sync.example.org --token-file token --out team.sqlite",
                 "what the server has made last"),
-            Example("snapshot --data data --data-set team --out team.sqlite", "as of now"),
+            Example("snapshot --data data --dataset team --out team.sqlite", "as of now"),
         ]
     ) { arguments, console in
         guard let out = arguments.value("out") else {
@@ -33,7 +33,7 @@ extension CommandDescription {
         let path = URL(fileURLWithPath: out).path
         let snapshot: ShippedSnapshot
         if let data = arguments.value("data") {
-            snapshot = try await make(data, arguments.value("data-set"), path)
+            snapshot = try await make(data, arguments.value("dataset"), path)
         } else {
             let transport = try DeviceFile.transport(arguments)
             snapshot = try await ShippedSnapshot.fetch(from: transport, to: path)
@@ -55,12 +55,12 @@ extension CommandDescription {
         _ data: String, _ name: String?, _ path: String
     ) async throws -> ShippedSnapshot {
         guard let name else {
-            throw UsageError("snapshot --data DIR needs --data-set NAME.", command: "snapshot")
+            throw UsageError("snapshot --data DIR needs --dataset NAME.", command: "snapshot")
         }
         let source = URL(fileURLWithPath: data).appendingPathComponent("\(name).sqlite").path
         guard FileManager.default.fileExists(atPath: source) else {
             throw CommandError(
-                "There is no data set \(name) in \(data). Check --data and --data-set.")
+                "There is no data set \(name) in \(data). Check --data and --dataset.")
         }
         let filter = VisibilityFilter.everything
         guard let permissions = filter.permissionClasses.first else {

@@ -44,25 +44,38 @@ extension CommandDescription {
 
 /// How a device stands, in words or as JSON.
 enum StatusReport {
+    /// The counts of values that did not go into the tables.
+    private typealias Kept = (
+        aside: [KeptAside], quarantined: [QuarantinedRecord], withheld: [WithheldRecord]
+    )
+
     static func print(
         _ device: DeviceFile, _ arguments: ParsedArguments, _ console: Console,
         receipts count: Int = 0
     ) async throws -> ExitCode {
         let status = try await device.client.status()
         let parked = try await device.client.parked()
+        let withheld = try await device.client.withheld()
+        let aside = try await device.client.keptAside()
+        let quarantined = try await device.client.quarantined()
         let receipts = count == 0 ? [] : try await device.client.receipts(limit: count)
         await device.client.close()
+        let kept = (aside, quarantined, withheld)
         if arguments.isJSON {
-            console.print(json(status, parked, receipts).description)
+            console.print(json(status, parked, kept, receipts).description)
         } else {
-            for line in lines(status, parked, receipts, device.server) { console.print(line) }
+            for line in lines(status, parked, kept, receipts, device.server) {
+                console.print(line)
+            }
         }
         return parked.isEmpty ? .done : .conflictsParked
     }
 
     private static func lines(
-        _ status: ClientStatus, _ parked: [ParkedSet], _ receipts: [Receipt], _ server: URL?
+        _ status: ClientStatus, _ parked: [ParkedSet], _ kept: Kept, _ receipts: [Receipt],
+        _ server: URL?
     ) -> [String] {
+        let (aside, quarantined, withheld) = kept
         var lines = [
             "device         \(status.clientID)",
             "data set       \(status.dataSet ?? "none yet")",
@@ -70,12 +83,27 @@ enum StatusReport {
             "revision       \(status.revision)",
             "queued         \(status.outbox) change sets",
             "parked         \(status.parked) change sets",
+            "kept aside     \(status.keptAside) records",
+            "quarantined    \(status.quarantined) records",
+            "passed over    \(status.passedOver) changes that had arrived before",
             "last exchange  \(status.lastExchange.map(time) ?? "never")",
         ]
+        for kept in aside {
+            let what =
+                kept.attributes.isEmpty ? "no table" : kept.attributes.joined(separator: ", ")
+            lines.append("  kept aside \(kept.type): \(kept.records) records, \(what)")
+        }
+        for record in quarantined.prefix(8) {
+            lines.append("  quarantined \(record.type) \(record.id): \(record.message)")
+        }
         for set in parked {
             let records = set.changes.map { "\($0.operation.rawValue) \($0.type) \($0.id)" }
             lines.append("  parked \(set.identifier): \(set.reason.rawValue), \(set.message)")
             lines.append("    " + records.prefix(8).joined(separator: ", "))
+        }
+        for record in withheld {
+            let shown = record.isShown ? "" : " (not shown: others deleted or changed the record)"
+            lines.append("  withheld \(record.type) \(record.id)\(shown): \(record.message)")
         }
         for receipt in receipts {
             let revision = receipt.revision.map { " at revision \($0)" } ?? ""
@@ -86,12 +114,28 @@ enum StatusReport {
     }
 
     private static func json(
-        _ status: ClientStatus, _ parked: [ParkedSet], _ receipts: [Receipt]
+        _ status: ClientStatus, _ parked: [ParkedSet], _ kept: Kept, _ receipts: [Receipt]
     ) -> JSONText {
-        .object([
+        let (aside, quarantined, withheld) = kept
+        return .object([
             ("clientId", .text(status.clientID)), ("dataSet", .optional(status.dataSet)),
             ("revision", .integer(status.revision)), ("outbox", .integer(Int64(status.outbox))),
             ("parked", .integer(Int64(status.parked))),
+            ("keptAside", .integer(Int64(status.keptAside))),
+            ("quarantined", .integer(Int64(status.quarantined))),
+            ("passedOver", .integer(status.passedOver)),
+            (
+                "keptAsideTypes",
+                .list(
+                    aside.map { kept in
+                        .object([
+                            ("type", .text(kept.type)),
+                            ("records", .integer(Int64(kept.records))),
+                            ("attributes", .list(kept.attributes.map { .text($0) })),
+                        ])
+                    })
+            ),
+            ("quarantinedRecords", .list(quarantined.map { json($0.type, $0.id, $0.message) })),
             ("lastExchange", .optional(status.lastExchange.map(time))),
             (
                 "parkedSets",
@@ -101,6 +145,7 @@ enum StatusReport {
                             ("identifier", .text(set.identifier)),
                             ("reason", .text(set.reason.rawValue)), ("message", .text(set.message)),
                             ("timestamp", .text(set.timestamp)),
+                            ("truthCut", .boolean(set.isTruthCut)),
                             (
                                 "changes",
                                 .list(
@@ -115,6 +160,7 @@ enum StatusReport {
                         ])
                     })
             ),
+            ("withheld", .list(withheld.map { json($0.type, $0.id, $0.message) })),
             (
                 "receipts",
                 .list(
@@ -127,6 +173,12 @@ enum StatusReport {
                         ])
                     })
             ),
+        ])
+    }
+
+    private static func json(_ type: String, _ id: RecordID, _ message: String) -> JSONText {
+        .object([
+            ("type", .text(type)), ("id", .text(id.description)), ("message", .text(message)),
         ])
     }
 

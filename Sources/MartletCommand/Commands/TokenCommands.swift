@@ -51,7 +51,7 @@ extension CommandDescription {
         options: [dataOption, postgresOption],
         examples: [Example("token list --data data", "identifier, data set, user, roles, device")]
     ) { arguments, console in
-        let records = try store(arguments).list()
+        let records = try store(arguments, makesFolder: false).list()
         if arguments.isJSON {
             console.print(JSONText.object([("tokens", .list(records.map(json)))]).description)
         } else {
@@ -71,7 +71,7 @@ extension CommandDescription {
         examples: [Example("token revoke 5f3a90c1d2e4 --data data", "the device was lost")]
     ) { arguments, console in
         let identifier = arguments.positional[0]
-        guard try store(arguments).revoke(identifier, now: now()) else {
+        guard try store(arguments, makesFolder: false).revoke(identifier, now: now()) else {
             throw CommandError(
                 "No good token is called \(identifier). See: martlet token list --data DIR")
         }
@@ -79,8 +79,16 @@ extension CommandDescription {
         return .done
     }
 
-    private static func store(_ arguments: ParsedArguments) throws -> any TokenKeeper {
-        if let data = arguments.value("data") { return try TokenStore(directory: data) }
+    /// - Parameter makesFolder: Whether a data folder that is not there is made; else it is a mistake.
+    private static func store(
+        _ arguments: ParsedArguments, makesFolder: Bool = true
+    ) throws -> any TokenKeeper {
+        if let data = arguments.value("data") {
+            guard makesFolder || FileManager.default.fileExists(atPath: data) else {
+                throw CommandError("There is no folder “\(data)”; check --data.")
+            }
+            return try TokenStore(directory: data)
+        }
         let environment = ProcessInfo.processInfo.environment["MARTLET_POSTGRES"]
         guard let url = arguments.value("postgres") ?? environment, !url.isEmpty else {
             throw UsageError(

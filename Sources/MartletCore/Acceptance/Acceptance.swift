@@ -7,6 +7,15 @@ public enum Acceptance {
     /// Seconds a device waits before it sends a set again that waits for another.
     public static let dependencyWaitSeconds: Int64 = 1
 
+    /// The refusal of a set that would occupy the database, and so delay all other devices, for too
+    /// long.
+    public static let excess = Refusal(
+        .invalid,
+        """
+        carrying the set out takes the database too long; make it in several smaller sets, and see \
+        that the columns that refer to other records have an index
+        """)
+
     /// The verdict on a set decided before, or bearing the identifier of one that was.
     /// - Throws: `Refusal`, not to be stored over the old verdict, when the identifier is another
     ///   set's.
@@ -37,12 +46,15 @@ public enum Acceptance {
         guard context.seen <= context.maxRevision else {
             throw Refusal(.invalid, "“seen” is newer than the device's own “maxRevision”")
         }
+        if let refusal = facts.refusal { throw refusal }
         if context.dependency != nil, !facts.isDependencyDecided {
             throw Refusal(
                 .dependency, "the set this one depends on has not arrived yet",
                 retryAfter: dependencyWaitSeconds)
         }
+        if facts.isExcessive { throw excess }
         try judgePermission(plan, context, schema, rules)
+        try judgeCascades(plan, context, facts, schema, rules)
         try judgeTemporaries(plan, context, facts, schema)
         try judgeCreates(plan, context, facts, schema)
         for change in plan.updates {
@@ -65,6 +77,32 @@ public enum Acceptance {
             for (word, operation) in Operations.words where missing.contains(operation) {
                 throw Refusal(
                     .permission, "you may not \(word) records of “\(name)”")
+            }
+        }
+    }
+
+    /// Judges the effect of deletes on other records: it needs the same rights as the same
+    /// operation by name.
+    private static func judgeCascades(
+        _ plan: SetPlan, _ context: SetContext, _ facts: SetFacts, _ schema: Schema, _ rules: Rules
+    ) throws(Refusal) {
+        guard !facts.affected.isEmpty else { return }
+        var allowed: [Int: Operations] = [:]
+        for row in facts.affected {
+            let type = row.address.type
+            let name = schema.types[type].name
+            let known = allowed[type] ?? rules.operations(of: context.principal, on: name)
+            allowed[type] = known
+            switch row.effect {
+            case .removed where !known.contains(.delete):
+                throw Refusal(
+                    .permission,
+                    "deleting would delete records of “\(name)”, which you may not delete")
+            case .changed where !known.contains(.update):
+                throw Refusal(
+                    .permission,
+                    "deleting would change records of “\(name)”, which you may not update")
+            case .removed, .changed: break
             }
         }
     }
@@ -148,7 +186,7 @@ public enum Acceptance {
         var named: Set<RecordAddress> = []
         for change in plan.updates { named.insert(facts.permanentAddress(of: change.address)) }
         for change in plan.deletes { named.insert(facts.permanentAddress(of: change.address)) }
-        for row in facts.affected where !named.contains(row.address) {
+        for row in facts.affected where row.isKnowable && !named.contains(row.address) {
             let newest = row.facts?.newestForeign(to: context.device)
             guard let newest, newest <= context.seen else {
                 throw Refusal(

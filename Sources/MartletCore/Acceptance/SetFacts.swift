@@ -17,8 +17,20 @@ public struct SetFacts: Sendable {
     public var usedTemporaries: [RecordAddress] = []
     /// What ON DELETE actions would do to records beside those the set deletes.
     public var affected: [AffectedRow] = []
+    /// Whether the search for the facts was given up because it took too long.
+    public var isExcessive = false
+    /// Why the database cannot hold the set, whatever else is known of it.
+    public var refusal: Refusal?
 
     public init() {}
+
+    /// Clears the facts of earlier records under the keys that the set creates, once the set is
+    /// judged acceptable. Its author knew all of it, so later edits of the new record override
+    /// nobody.
+    public mutating func beginAnew(with plan: SetPlan) {
+        guard !rows.isEmpty else { return }
+        for create in plan.creates { rows[create.address] = nil }
+    }
 }
 
 /// A set number that is taken.
@@ -69,10 +81,18 @@ public struct AffectedRow: Hashable, Sendable {
     public let effect: Effect
     /// Nil where the server keeps none: the row was written past Martlet.
     public let facts: RowFacts?
+    /// Whether devices can be sent a row with this key.
+    public let isSendable: Bool
 
-    public init(address: RecordAddress, effect: Effect, facts: RowFacts?) {
+    /// Whether a device can know the record. If not, its state overrides nobody, and no truth names it.
+    public var isKnowable: Bool { isSendable || facts != nil }
+
+    public init(
+        address: RecordAddress, effect: Effect, facts: RowFacts?, isSendable: Bool = true
+    ) {
         self.address = address
         self.effect = effect
         self.facts = facts
+        self.isSendable = isSendable
     }
 }

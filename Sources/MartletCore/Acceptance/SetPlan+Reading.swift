@@ -68,7 +68,8 @@ extension SetPlan {
         }
         for id in changes.update {
             let entry = try name(id)
-            guard let base = entry?.revision else {
+            // For a record that the device created, `seen` is enough.
+            guard entry?.revision != nil || id.isTemporary else {
                 throw Refusal(
                     .invalid,
                     """
@@ -76,10 +77,11 @@ extension SetPlan {
                     based on
                     """)
             }
+            var base: Revision?
+            if let revision = entry?.revision { base = try context.checked(revision) }
             updates.append(
                 Change(
-                    type: position, id: id, base: try context.checked(base),
-                    attributes: try context.checked(entry)))
+                    type: position, id: id, base: base, attributes: try context.checked(entry)))
         }
         for id in changes.delete {
             let entry = try name(id)

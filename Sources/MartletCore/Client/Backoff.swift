@@ -1,12 +1,13 @@
-/// How long to wait before the next try: exponential, with full jitter, bounded.
+/// Computes the wait before the next try: exponential, with jitter, bounded.
 ///
-/// Full jitter spreads devices that failed together (Brooker, "Exponential Backoff And Jitter",
-/// 2015).
+/// Jitter spreads devices that failed together (Brooker, "Exponential Backoff And Jitter", 2015).
+/// It is full at first, and later covers the upper two thirds, so that devices do not ask a server
+/// that is away for long at short intervals.
 public struct Backoff: Hashable, Sendable {
     /// Milliseconds; the ceiling of the first wait.
     public var first: Int64 = 500
     /// Milliseconds; the ceiling of every wait.
-    public var longest: Int64 = 60_000
+    public var longest: Int64 = 900_000
 
     public init() {}
 
@@ -14,18 +15,22 @@ public struct Backoff: Hashable, Sendable {
     /// - Parameters:
     ///   - failures: Tries failed in a row, at least 1.
     ///   - random: Evenly spread bits.
-    /// - Returns: Milliseconds, from `first` / 4 up to the ceiling.
+    /// - Returns: Milliseconds, from `first` / 4, later from a third of the ceiling, up to the ceiling.
     public func wait(failures: Int, random: UInt64) -> Int64 {
         let doublings = min(max(failures - 1, 0), 20)
         let ceiling = min(longest, first << Int64(doublings))
-        let floor = min(ceiling, max(1, first / 4))
+        let floor = min(ceiling, failures > 4 ? ceiling / 3 : max(1, first / 4))
         let span = UInt64(ceiling - floor) + 1
         return floor + Int64(random % span)
     }
 
     /// The wait that a server asks for, in milliseconds: never below nothing and never more than a day,
     /// so that a number out of range neither overflows nor stops a device for good.
-    package static func milliseconds(askedFor seconds: Int64) -> Int64 {
-        min(max(0, seconds), 86_400) * 1_000
+    /// - Parameter byServer: False if the wait was asked for by another program in the server's
+    ///   place: then ten minutes at most.
+    package static func milliseconds(
+        askedFor seconds: Int64, byServer: Bool = true
+    ) -> Int64 {
+        min(max(0, seconds), byServer ? 86_400 : 600) * 1_000
     }
 }

@@ -5,11 +5,12 @@ public struct Schema: Hashable, Sendable {
     public let fingerprint: String
     private let positions: [String: Int]
 
-    /// - Precondition: names are unique.
+    /// If two types have equal names, the first is found by its name. The readers of schemas refuse
+    /// such types.
     public init(types: [EntityType]) {
         self.types = types
         positions = Dictionary(
-            uniqueKeysWithValues: types.enumerated().map { ($1.name, $0) })
+            types.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
         fingerprint = SchemaFingerprint.of(types)
     }
 
@@ -45,12 +46,16 @@ public struct EntityType: Hashable, Sendable {
     public let references: [Reference]
     /// Column lists of UNIQUE constraints and indexes, the key's own left out.
     public let uniques: [[String]]
+    /// Whether a constraint of the table's declaration has a conflict clause (ON CONFLICT) other
+    /// than the default, which fails the statement.
+    public let hasConflictClause: Bool
     private let positions: [String: Int]
 
     public init(
         name: String, key: String, keyKind: KeyKind, attributes: [Attribute],
-        references: [Reference] = [], uniques: [[String]] = []
+        references: [Reference] = [], uniques: [[String]] = [], hasConflictClause: Bool = false
     ) {
+        self.hasConflictClause = hasConflictClause
         self.name = name
         self.key = key
         self.keyKind = keyKind
@@ -58,7 +63,7 @@ public struct EntityType: Hashable, Sendable {
         self.references = references
         self.uniques = uniques
         positions = Dictionary(
-            uniqueKeysWithValues: attributes.enumerated().map { ($1.name, $0) })
+            attributes.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
     }
 
     /// The attribute of a name; nil where there is none, and for the key.

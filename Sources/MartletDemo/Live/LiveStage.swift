@@ -35,7 +35,7 @@ struct LiveStage: Sendable {
             var (joiner, figures) = try await joining
             try await settle((team.devices + [joiner]).map(\.client))
             figures.end = try await joiner.client.status().revision
-            for device in team.devices + [joiner] { device.client.stop() }
+            for device in team.devices + [joiner] { await device.client.stop() }
             group.cancelAll()
             return (joiner, figures)
         }

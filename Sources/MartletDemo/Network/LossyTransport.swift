@@ -17,13 +17,19 @@ struct LossyTransport: LiveTransport, SnapshotSource {
     }
 
     func exchange(_ body: [UInt8]) async throws(TransportFailure) -> TransportAnswer {
+        try await exchange(body, progress: {})
+    }
+
+    func exchange(
+        _ body: [UInt8], progress: @escaping @Sendable () -> Void
+    ) async throws(TransportFailure) -> TransportAnswer {
         let fate = faults.next()
         guard fate != .requestLost else {
             throw TransportFailure(message: "The demo's network lost the request.")
         }
         do throws(TransportFailure) {
             let sent = ContinuousClock.now
-            let answer = try await base.exchange(body)
+            let answer = try await base.exchange(body, progress: progress)
             meter.answered(answer.body, sent: sent, author: device)
             guard fate != .answerLost else {
                 throw TransportFailure(message: "The demo's network lost the answer.")

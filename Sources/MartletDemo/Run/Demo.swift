@@ -1,4 +1,5 @@
 import Foundation
+import LineKit
 import Martlet
 import MartletCore
 import MartletProtocol
@@ -39,9 +40,13 @@ public struct Demo: Sendable {
             seed: options.seed, lostAnswers: options.lostAnswers,
             lostRequests: options.lostRequests, cutStreams: options.cutStreams)
         let meter = LiveMeter()
+        let line = BadLine(
+            to: backEnd.address(of: Self.numberAtTheEnd).port ?? 80,
+            BadLine.Quality(bytesPerSecond: 300_000, secondsBetweenCuts: 1))
+        defer { line.close() }
         let team = try await DemoTeam.open(
             count: options.devices, folder, script: data.schema,
-            network: try network(folder, backEnd, faults, meter))
+            network: try network(folder, backEnd, faults, meter, line))
         var report = DemoReport()
         report.seed = options.seed
         let clock = ContinuousClock()
@@ -71,7 +76,7 @@ public struct Demo: Sendable {
         report.story = backEnd.story
         let counts = faults.counts
         report.live = meter.figures(devices: team.devices.map(\.number), end: .now)
-        report.live.cuts = counts.streamsCut
+        report.live.cuts = counts.streamsCut + line.traffic.cuts
         report.exchanges = counts.exchanges
         report.lostAnswers = counts.answersLost
         report.lostRequests = counts.requestsLost
@@ -81,11 +86,15 @@ public struct Demo: Sendable {
         return report
     }
 
-    /// The way of each device to its server, with what the network does to it. Devices of one server
-    /// share what keeps its connections.
+    /// The number of the device with the bad line.
+    private static let numberAtTheEnd = 2
+
+    /// Returns each device's way to its server, with the faults of the network. Devices of one
+    /// server share its kept connections. The first device that only works also has a bad line:
+    /// slow, and cut again and again.
     private func network(
         _ folder: DemoFolder, _ backEnd: any DemoBackEnd, _ faults: NetworkFaults,
-        _ meter: LiveMeter
+        _ meter: LiveMeter, _ line: BadLine
     ) throws -> DemoTeam.Network {
         var bases: [URL: URLSessionTransport] = [:]
         // One more than there are devices: somebody joins.
@@ -94,7 +103,15 @@ public struct Demo: Sendable {
             guard bases[address] == nil else { continue }
             bases[address] = try URLSessionTransport(server: address, token: folder.token)
         }
+        guard let address = URL(string: line.address) else {
+            throw DemoError("The demo's line has no address.")
+        }
+        let atTheEnd = try URLSessionTransport(server: address, token: folder.token)
         return { [bases] number in
+            if number == Self.numberAtTheEnd {
+                return LossyTransport(
+                    base: atTheEnd, faults: faults, meter: meter, device: number)
+            }
             guard let base = bases[backEnd.address(of: number)] else {
                 throw DemoError("The demo has no server for device \(number).")
             }

@@ -50,7 +50,7 @@ final class SoakDevice: Sendable {
         case .sync:
             meter.failed(try await device.sync(tries: tries))
         case .leave:
-            device.client.stop()
+            await device.client.stop()
             state.withLock { $0.isAway = true }
         case .comeBack:
             device.client.start()

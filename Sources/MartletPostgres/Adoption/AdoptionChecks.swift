@@ -54,7 +54,8 @@ struct AdoptionChecks {
         }
         let synchronised = Set(everything.tables.map(\.oid))
         known = everything.tables.filter { again.contains($0.oid) }
-        var names = registered.map(\.name)
+        // The name of a dropped table is free for another one.
+        var names = registered.filter { synchronised.contains($0.relation) }.map(\.name)
         for table in everything.tables where wanted.contains(table.oid) {
             guard checkKind(table) else { continue }
             checkName(table, among: names)
@@ -235,6 +236,12 @@ struct AdoptionChecks {
     }
 
     private mutating func checkRights(isNew: Bool) throws {
+        let encoding = try connection.query("SELECT current_setting('server_encoding')").text(0, 0)
+        if encoding != "UTF8" && encoding != "SQL_ASCII" {
+            refuse(
+                "the database's encoding is \(encoding), which lacks most of what devices may write",
+                "make a database with ENCODING 'UTF8', and restore a dump of this one there")
+        }
         let rows = try connection.query(
             """
             SELECT pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE'), \

@@ -3,8 +3,8 @@ import MartletProtocol
 import MartletServerCore
 package import PostgresKit
 
-/// What became of the columns of synchronised tables since they were last read: new ones are
-/// announced to devices, with the values they gave to old rows.
+/// Announces to devices the columns of synchronised tables that are new, or whose values ALTER
+/// TABLE changed, with their values.
 struct ColumnNews {
     private let log: LogAppender
     private let schema: PostgresSchema
@@ -16,64 +16,160 @@ struct ColumnNews {
         self.schema = schema
     }
 
-    /// Compares the columns with those noted, enters what is new, and notes them as they are.
-    /// A table of which nothing is noted yet has no news.
+    /// The notes about a column, and about the file that holds its table's rows.
+    private struct Note: Hashable {
+        /// The column's number in the table, which no later column gets; nil if only the name is
+        /// known.
+        var place: Int64?
+        /// Its type.
+        var form: String?
+        /// The transaction that last altered it.
+        var version: String?
+        var file: Int64?
+    }
+
+    /// Compares the columns with their notes, enters the new and changed ones into the log, and
+    /// notes them as they are now. A table without notes has no news.
     mutating func announce() throws {
         var isOther = false
         for (type, table) in schema.tables.enumerated() {
-            let known = try known(table)
-            let names = ([table.key] + table.columns).map(\.name)
-            guard known != Set(names) else { continue }
-            isOther = true
-            if !known.isEmpty {
-                let gone = known.subtracting(names).sorted()
-                let added = table.columns.filter { !known.contains($0.name) }
-                for name in gone {
-                    notes.append("table “\(table.type.name)” has no column “\(name)” any more")
-                }
-                for column in added {
-                    notes.append("table “\(table.type.name)” has a new column “\(column.name)”")
-                }
-                if !added.isEmpty { try announce(added, of: type) }
-            }
-            _ = try log.connection.query(
-                "DELETE FROM _martlet.columns WHERE type = $1", [.integer(table.number)])
-            _ = try log.connection.query(
-                "INSERT INTO _martlet.columns (type, name) SELECT $1, unnest($2::text[])",
-                [
-                    .integer(table.number), .array(PostgresArray(names.map { .text($0) })),
-                ])
+            let (known, notes) = (try known(table), try notes(of: table))
+            guard known != notes else { continue }
+            isOther = try announce(type, known, notes) || isOther
+            try note(notes, table)
         }
         if isOther {
             _ = try log.connection.query("UPDATE _martlet.dataset SET tables = tables + 1")
         }
     }
 
-    private func known(_ table: PostgresTable) throws(PostgresError) -> Set<String> {
-        let rows = try log.connection.query(
-            "SELECT name FROM _martlet.columns WHERE type = $1", [.integer(table.number)])
-        var names: Set<String> = []
-        for row in 0..<rows.count { names.insert(try rows.text(row, 0)) }
-        return names
+    /// - Returns: Whether columns were added, were dropped or have other values.
+    private mutating func announce(
+        _ type: Int, _ known: [String: Note], _ now: [String: Note]
+    ) throws -> Bool {
+        let table = schema.tables[type]
+        let name = table.type.name
+        guard !known.isEmpty else { return true }
+        func isReplaced(_ column: String) -> Bool {
+            guard let old = known[column], let place = old.place, let new = now[column] else {
+                return false
+            }
+            if place != new.place || old.form != new.form { return true }
+            // ALTER … USING with the same type rewrites all rows; TRUNCATE and VACUUM FULL alter no
+            // column.
+            return old.version != new.version && old.file != nil && old.file != new.file
+        }
+        let gone = known.keys.filter { now[$0] == nil }.sorted()
+        let added = table.columns.filter { known[$0.name] == nil }
+        let replaced = table.columns.filter { isReplaced($0.name) }
+        for column in gone {
+            self.notes.append("table “\(name)” has no column “\(column)” any more")
+        }
+        for column in added {
+            self.notes.append("table “\(name)” has a new column “\(column.name)”")
+        }
+        for column in replaced {
+            self.notes.append(
+                "the column “\(column.name)” of table “\(name)” was altered; devices get its values"
+            )
+        }
+        let comparison = PostgresComparison(on: log.connection, schema)
+        if isReplaced(table.key.name) {
+            // Other keys are other records.
+            _ = try comparison.enter(.newer, of: [table.number])
+            return true
+        }
+        guard !(added + replaced).isEmpty else { return !gone.isEmpty }
+        try announce(added + replaced, of: type, cleared: Set(replaced.map(\.name)))
+        if known.values.contains(where: { $0.file != nil && $0.file != now[table.key.name]?.file })
+        {
+            try comparison.acknowledge(table)
+        }
+        return true
+    }
+
+    private func known(_ table: PostgresTable) throws(PostgresError) -> [String: Note] {
+        try read(
+            """
+            SELECT c.name, c.place, c.form, c.version, t.file FROM _martlet.columns AS c \
+            JOIN _martlet.types AS t ON t.number = c.type WHERE c.type = $1
+            """, table.number)
+    }
+
+    /// Returns the notes to keep; there are none for columns that devices do not get.
+    private func notes(of table: PostgresTable) throws(PostgresError) -> [String: Note] {
+        let names = Set(([table.key] + table.columns).map(\.name))
+        return try read(
+            """
+            SELECT a.attname::text, a.attnum::bigint, \
+            concat(a.atttypid, ' ', a.atttypmod), a.xmin::text, c.relfilenode::bigint \
+            FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_class AS c ON c.oid = a.attrelid \
+            WHERE a.attrelid = $1::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped
+            """, Int64(table.relation)
+        ).filter { names.contains($0.key) }
+    }
+
+    private func read(
+        _ sql: String, _ number: Int64
+    ) throws(PostgresError) -> [String: Note] {
+        let rows = try log.connection.query(sql, [.integer(number)])
+        var found: [String: Note] = [:]
+        for row in 0..<rows.count {
+            found[try rows.text(row, 0)] = Note(
+                place: rows.isNull(row, 1) ? nil : try rows.integer(row, 1),
+                form: rows.isNull(row, 2) ? nil : try rows.text(row, 2),
+                version: rows.isNull(row, 3) ? nil : try rows.text(row, 3),
+                file: rows.isNull(row, 4) ? nil : try rows.integer(row, 4))
+        }
+        return found
+    }
+
+    private func note(
+        _ notes: [String: Note], _ table: PostgresTable
+    ) throws(PostgresError) {
+        let type = PostgresValue.integer(table.number)
+        let notes = notes.sorted { $0.key < $1.key }
+        _ = try log.connection.query("DELETE FROM _martlet.columns WHERE type = $1", [type])
+        _ = try log.connection.query(
+            """
+            INSERT INTO _martlet.columns (type, name, place, form, version) SELECT $1, c.* \
+            FROM unnest($2::text[], $3::bigint[], $4::text[], $5::text[]) AS c
+            """,
+            [
+                type, PendingWrites.texts(notes.map(\.key)),
+                PendingWrites.integers(notes.map { $0.value.place ?? 0 }),
+                PendingWrites.texts(notes.map(\.value.form)),
+                PendingWrites.texts(notes.map(\.value.version)),
+            ])
+        _ = try log.connection.query(
+            "UPDATE _martlet.types SET file = $2 WHERE number = $1",
+            [type, notes.first?.value.file.map { .integer($0) } ?? .null])
     }
 
     /// The rows keep their revisions: nobody changed them, and no edit that waits on a device is
     /// stale for it. A row that no device can be sent has nothing to be announced of.
-    private func announce(_ columns: [PostgresColumn], of type: Int) throws {
+    /// - Parameter cleared: The columns whose values devices may hold, even if a row now has none.
+    private func announce(
+        _ columns: [PostgresColumn], of type: Int, cleared: Set<String>
+    ) throws {
         var pending: [RecordEntry] = []
+        var bytes = 0
         let rows = try TableRows(schema.tables[type], columns: columns, on: log.connection)
         try rows.forEach(
             unsendable: { _, _ in },
             { id, row in
-                let kept = zip(row.names, row.values).filter { $0.1 != .null }
+                let kept = zip(row.names, row.values).filter {
+                    $0.1 != .null || cleared.contains($0.0)
+                }
                 guard !kept.isEmpty else { return }
                 pending.append(
                     RecordEntry(
                         id: id, revision: nil,
                         attributes: Attributes(names: kept.map(\.0), values: kept.map(\.1))))
-                if pending.count == RowEntries.recordsPerSet {
+                for case .text(let text) in row.values { bytes += text.utf8.count }
+                if pending.count == RowEntries.recordsPerSet || bytes >= RowEntries.bytesPerSet {
                     try enter(pending, of: type)
-                    pending = []
+                    (pending, bytes) = ([], 0)
                 }
             })
         try enter(pending, of: type)

@@ -85,7 +85,14 @@ package struct PostgresAdoption {
         let logical = try LogicalState.read(connection)
         try prepare(checks.candidates)
         let first = try registered().count
-        for candidate in checks.candidates { try register(candidate, request) }
+        var replaced: Set<Int64> = []
+        for candidate in checks.candidates {
+            if let number = try replace(candidate, request) {
+                replaced.insert(number)
+            } else {
+                try register(candidate, request)
+            }
+        }
         let schema = try PostgresSchema.read(connection)
         var news = ColumnNews(log, schema)
         try news.announce()
@@ -93,8 +100,13 @@ package struct PostgresAdoption {
             checks.candidates.contains { $0.table.oid == schema.tables[position].relation }
         }
         report.rows = checks.candidates.reduce(0) { $0 + $1.rows }
-        try RowEntries(log, schema).enter(types: new)
+        try RowEntries(log, schema).enter(
+            types: new.filter { !replaced.contains(schema.tables[$0].number) })
         try log.finish()
+        if !replaced.isEmpty {
+            // Devices have the records of the dropped tables.
+            _ = try PostgresComparison(on: connection, schema).enter(.every, of: replaced)
+        }
         report.notes += news.notes + schema.notes
         for position in new { report.notes += try advanceSequence(of: schema.tables[position]) }
         let again = Set(checks.known.map(\.oid))
@@ -224,6 +236,27 @@ package struct PostgresAdoption {
         }
     }
 
+    /// Gives the number of a dropped table to a table of the same name.
+    /// - Returns: The number; nil if there was no such table.
+    private func replace(
+        _ candidate: AdoptionChecks.Candidate, _ request: Request
+    ) throws(PostgresError) -> Int64? {
+        let rows = try connection.query(
+            """
+            UPDATE _martlet.types SET relation = $2::bigint::oid::regclass, \
+            truncation = coalesce($3, truncation), file = NULL WHERE name = $1 RETURNING number
+            """,
+            [
+                .text(candidate.table.name), .integer(Int64(candidate.table.oid)),
+                request.truncation.map { .text($0.rawValue) } ?? .null,
+            ])
+        guard rows.count == 1 else { return nil }
+        let number = try rows.integer(0, 0)
+        _ = try connection.query(
+            "DELETE FROM _martlet.columns WHERE type = $1", [.integer(number)])
+        return number
+    }
+
     private func register(
         _ candidate: AdoptionChecks.Candidate, _ request: Request
     ) throws(PostgresError) {
@@ -252,7 +285,10 @@ package struct PostgresAdoption {
         let state = try connection.query("SELECT last_value, is_called FROM \(sequence)")
         let last = try state.integer(0, 0) - (try state.boolean(0, 1) ? 0 : 1)
         let keys = try connection.query(
-            "SELECT coalesce(max(\(table.key.sqlName)), 0)::bigint FROM \(table.sqlName)")
+            """
+            SELECT coalesce(max(\(table.key.sqlName)), 0)::bigint FROM \(table.sqlName) \
+            WHERE \(table.key.sqlName) <= \(PostgresTable.greatestCounted)
+            """)
         let highest = try keys.integer(0, 0)
         guard highest > last else { return [] }
         _ = try connection.query(

@@ -12,7 +12,9 @@ package struct PostgresRelease {
     /// - Parameter dropsSurrogates: Whether key columns that adoption added go, too.
     /// - Throws: `AdoptionError` where there is no data set, or of another name; `PostgresError`.
     package func plan(name: String?, dropsSurrogates: Bool) throws -> [String] {
-        try Catalogue.readOnly(on: connection) {
+        let left = try leftOver()
+        guard left.isEmpty else { return left.map(Self.dropping) }
+        return try Catalogue.readOnly(on: connection) {
             try check(name)
             return try steps(dropsSurrogates, try PostgresSchema.read(connection))
         }
@@ -20,23 +22,48 @@ package struct PostgresRelease {
 
     /// Removes the triggers, the schema `_martlet` with the log and everything in it, and, if asked,
     /// the key columns that were added. Devices keep what they have, and can send it nowhere.
+    ///
+    /// If there is no data set any more, it drops the replication slot that an earlier one left
+    /// behind.
     /// - Returns: Sentences about what was done.
-    /// - Throws: As `plan`, and `AdoptionError` while servers run. Nothing has happened then.
+    /// - Throws: As `plan`, and `AdoptionError` while servers run. The data set is then as before;
+    ///   if its replication slot is gone already, the next server makes a new one.
     package func release(name: String?, dropsSurrogates: Bool) throws -> [String] {
-        let logical = try LogicalState.read(connection)
-        let steps = try remove(name, dropsSurrogates)
-        // What drops a slot cannot be undone, so it comes when all else is done.
-        if let logical { try LogicalSlot(on: connection).drop(logical.slot) }
+        let slots = LogicalSlot(on: connection)
+        let left = try leftOver()
+        for slot in left { try drop(slot, slots) }
+        guard left.isEmpty else { return left.map(Self.dropping) }
+        try check(name)
+        try Self.checkServers(connection)
+        let steps = try steps(dropsSurrogates, try PostgresSchema.read(connection))
+        // The slot is dropped first, because that can fail, and can be repeated as long as the data
+        // set names the slot: an unknown slot keeps the write-ahead log until the disk is full.
+        if let logical = try LogicalState.read(connection) { try drop(logical.slot, slots) }
+        try remove(name, dropsSurrogates)
         return steps
     }
 
-    private func remove(_ name: String?, _ dropsSurrogates: Bool) throws -> [String] {
+    private func drop(_ slot: String, _ slots: LogicalSlot) throws {
+        try slots.endReader(slot)
+        try slots.drop(slot)
+    }
+
+    /// Returns the slots of data sets that are gone.
+    private func leftOver() throws -> [String] {
+        guard try MartletTables.dataSet(on: connection) == nil else { return [] }
+        return try LogicalSlot(on: connection).named()
+    }
+
+    private static func dropping(_ slot: String) -> String {
+        "drop the replication slot “\(slot)”, which a data set has left behind"
+    }
+
+    private func remove(_ name: String?, _ dropsSurrogates: Bool) throws {
         try connection.transaction {
             try check(name)
             try Self.checkServers(connection)
             _ = try connection.query("SELECT 1 FROM _martlet.dataset FOR UPDATE")
             let schema = try PostgresSchema.read(connection)
-            let steps = try steps(dropsSurrogates, schema)
             for table in schema.tables {
                 try ForeignTriggers.remove(on: connection, table: table)
                 if dropsSurrogates, table.key.name == MartletTables.surrogate {
@@ -49,7 +76,6 @@ package struct PostgresRelease {
                     "DROP PUBLICATION IF EXISTS \(PostgresConnection.quoted(logical.publication))")
             }
             try connection.execute("DROP SCHEMA _martlet CASCADE")
-            return steps
         }
     }
 

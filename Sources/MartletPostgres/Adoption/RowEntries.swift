@@ -8,7 +8,8 @@ import PostgresKit
 struct RowEntries {
     /// Records in one entry, where references do not ask for more.
     static let recordsPerSet = 1_000
-    private static let bytesPerSet = 1 << 20
+    /// The approximate bytes of texts in one entry.
+    static let bytesPerSet = 1 << 20
     /// Rows that are named when they cannot be sent.
     private static let mostNamed = 10
 
@@ -94,18 +95,24 @@ struct RowEntries {
         guard !addresses.isEmpty else { return }
         var ids: [Int: [RecordID]] = [:]
         for address in addresses { ids[address.type, default: []].append(address.id) }
-        var changes: [TypeChanges] = []
+        var entries: [Entry] = []
         for (type, ids) in ids.sorted(by: { $0.key < $1.key }) {
             var entry = Entry(type: type)
             let rows = try TableRows(schema.tables[type], on: log.connection)
             try rows.forEach(
                 of: ids, unsendable: { note(type, $0, $1, &problems) },
                 { id, row in try add(id, row, to: &entry) })
-            try record(entry)
-            changes.append(self.changes(entry))
+            entries.append(entry)
         }
         guard problems.isEmpty else { return }
-        try log.enter(changes)
+        let bytes = entries.reduce(0) { $0 + $1.bytes }
+        if bytes > Limits.entryBytes / 2, addresses.count > 1 {
+            let half = addresses.count / 2
+            try write(addresses: Array(addresses[..<half]), &problems)
+            return try write(addresses: Array(addresses[half...]), &problems)
+        }
+        for entry in entries { try record(entry) }
+        try log.enter(entries.map(changes))
     }
 
     // MARK: - Entries
@@ -126,7 +133,7 @@ struct RowEntries {
             RecordEntry(
                 id: id, revision: log.head.revision + 1,
                 attributes: columns[entry.type].withoutNulls(row)))
-        for case .text(let text) in row.values { entry.bytes += text.utf8.count }
+        entry.bytes += row.wireByteCount + id.wireByteCount
     }
 
     private func write(_ entry: inout Entry) throws {

@@ -128,6 +128,10 @@ struct TableRows {
                 return try unsendable(id, error)
             }
         }
-        try body(id, Attributes(names: names, values: values))
+        let attributes = Attributes(names: names, values: values)
+        guard !attributes.exceeds(Limits.rowBytes) else {
+            return try unsendable(id, UnsendableValue.ofLargeRow)
+        }
+        try body(id, attributes)
     }
 }

@@ -11,7 +11,7 @@ struct RangeComparison {
     struct Budget {
         var rows = Limits.checkRows
         /// Bytes of rows, about.
-        var bytes = 1 << 20
+        var bytes = Limits.checkBytes
         var leftOut = Limits.checkLeftOut
     }
 
@@ -143,10 +143,15 @@ struct RangeComparison {
     ) throws(PostgresError) {
         var values: [Value] = []
         values.reserveCapacity(hashed.count)
+        let attributes: Attributes
         do throws(PostgresError) {
             for (index, name) in hashed.enumerated() {
                 guard let column = form.column(name) else { continue }
                 values.append(try column.value(of: page, row, index + 2))
+            }
+            attributes = Attributes(names: hashed, values: values)
+            guard !attributes.exceeds(Limits.rowBytes) else {
+                throw PostgresError(.invalidValue, UnsendableValue.ofLargeRow.reason)
             }
         } catch {
             guard error.isUnsendable else { throw error }
@@ -155,8 +160,7 @@ struct RangeComparison {
             if changed[place].count < Limits.checkLeftOut { changed[place].append(id) }
             return
         }
-        hashes[place].add(
-            row: hasher.hash(id, Attributes(names: hashed, values: values)))
+        hashes[place].add(row: hasher.hash(id, attributes))
         hashes[place].add(mark: hasher.mark(id, try page.integer(row, 1)))
     }
 
@@ -234,8 +238,7 @@ struct RangeComparison {
                     continue
                 }
                 budget.rows -= 1
-                budget.bytes -= 16 * attributes.count
-                for case .text(let text) in attributes.values { budget.bytes -= text.utf8.count }
+                budget.bytes -= attributes.wireByteCount
                 found.rows.append(
                     RecordEntry(
                         id: id, revision: try page.integer(row, last), attributes: attributes))

@@ -31,10 +31,19 @@ struct ForeignEntries {
         self.now = now
     }
 
-    /// Makes one entry; none where nothing of it is for devices.
+    /// Makes one entry, or several if one could not be sent, or none if devices get none of the
+    /// changes.
     /// - Parameter records: Each once, parents before children where that matters.
     mutating func enter(
         _ records: [ForeignRecord], authors: [String?]
+    ) throws(PostgresError) {
+        for part in EntryParts.of(records, bytes: \.byteCount) {
+            try enterPart(records[part], authors: authors)
+        }
+    }
+
+    private mutating func enterPart(
+        _ records: ArraySlice<ForeignRecord>, authors: [String?]
     ) throws(PostgresError) {
         var account = SetAccount(types: Set(records.map(\.address.type)).sorted())
         var touched: [(address: RecordAddress, isDeleted: Bool)] = []

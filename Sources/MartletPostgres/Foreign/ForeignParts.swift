@@ -3,7 +3,8 @@ import MartletProtocol
 import MartletServerCore
 import PostgresKit
 
-/// Takes a large transaction in parts, each an entry of its own, in the order of the changes.
+/// Takes a large transaction in parts, each an entry of its own, in the order of the changes. It
+/// takes very many small transactions several to an entry.
 ///
 /// Rows are read page by page, each page at a snapshot of its own, so a row may already hold what
 /// a later change gave it. No entry refers to a record the log does not have: what is missing is
@@ -40,28 +41,74 @@ struct ForeignParts {
         }
     }
 
-    /// Takes about so many bytes, one part for each transaction.
+    /// The most transactions that one drain looks at. A drain takes so many of a backlog before the
+    /// devices' sets that wait for it.
+    private static let mostTransactions = 1_000
+    /// The most small transactions in one entry.
+    private static let together = 100
+
+    /// Takes changes of about the given number of bytes, one part for each transaction. In a long
+    /// backlog, consecutive small transactions become one part.
     func take(maxBytes: Int, into entries: inout ForeignEntries) throws(PostgresError) {
+        let pending = try reading.transactions(on: connection, limit: Self.mostTransactions)
+        let isBacklog = pending.count >= Self.mostTransactions
         var bytes = 0
-        for (transaction, author) in try reading.transactions(on: connection, limit: 1_000) {
-            var part = Part()
-            var number: Int64 = 0
-            var isLast = false
-            while !isLast, bytes + part.bytes < maxBytes {
-                let page = try reading.page(of: transaction, after: number, on: connection)
-                for line in page.lines {
-                    number = line.number
-                    if let record = line.record { part.add(record) }
-                }
-                isLast = page.isLast
+        var next = 0
+        while next < pending.count, bytes < maxBytes {
+            let run =
+                isBacklog ? pending[next...].prefix(Self.together).prefix(while: \.isSmall) : []
+            if run.count > 1 {
+                bytes += try take(Array(run), into: &entries)
+                next += run.count
+            } else {
+                bytes += try take(pending[next], maxBytes: maxBytes - bytes, into: &entries)
+                next += 1
             }
-            try complete(&part)
-            bytes += part.bytes
-            try entries.enter(part.records, authors: [author])
-            // Before the next page is read: a record that was taken counts as known then.
-            try entries.write(taken(transaction, through: number, isLast: isLast))
-            guard bytes < maxBytes else { return }
         }
+    }
+
+    /// - Returns: The approximate number of bytes taken.
+    private func take(
+        _ pending: ForeignReading.Pending, maxBytes: Int, into entries: inout ForeignEntries
+    ) throws(PostgresError) -> Int {
+        var part = Part()
+        var number: Int64 = 0
+        var isLast = false
+        while !isLast, part.bytes < maxBytes {
+            let page = try reading.page(of: pending.transaction, after: number, on: connection)
+            for line in page.lines {
+                number = line.number
+                if let record = line.record { part.add(record) }
+            }
+            isLast = page.isLast
+        }
+        try complete(&part)
+        try entries.enter(part.records, authors: [pending.author])
+        // This comes before the next page is read, in which a taken record counts as known.
+        try entries.write(taken(pending.transaction, through: number, isLast: isLast))
+        return part.bytes
+    }
+
+    /// Takes several small transactions as one.
+    private func take(
+        _ run: [ForeignReading.Pending], into entries: inout ForeignEntries
+    ) throws(PostgresError) -> Int {
+        var part = Part()
+        let transactions = run.map(\.transaction)
+        for line in try reading.lines(of: transactions, on: connection) {
+            if let record = line.record { part.add(record) }
+        }
+        try complete(&part)
+        try entries.enter(part.records, authors: run.map(\.author))
+        let those = "IN (SELECT t::text::xid8 FROM unnest($1::bigint[]) AS t)"
+        let taken = [PendingWrites.integers(transactions)]
+        try entries.write([
+            PostgresStatement(
+                "DELETE FROM _martlet.foreign_changes WHERE transaction \(those)", taken),
+            PostgresStatement(
+                "DELETE FROM _martlet.foreign_transactions WHERE transaction \(those)", taken),
+        ])
+        return part.bytes
     }
 
     private func taken(

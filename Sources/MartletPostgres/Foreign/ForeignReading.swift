@@ -56,7 +56,8 @@ struct ForeignReading {
     private static func pending(limit: Int) -> String {
         """
         SELECT p.number, f.transaction, f.author, p.type, p.id \
-        FROM _martlet.foreign_transactions AS f LEFT JOIN LATERAL (SELECT number, type, id \
+        FROM (SELECT transaction, author FROM _martlet.foreign_transactions \
+        ORDER BY transaction LIMIT \(limit)) AS f LEFT JOIN LATERAL (SELECT number, type, id \
         FROM _martlet.foreign_changes WHERE transaction = f.transaction \
         ORDER BY number LIMIT \(limit)) AS p ON true ORDER BY p.number LIMIT \(limit)
         """
@@ -78,8 +79,8 @@ struct ForeignReading {
             [
                 PostgresStatement(
                     """
-                    SELECT count(*), coalesce((SELECT bool_or(parted) \
-                    FROM _martlet.foreign_transactions), false) \
+                    SELECT count(*), \
+                    EXISTS (SELECT FROM _martlet.foreign_transactions WHERE parted) \
                     FROM (\(Self.pending(limit: extent.many + 1))) AS c
                     """),
                 PostgresStatement(sql(limit: extent.few + 1)),
@@ -141,22 +142,55 @@ struct ForeignReading {
 
     // MARK: - In parts
 
-    /// The pending transactions and their authors, those that ended their work first in front.
+    /// A pending transaction.
+    struct Pending {
+        let transaction: Int64
+        let author: String?
+        /// Whether it has few changes and none of them has been taken yet.
+        let isSmall: Bool
+    }
+
+    /// The most changes of a transaction that may be taken together with others.
+    private static let smallChanges = 20
+
+    /// Returns the pending transactions that began first, ordered by the end of their work. It
+    /// looks at no others, because there may be millions.
     func transactions(
         on connection: PostgresConnection, limit: Int
-    ) throws(PostgresError) -> [(transaction: Int64, author: String?)] {
+    ) throws(PostgresError) -> [Pending] {
         let rows = try connection.query(
             """
-            SELECT f.transaction, f.author FROM _martlet.foreign_transactions AS f ORDER BY \
+            SELECT f.transaction, f.author, NOT f.parted AND NOT EXISTS (SELECT \
+            FROM _martlet.foreign_changes WHERE transaction = f.transaction ORDER BY number \
+            OFFSET \(Self.smallChanges) LIMIT 1) FROM (SELECT * FROM \
+            ((SELECT transaction, author, parted FROM _martlet.foreign_transactions WHERE parted \
+            ORDER BY transaction LIMIT $1) UNION (SELECT transaction, author, parted \
+            FROM _martlet.foreign_transactions ORDER BY transaction LIMIT $1)) AS u \
+            OFFSET 0) AS f ORDER BY \
             (SELECT number FROM _martlet.foreign_changes WHERE transaction = f.transaction \
-            ORDER BY number DESC LIMIT 1) NULLS FIRST LIMIT $1
+            ORDER BY number DESC LIMIT 1) NULLS FIRST
             """, [.integer(Int64(limit))])
-        var found: [(Int64, String?)] = []
+        var found: [Pending] = []
         for row in 0..<rows.count {
-            let author = rows.isNull(row, 1) ? nil : try rows.text(row, 1)
-            found.append((try rows.integer(row, 0), author))
+            found.append(
+                Pending(
+                    transaction: try rows.integer(row, 0),
+                    author: rows.isNull(row, 1) ? nil : try rows.text(row, 1),
+                    isSmall: try rows.boolean(row, 2)))
         }
         return found
+    }
+
+    /// Returns all changes of small transactions, as `page` reads them.
+    func lines(
+        of transactions: [Int64], on connection: PostgresConnection
+    ) throws(PostgresError) -> [Page.Line] {
+        try lines(
+            "(SELECT q.number, q.type, q.id FROM unnest($1::bigint[]) AS t "
+                + "CROSS JOIN LATERAL (SELECT number, type, id FROM _martlet.foreign_changes "
+                + "WHERE transaction = t::text::xid8 ORDER BY number LIMIT \(Self.smallChanges)) "
+                + "AS q)",
+            [PendingWrites.integers(transactions)], on: connection)
     }
 
     /// The next changes of a transaction.
@@ -164,7 +198,18 @@ struct ForeignReading {
     func page(
         of transaction: Int64, after number: Int64, on connection: PostgresConnection
     ) throws(PostgresError) -> Page {
-        let count = extent.page
+        let lines = try lines(
+            "(SELECT number, type, id FROM _martlet.foreign_changes "
+                + "WHERE transaction = $1::text::xid8 AND number > $2 "
+                + "ORDER BY number LIMIT \(extent.page))",
+            [.text(String(transaction)), .integer(number)], on: connection)
+        return Page(lines: lines, isLast: lines.count < extent.page)
+    }
+
+    /// - Parameter changes: SQL that returns the number, type and id of each change.
+    private func lines(
+        _ changes: String, _ parameters: [PostgresValue], on connection: PostgresConnection
+    ) throws(PostgresError) -> [Page.Line] {
         // A record that stands further behind is taken there: the order is then that of the last
         // changes, which the tables' own constraints allowed.
         let rows = try connection.query(
@@ -172,22 +217,19 @@ struct ForeignReading {
             SELECT c.type, c.id, NOT r.deleted, k.row, c.number, c.isLater \
             FROM (SELECT p.number, p.type, p.id, EXISTS (SELECT FROM \
             _martlet.foreign_changes AS l WHERE l.type = p.type AND l.id = p.id \
-            AND l.number > p.number) AS isLater FROM (SELECT number, type, id \
-            FROM _martlet.foreign_changes WHERE transaction = $1::text::xid8 AND number > $2 \
-            ORDER BY number LIMIT \(count)) AS p OFFSET 0) AS c \
+            AND l.number > p.number) AS isLater FROM \(changes) AS p OFFSET 0) AS c \
             LEFT JOIN LATERAL \(Self.records) \
             LEFT JOIN LATERAL \(self.rows) AS k ON NOT c.isLater ORDER BY c.number
-            """, [.text(String(transaction)), .integer(number)])
-        var page = Page()
+            """, parameters)
+        var lines: [Page.Line] = []
         for row in 0..<rows.count {
             let isLater = try rows.boolean(row, 5)
-            page.lines.append(
+            lines.append(
                 Page.Line(
                     number: try rows.integer(row, 4),
                     record: isLater ? nil : try record(rows, row)))
         }
-        page.isLast = rows.count < count
-        return page
+        return lines
     }
 
     /// Those of the records that the log does not have, as they are.

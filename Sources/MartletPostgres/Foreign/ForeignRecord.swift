@@ -2,7 +2,6 @@ import MartletCore
 import MartletProtocol
 import MartletServerCore
 import PostgresKit
-import SQLiteRecords
 
 /// A record that other programs touched, as a drain finds it.
 struct ForeignRecord {
@@ -21,8 +20,9 @@ struct ForeignRecord {
 
     /// About how many bytes it takes on the wire.
     var byteCount: Int {
-        guard case .present(let attributes) = row else { return 40 }
-        return 40 + attributes.roughByteCount
+        var count = 40 + address.id.wireByteCount
+        if case .present(let attributes) = row { count += attributes.wireByteCount }
+        return count
     }
 }
 
@@ -89,11 +89,11 @@ struct ForeignRowForm {
         let id: RecordID
         switch table.type.keyKind {
         case .integer:
-            guard let number = Int64(text), number > 0 else { return nil }
+            guard let number = Int64(text) else { return nil }
             id = .integer(number)
         case .text: id = .text(text)
         }
-        return RecordTable.mismatch(id, table.type) == nil ? id : nil
+        return SendableKey.fault(of: id, table.type) == nil ? id : nil
     }
 
     /// The row that `lookup` gave.
@@ -112,7 +112,9 @@ struct ForeignRowForm {
             values.append(value)
         }
         guard values.count == names.count else { return .unsendable("columns are missing") }
-        return .present(Attributes(names: names, values: values))
+        let attributes = Attributes(names: names, values: values)
+        return attributes.exceeds(Limits.rowBytes)
+            ? .unsendable(UnsendableValue.ofLargeRow.reason) : .present(attributes)
     }
 
     private static func value(_ text: String, _ form: ColumnForm) -> Value {

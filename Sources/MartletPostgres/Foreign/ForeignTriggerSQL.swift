@@ -89,9 +89,11 @@ struct ForeignTriggerSQL {
         }
         return [
             statements("INSERT", "NEW"), statements("UPDATE", "NEW"), statements("DELETE", "OLD"),
-            // A new key is a new record; the old one is gone.
+            // A new key is a new record, and the old one is gone. The trigger is not “UPDATE OF”
+            // the key, because another trigger may change the key in a statement that does not name
+            // it.
             """
-            CREATE TRIGGER martlet_key AFTER UPDATE OF \(key) \(on) FOR EACH ROW \
+            CREATE TRIGGER martlet_key AFTER UPDATE \(on) FOR EACH ROW \
             WHEN (OLD.\(key) IS DISTINCT FROM NEW.\(key) AND \(Self.isForeign)) \
             EXECUTE FUNCTION \(function("key"))()
             """,

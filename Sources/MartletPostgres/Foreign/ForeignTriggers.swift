@@ -63,7 +63,8 @@ package enum ForeignTriggers {
             p.proname::text, r.rolname::text, \
             pg_catalog.has_table_privilege(p.proowner, '_martlet.foreign_changes', 'INSERT') \
             AND pg_catalog.has_table_privilege(p.proowner, '_martlet.foreign_transactions', \
-            'INSERT') FROM pg_catalog.pg_trigger t \
+            'INSERT'), pg_catalog.cardinality(t.tgattr::smallint[]) > 0 \
+            FROM pg_catalog.pg_trigger t \
             JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid \
             JOIN pg_catalog.pg_roles r ON r.oid = p.proowner \
             WHERE t.tgrelid = $1::bigint::oid AND NOT t.tgisinternal
@@ -78,6 +79,9 @@ package enum ForeignTriggers {
             let source = try rows.text(row, 2)
             if !bodies.contains(source) {
                 problems.append("trigger “\(name)” runs a function that is not Martlet's")
+            }
+            if try rows.boolean(row, 7) {
+                problems.append("trigger “\(name)” fires only for statements that name the key")
             }
             if try !rows.boolean(row, 3) {
                 problems.append("the function of trigger “\(name)” lacks SECURITY DEFINER")

@@ -19,8 +19,10 @@ struct DifferenceScan {
     let model: PostgresModel
     let schema: Schema
     let unsendable: UnsendableRows
-    /// Records whose rows are read at once.
-    private static let atOnce = 2_000
+    /// The number of records whose rows are read at once: at first, and at most.
+    private static let (leastAtOnce, mostAtOnce) = (250, 2_000)
+    /// The approximate bytes of records read at once.
+    private static let pageBytes = 1 << 20
 
     init(
         connection: PostgresConnection, model: PostgresModel, schema: Schema,
@@ -36,22 +38,22 @@ struct DifferenceScan {
     /// - Returns: Nil where other programs have written what is not in the log yet: rows would be newer
     ///   than what they are said to be of.
     func part(
-        after since: Revision, maxBytes: Int, limit: () -> Revision
+        _ question: DifferenceQuestion, limit: () -> Revision
     ) throws(PostgresError) -> DifferencePart? {
         let logical = try LogicalMoment(connection)
         defer { logical?.close() }
         return try connection.atOneMoment { () throws(PostgresError) in
             guard try !StagingMoment.isPending(connection, logical) else { return nil }
-            return try settledPart(after: since, maxBytes: maxBytes, limit: limit)
+            return try settledPart(question, limit: limit)
         }
     }
 
     /// As `part`, in an open transaction of a moment at which nothing is pending.
     func settledPart(
-        after since: Revision, maxBytes: Int, limit: () -> Revision
+        _ question: DifferenceQuestion, limit: () -> Revision
     ) throws(PostgresError) -> DifferencePart {
         let head = try head()
-        return try scan(since, min(head.revision, limit()), maxBytes, head)
+        return try scan(question, through: min(head.revision, limit()), head)
     }
 
     private func head() throws(PostgresError) -> LogHead {
@@ -63,27 +65,34 @@ struct DifferenceScan {
     }
 
     private func scan(
-        _ since: Revision, _ last: Revision, _ maxBytes: Int, _ head: LogHead
+        _ question: DifferenceQuestion, through last: Revision, _ head: LogHead
     ) throws(PostgresError) -> DifferencePart {
-        var rows: [DifferencePart.Row] = []
-        var bytes = 0
+        var rows = GatheredDifference(question, head: head)
         var after = Place(
-            revision: since, type: Int64.max, id: "", own: since, isDeleted: false)
+            revision: question.since, type: Int64.max, id: "", own: question.since,
+            isDeleted: false)
+        if let cursor = question.cursor {
+            after = Place(
+                revision: question.since + 1, type: cursor.type, id: cursor.id.description,
+                own: question.since, isDeleted: false)
+        }
+        var count = Self.leastAtOnce
         while true {
-            let places = try places(after, since: since, through: last)
+            let places = try places(after, since: question.since, through: last, count: count)
             guard let reached = places.last else {
-                return DifferencePart(rows: rows, reached: max(since, last), head: head)
+                return rows.part(reaching: max(question.since, last))
             }
             after = reached
             let read = try self.rows(of: places)
+            var bytes = 1
             for place in places {
-                if let before = rows.last?.place, before != place.revision, bytes >= maxBytes {
-                    return DifferencePart(rows: rows, reached: before, head: head)
-                }
+                if let part = rows.part(endingBefore: place.revision) { return part }
                 guard let row = try row(place, read) else { continue }
-                rows.append(row)
-                bytes += 40 + (row.attributes?.roughByteCount ?? 0)
+                bytes += row.byteCount
+                if let part = rows.add(row, number: place.type) { return part }
             }
+            let fitting = Self.pageBytes * places.count / bytes
+            count = min(max(1, fitting), 4 * count, Self.mostAtOnce)
         }
     }
 
@@ -106,13 +115,13 @@ struct DifferenceScan {
     /// The next records behind one. A row that was announced and stands in the scan on its own
     /// account too needs no second place.
     private func places(
-        _ after: Place, since: Revision, through last: Revision
+        _ after: Place, since: Revision, through last: Revision, count: Int
     ) throws(PostgresError) -> [Place] {
         let rows = try connection.query(
             Self.placesSQL,
             [
                 .integer(after.revision), .integer(after.type), .text(after.id), .integer(last),
-                .integer(since), .integer(Int64(Self.atOnce)),
+                .integer(since), .integer(Int64(count)),
             ])
         var places: [Place] = []
         places.reserveCapacity(rows.count)

@@ -68,27 +68,35 @@ package final class PostgresLog: LogSource {
         from first: Revision, through last: Revision, maxBytes: Int
     ) throws(StorageFault) -> [LogEntry] {
         try connection.reading { (connection, _) throws(PostgresError) in
-            var entries: [LogEntry] = []
-            var bytes = 0
-            var next = first
-            while next <= last, bytes < maxBytes {
-                let rows = try connection.query(
-                    Self.partSQL,
-                    [
-                        .integer(next), .integer(last), .integer(Self.entriesAtOnce),
-                        .integer(Int64(maxBytes - bytes)),
-                    ])
-                guard rows.count > 0 else { break }
-                for row in 0..<rows.count {
-                    let entry = try Self.entry(rows, row)
-                    bytes += entry.body.count
-                    next = entry.revision + 1
-                    entries.append(entry)
-                    if entry.body.isEmpty { return entries }
-                }
-            }
-            return entries
+            try Self.entries(from: first, through: last, maxBytes: maxBytes, on: connection)
         }
+    }
+
+    /// As `LogSource.entries(from:through:maxBytes:)`.
+    static func entries(
+        from first: Revision, through last: Revision, maxBytes: Int,
+        on connection: PostgresConnection
+    ) throws(PostgresError) -> [LogEntry] {
+        var entries: [LogEntry] = []
+        var bytes = 0
+        var next = first
+        while next <= last, bytes < maxBytes {
+            let rows = try connection.query(
+                partSQL,
+                [
+                    .integer(next), .integer(last), .integer(entriesAtOnce),
+                    .integer(Int64(maxBytes - bytes)),
+                ])
+            guard rows.count > 0 else { break }
+            for row in 0..<rows.count {
+                let entry = try entry(rows, row)
+                bytes += entry.body.count
+                next = entry.revision + 1
+                entries.append(entry)
+                if entry.body.isEmpty { return entries }
+            }
+        }
+        return entries
     }
 
     package func extent() throws(StorageFault) -> LogExtent {
@@ -145,7 +153,7 @@ package final class PostgresLog: LogSource {
     }
 
     package func difference(
-        after revision: Revision, maxBytes: Int, limit: () -> Revision
+        _ question: DifferenceQuestion, limit: () -> Revision
     ) throws(StorageFault) -> DifferencePart {
         // The moment may be fixed twice where the connection was lost; the limit is asked for once.
         var asked: Revision?
@@ -155,10 +163,10 @@ package final class PostgresLog: LogSource {
             return last
         }
         let part = try connection.reading { (connection, model) throws(PostgresError) in
-            try scan(connection, model).part(after: revision, maxBytes: maxBytes, limit: once)
+            try scan(connection, model).part(question, limit: once)
         }
         if let part { return part }
-        return try settledDifference(after: revision, maxBytes: maxBytes, limit: once)
+        return try settledDifference(question, limit: once)
     }
 
     private func scan(_ connection: PostgresConnection, _ model: PostgresModel) -> DifferenceScan {
@@ -168,7 +176,7 @@ package final class PostgresLog: LogSource {
 
     /// A difference at a moment that is made for it: what other programs wrote is taken into the log.
     private func settledDifference(
-        after revision: Revision, maxBytes: Int, limit: () -> Revision
+        _ question: DifferenceQuestion, limit: () -> Revision
     ) throws(StorageFault) -> DifferencePart {
         guard let moment else {
             throw StorageFault(
@@ -179,7 +187,7 @@ package final class PostgresLog: LogSource {
             let (connection, _) = try moment.open(schema.fingerprint)
             defer { connection.close() }
             return try scan(connection, PostgresModel(on: connection))
-                .settledPart(after: revision, maxBytes: maxBytes, limit: limit)
+                .settledPart(question, limit: limit)
         } catch let error as PostgresError {
             throw StorageFault(error)
         } catch let fault as StorageFault {

@@ -32,6 +32,8 @@ struct LogicalIntake {
     private var ids: [String] = []
     /// Foreign transactions in the open transaction.
     private var entered: Int64 = 0
+    /// The transactions among them that may still be running for readers of the tables.
+    private var ending: [Int64] = []
     /// The number the next transaction of the cluster gets, at least.
     private var next: UInt64 = 0
     /// Every transaction below `number` had ended before `place`.
@@ -66,6 +68,10 @@ struct LogicalIntake {
 
     /// Whether a transaction is being received: nothing can be committed before its end.
     var isWithin: Bool { received != nil }
+
+    /// Whether the intake waits for received transactions to end. Until then it receives nothing
+    /// more, or the wait might never end.
+    var isEnding: Bool { received == nil && !ending.isEmpty }
 
     /// Whether something was taken that a commit has yet to keep.
     var hasChanges: Bool { entered > 0 }
@@ -191,6 +197,7 @@ struct LogicalIntake {
                     current.author.map { .text($0) } ?? .null,
                 ])
             entered += 1
+            ending.append(Int64(bitPattern: number(current.number)))
         }
         received = nil
         unsaid += 1
@@ -223,7 +230,30 @@ struct LogicalIntake {
         }
     }
 
-    /// Keeps what was taken, and says how far it goes; not while a transaction is being received.
+    /// Waits until the tables show the rows of all transactions taken.
+    ///
+    /// A commit can be read from the write-ahead log before it has ended for other sessions:
+    /// PostgreSQL flushes it, waits for synchronous standbys, and only then lets its rows show. A
+    /// drain of an earlier note would read the old rows, and nothing would look again.
+    /// - Parameter rounds: The number of looks, about two milliseconds apart.
+    /// - Returns: Whether they show.
+    mutating func awaitEnds(rounds: Int = 25) throws(PostgresError) -> Bool {
+        for round in 0..<rounds where !ending.isEmpty {
+            if round > 0 { _ = try connection.query("SELECT pg_catalog.pg_sleep(0.002)") }
+            // Each statement has a snapshot of its own.
+            let rows = try connection.query(
+                """
+                SELECT t FROM unnest($1::bigint[]) AS t \
+                WHERE NOT pg_visible_in_snapshot(t::text::xid8, pg_current_snapshot())
+                """, [PendingWrites.integers(ending)])
+            ending = []
+            for row in 0..<rows.count { ending.append(try rows.integer(row, 0)) }
+        }
+        return ending.isEmpty
+    }
+
+    /// Commits the notes and the place up to which the log has been read. It does nothing while a
+    /// transaction is being received, or before all transactions have ended.
     mutating func keep() throws(PostgresError) {
         if let mark, mark.place <= position {
             horizon = max(horizon, mark.number)

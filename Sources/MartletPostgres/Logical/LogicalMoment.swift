@@ -34,7 +34,10 @@ final class LogicalMoment {
         guard try wait.wait(rounds: 5_000) else {
             throw PostgresError(
                 .busy,
-                "nobody reads what other programs wrote from the replication slot; start a server")
+                """
+                no server reads the replication slot, or the commit of another program waits for a \
+                standby: start a server, and look at pg_stat_replication
+                """)
         }
     }
 }

@@ -54,8 +54,11 @@ package final class LogicalReader {
         return notes
     }
 
-    /// How far it has come; nil where it does not read.
-    var position: UInt64? { open?.intake.position }
+    /// The place up to which the reader has read and committed its notes; nil if it does not read.
+    var position: UInt64? {
+        guard let intake = open?.intake, !intake.hasChanges else { return nil }
+        return intake.position
+    }
 
     /// Takes what has come, waiting for it no longer than said.
     /// - Throws: `StorageFault`; the next step begins anew.
@@ -97,7 +100,9 @@ package final class LogicalReader {
         var taken = 0
         var limit = limit
         var isQuiet = false
-        while taken < Self.mostMessages, !open.intake.isAwaited || open.intake.isWithin {
+        while taken < Self.mostMessages, !open.intake.isEnding || taken > 0,
+            !open.intake.isAwaited || open.intake.isWithin
+        {
             guard let message = try open.stream.replicated(within: limit) else {
                 isQuiet = true
                 break
@@ -107,6 +112,12 @@ package final class LogicalReader {
             limit = .zero
         }
         guard !open.intake.isWithin else { return false }
+        guard try open.intake.awaitEnds() else {
+            // PostgreSQL ends a stream from which it receives nothing for long.
+            try open.stream.confirmReplicated(
+                written: open.confirmed, flushed: open.confirmed)
+            return false
+        }
         let intake = open.intake
         let isDue =
             intake.hasChanges || intake.isAwaited || intake.hasNews

@@ -68,6 +68,35 @@ struct LogicalSlot {
         }
     }
 
+    /// Ends the session that reads the slot, so that the slot can be dropped.
+    /// - Throws: `AdoptionError` if the role may not do that.
+    func endReader(_ name: String) throws {
+        do throws(PostgresError) {
+            _ = try connection.query(
+                """
+                SELECT pg_catalog.pg_terminate_backend(active_pid) \
+                FROM pg_catalog.pg_replication_slots WHERE slot_name = $1 AND active_pid IS NOT NULL
+                """, [.text(name)])
+        } catch {
+            guard error.kind == .forbidden else { throw error }
+            throw AdoptionError(
+                "another role reads the replication slot “\(name)”", "end that, and try again")
+        }
+    }
+
+    /// Returns the slots of this database whose names have Martlet's form.
+    func named() throws(PostgresError) -> [String] {
+        let rows = try connection.query(
+            """
+            SELECT slot_name::text FROM pg_catalog.pg_replication_slots \
+            WHERE slot_name LIKE 'martlet\\_%' AND plugin = 'pgoutput' \
+            AND database = pg_catalog.current_database() ORDER BY 1
+            """)
+        var names: [String] = []
+        for row in 0..<rows.count { names.append(try rows.text(row, 0)) }
+        return names
+    }
+
     /// Under another name where a copy of the data set, in another database of the server, has it.
     private func makeAnew(_ name: String) throws(PostgresError) {
         let taken = try connection.query(
@@ -83,6 +112,26 @@ struct LogicalSlot {
         try drop(other)
         _ = try make(other)
         _ = try connection.query("UPDATE _martlet.capture SET slot = $1", [.text(other)])
+    }
+
+    /// Waits until the tables show every transaction that may have been committed before the slot
+    /// begins. The slot sends none of them, so the tables are compared with all of them.
+    /// - Throws: `PostgresError`, `.busy` if other transactions did not end in time.
+    private func awaitEarlier(rounds: Int = 1_000) throws(PostgresError) {
+        let next = try connection.query("SELECT pg_snapshot_xmax(pg_current_snapshot())::text")
+        let last = PostgresValue.text(try next.text(0, 0))
+        for _ in 0..<rounds {
+            let rows = try connection.query(
+                "SELECT pg_snapshot_xmin(pg_current_snapshot()) >= $1::text::xid8", [last])
+            if try rows.boolean(0, 0) { return }
+            _ = try connection.query("SELECT pg_catalog.pg_sleep(0.01)")
+        }
+        throw PostgresError(
+            .busy,
+            """
+            tables can be compared with the log once transactions that are open now have ended; see \
+            pg_stat_activity, the oldest xact_start
+            """)
     }
 
     /// Makes a slot that is gone or lost anew; then what was written meanwhile is found by comparing
@@ -111,6 +160,7 @@ struct LogicalSlot {
             WHERE slot_name = (SELECT slot FROM _martlet.capture)
             """)
         let place = try rows.text(0, 0)
+        try awaitEarlier()
         let schema = try PostgresSchema.read(connection)
         let found = try connection.transaction {
             let found = try PostgresComparison(on: connection, schema).enter(

@@ -1,10 +1,12 @@
 import MartletCore
+import MartletProtocol
 package import PostgresKit
 
 /// Compares the tables of a data set with its log, and has the log take what it lacks.
 ///
-/// Nothing of a row is read: PostgreSQL knows which transaction wrote it, and which wrote what the log
-/// last says of it. Where nothing differs this is one scan of the tables, in the server.
+/// Nothing of a row is read, unless values are to be compared: PostgreSQL knows which transaction wrote
+/// it, and which wrote what the log last says of it. Where nothing differs this is one scan of the tables,
+/// in the server.
 package struct PostgresComparison {
     /// When a row that the log knows is other than the log says.
     package enum Rule: Hashable, Sendable {
@@ -12,6 +14,8 @@ package struct PostgresComparison {
         case unread(since: UInt64)
         /// It was written after the log was told of it last.
         case newer
+        /// All rows: the table is another one than the log knows.
+        case every
     }
 
     /// What was found.
@@ -31,10 +35,17 @@ package struct PostgresComparison {
         package var records: [Record] = []
 
         package var isEmpty: Bool { changed == 0 && deleted == 0 }
+
+        /// Adds one record whose row is other than the log says.
+        fileprivate mutating func add(_ type: String, _ id: String) {
+            changed += 1
+            guard records.count < PostgresComparison.mostNamed else { return }
+            records.append(Record(type: type, id: id, isDeleted: false))
+        }
     }
 
     /// Records that are named at most.
-    private static let mostNamed = 20
+    fileprivate static let mostNamed = 20
 
     private let connection: PostgresConnection
     private let schema: PostgresSchema
@@ -46,38 +57,94 @@ package struct PostgresComparison {
     }
 
     /// Compares a data set's tables with its log, and if asked has the log take what differs. Blocks.
+    /// - Parameter comparesValues: Whether the values of rows are compared, too, as far as the log has
+    ///   them: reads the log and the tables whole.
     /// - Throws: `AdoptionError` where there is no data set, or nobody reads its replication slot;
     ///   `PostgresError`.
     package static func run(
-        on connection: PostgresConnection, repairs: Bool
+        on connection: PostgresConnection, repairs: Bool, comparesValues: Bool = false
     ) throws -> Differences {
         try MartletTables.upgrade(on: connection)
-        if let moment = try LogicalMoment(connection) {
-            defer { moment.close() }
-            do throws(PostgresError) {
-                try moment.awaitAll()
-            } catch {
-                guard error.kind == .busy else { throw error }
-                throw AdoptionError(error.message, "what it has yet to send is no difference")
-            }
+        try awaitReading(on: connection)
+        let schema = try PostgresSchema.read(connection)
+        let comparison = PostgresComparison(on: connection, schema)
+        var found = try comparison.find(.newer)
+        let others =
+            comparesValues ? try ValueComparison(on: connection, schema).find() : []
+        if !others.isEmpty {
+            // The log does not know yet of writes that were made during the search.
+            try awaitReading(on: connection)
         }
-        let comparison = PostgresComparison(on: connection, try PostgresSchema.read(connection))
-        let found = try comparison.find(.newer)
         if repairs, !found.isEmpty {
             _ = try connection.transaction { try comparison.enter(.newer) }
         }
+        if !others.isEmpty {
+            try connection.transaction {
+                try comparison.settle(others, notes: repairs, into: &found)
+            }
+        }
         return found
+    }
+
+    /// Waits until what other programs have committed is noted.
+    private static func awaitReading(on connection: PostgresConnection) throws {
+        guard let moment = try LogicalMoment(connection) else { return }
+        defer { moment.close() }
+        do throws(PostgresError) {
+            try moment.awaitAll()
+        } catch {
+            guard error.kind == .busy else { throw error }
+            throw AdoptionError(error.message, "what it has yet to send is no difference")
+        }
+    }
+
+    /// Adds records whose values differ to what was found; not those that are noted, changed since they
+    /// were compared, or found already. Within an open transaction.
+    private func settle(
+        _ others: [ValueComparison.Found], notes: Bool, into found: inout Differences
+    ) throws(PostgresError) {
+        let settled = try settled()
+        var isNoted = false
+        for (type, table) in schema.tables.enumerated() {
+            let those = others.filter { $0.type == type }
+            guard !those.isEmpty else { continue }
+            let rows = try connection.query(
+                """
+                SELECT q.id FROM unnest($1::text[], $2::bigint[]) AS q (id, revision) \
+                JOIN _martlet.records AS r ON r.type = \(table.number) AND r.id = q.id COLLATE "C" \
+                AND r.revision = q.revision AND NOT r.deleted \
+                WHERE NOT EXISTS (SELECT FROM _martlet.foreign_changes AS c \
+                WHERE c.type = \(table.number) AND c.id = q.id COLLATE "C") \
+                AND q.id NOT IN (\(Self.changed(table, .newer, settled))) ORDER BY q.id
+                """,
+                [
+                    PendingWrites.texts(those.map(\.id.description)),
+                    PendingWrites.integers(those.map(\.revision)),
+                ])
+            var ids: [String] = []
+            for row in 0..<rows.count { ids.append(try rows.text(row, 0)) }
+            for id in ids { found.add(table.type.name, id) }
+            guard notes, !ids.isEmpty else { continue }
+            isNoted = true
+            _ = try connection.query(
+                """
+                INSERT INTO _martlet.foreign_changes (type, id) \
+                SELECT \(table.number), unnest($1::text[])
+                """, [PendingWrites.texts(ids)])
+        }
+        if isNoted { try noteTransaction() }
     }
 
     /// Looks, and changes nothing. What is noted and not in the log yet is no difference.
     package func find(_ rule: Rule) throws(PostgresError) -> Differences {
         var found = Differences()
+        let settled = try settled()
         for table in schema.tables {
             for isDeleted in [false, true] {
+                let ids = isDeleted ? Self.gone(table) : Self.changed(table, rule, settled)
                 let rows = try connection.query(
                     """
-                    SELECT d.id, count(*) OVER () \
-                    FROM (\(isDeleted ? Self.gone(table) : Self.changed(table, rule))) AS d (id) \
+                    SELECT d.id, count(*) OVER () FROM (\(ids)) AS d (id) \
                     WHERE NOT EXISTS (SELECT FROM _martlet.foreign_changes AS c \
                     WHERE c.type = \(table.number) AND c.id = d.id) \
                     ORDER BY d.id LIMIT \(Self.mostNamed)
@@ -98,24 +165,55 @@ package struct PostgresComparison {
 
     /// Notes what differs as one transaction of another program, within the open transaction. What
     /// comes of it the next batch decides, by the rows as they are then.
-    package func enter(_ rule: Rule) throws(PostgresError) -> Differences {
+    /// - Parameter wanted: The tables' numbers; nil for all.
+    package func enter(
+        _ rule: Rule, of wanted: Set<Int64>? = nil
+    ) throws(PostgresError) -> Differences {
         var found = Differences()
+        let settled = try settled()
         // What others refer to comes first, and goes last.
-        let tables = Self.parentsFirst(schema.tables)
+        let tables = Self.parentsFirst(schema.tables).filter {
+            wanted?.contains($0.number) ?? true
+        }
         for table in tables {
-            found.changed += Int64(
-                try note(table, Self.changed(table, rule) + " ORDER BY t.\(table.key.sqlName)"))
+            let ids = Self.changed(table, rule, settled) + " ORDER BY t.\(table.key.sqlName)"
+            found.changed += Int64(try note(table, ids))
         }
         for table in tables.reversed() {
             found.deleted += Int64(try note(table, Self.gone(table) + " ORDER BY r.id DESC"))
         }
         guard !found.isEmpty else { return found }
+        try noteTransaction()
+        return found
+    }
+
+    private func noteTransaction() throws(PostgresError) {
         _ = try connection.query(
             """
             INSERT INTO _martlet.foreign_transactions (transaction, author) \
             VALUES (pg_current_xact_id(), 'martlet compare') ON CONFLICT DO NOTHING
             """)
-        return found
+    }
+
+    /// Notes that the log knows the rows of a table as they are, because devices have been told of
+    /// the changes.
+    func acknowledge(_ table: PostgresTable) throws(PostgresError) {
+        _ = try connection.query(
+            """
+            UPDATE _martlet.records SET revision = revision WHERE type = \(table.number) \
+            AND NOT deleted AND id IN (\(Self.changed(table, .newer, try settled())))
+            """)
+    }
+
+    /// The transaction before which all rows are as the log says; nil if there is none, or if it is
+    /// so old that no row is as old.
+    private func settled() throws(PostgresError) -> UInt64? {
+        let row = try connection.query(
+            "SELECT settled, pg_snapshot_xmax(pg_current_snapshot()) FROM _martlet.dataset")
+        guard row.count == 1, !row.isNull(0, 0) else { return nil }
+        let settled = UInt64(bitPattern: try row.integer(0, 0))
+        let next = UInt64(bitPattern: try row.integer(0, 1))
+        return next < settled + 2_000_000_000 ? settled : nil
     }
 
     private func note(_ table: PostgresTable, _ ids: String) throws(PostgresError) -> Int {
@@ -130,12 +228,19 @@ package struct PostgresComparison {
     // MARK: - SQL
 
     /// Keys of rows that the log does not know as they are.
-    private static func changed(_ table: PostgresTable, _ rule: Rule) -> String {
-        let isOther: String
+    private static func changed(
+        _ table: PostgresTable, _ rule: Rule, _ settled: UInt64?
+    ) -> String {
+        var isOther: String
         switch rule {
         case .unread(let horizon):
             isOther = isAfter("t.xmin", "\(horizon & 0xffff_ffff)", orSame: true)
-        case .newer: isOther = isAfter("t.xmin", "r.xmin::text::bigint", orSame: false)
+        case .newer:
+            isOther = isAfter("t.xmin", "r.xmin::text::bigint", orSame: false)
+            if let settled {
+                isOther += " AND " + isAfter("t.xmin", "\(settled & 0xffff_ffff)", orSame: true)
+            }
+        case .every: isOther = "true"
         }
         return """
             SELECT t.\(table.key.sqlName)::text FROM \(table.sqlName) AS t \

@@ -37,8 +37,11 @@ package final class PostgresWatch {
     /// The tables' state, as of a look not long ago, and the number that servers raise with it.
     private var tables: (state: Int64, version: Int64)?
     private var looks = 0
+    /// Types whose tables another transaction has locked whole, as of a look not long ago.
+    private var locked: [String] = []
 
-    /// The tables are looked at with every so manieth look: it takes longer than all else.
+    /// The tables, and locks on them, are looked at with every so manieth look: it takes longer than all
+    /// else.
     private static let looksPerState = 16
 
     package init(_ address: PostgresAddress) {
@@ -56,12 +59,13 @@ package final class PostgresWatch {
             guard row.count == 1 else {
                 throw PostgresError(.other, "_martlet.dataset is empty")
             }
+            let tables = try state(version: try row.integer(0, 4), connection)
             return StorageLook(
                 head: LogHead(
                     revision: try row.integer(0, 0),
                     hash: LineageHash(stored: try row.binary(0, 2))),
                 floor: try row.integer(0, 1), hasOutsideChanges: try row.boolean(0, 3),
-                tables: try state(version: try row.integer(0, 4), connection))
+                tables: tables, locked: locked)
         }
     }
 
@@ -74,6 +78,7 @@ package final class PostgresWatch {
         }
         let state = try TableState.read(connection)
         tables = (state, version)
+        locked = try TableLocks.read(connection)
         return state
     }
 

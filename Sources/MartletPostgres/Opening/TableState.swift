@@ -6,11 +6,13 @@ enum TableState {
     private static let sql = """
         SELECT pg_catalog.hashtextextended(pg_catalog.concat_ws('/', \
         (SELECT tables FROM _martlet.dataset WHERE number = 1), \
-        (SELECT string_agg(concat_ws(',', t.number, c.oid, c.relnamespace, c.relname), ' ' \
+        (SELECT string_agg(concat_ws(',', t.number, c.oid, c.relnamespace, c.relname, c.relrowsecurity, \
+        (SELECT count(*) FROM pg_catalog.pg_inherits AS i \
+        WHERE i.inhparent = c.oid OR i.inhrelid = c.oid)), ' ' \
         ORDER BY t.number) FROM _martlet.types AS t \
         LEFT JOIN pg_catalog.pg_class AS c ON c.oid = t.relation::oid), \
         (SELECT string_agg(concat_ws(',', a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, \
-        a.attnotnull, a.attgenerated, a.attidentity), ' ' ORDER BY a.attrelid, a.attnum) \
+        a.attnotnull, a.attgenerated, a.attidentity, a.xmin), ' ' ORDER BY a.attrelid, a.attnum) \
         FROM _martlet.types AS t JOIN pg_catalog.pg_attribute AS a ON a.attrelid = t.relation::oid \
         WHERE a.attnum > 0 AND NOT a.attisdropped), \
         (SELECT string_agg(concat_ws(',', k.oid, k.contype, k.conkey::text, k.confrelid, \

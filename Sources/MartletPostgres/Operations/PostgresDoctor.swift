@@ -29,7 +29,7 @@ package struct PostgresDoctor {
     package func findings() throws -> [Finding] {
         var found = try version() + settings() + clock()
         guard let dataSet = try MartletTables.dataSet(on: connection) else {
-            return found + [
+            return try found + SlotFindings(connection).all() + [
                 error(
                     "dataset", "The database has no data set.", "There is nothing to serve.",
                     "martlet postgres init, or martlet postgres adopt")
@@ -49,7 +49,8 @@ package struct PostgresDoctor {
                     "This release needs format \(MartletTables.format).",
                     "Nothing: the next server that starts brings them there."))
         }
-        found += try activity() + SlotFindings(connection).all() + room() + log() + pending()
+        found +=
+            try rooms() + activity() + SlotFindings(connection).all() + room() + log() + pending()
         do {
             let schema = try PostgresSchema.read(connection)
             found += schema.notes.map {
@@ -162,6 +163,33 @@ package struct PostgresDoctor {
                     Servers set their own time-outs; other programs may be cut off, or write what no \
                     trigger notes.
                     """, "ALTER ROLE … RESET or ALTER DATABASE … RESET, unless it is meant."))
+        }
+        return found
+    }
+
+    /// The connections that a server needs for a data set.
+    private static let fewestConnections: Int64 = 5
+
+    /// Returns findings about the connection limits of the role and the database; -1 means no
+    /// limit.
+    private func rooms() throws -> [Finding] {
+        let row = try connection.query(
+            """
+            SELECT (SELECT rolconnlimit FROM pg_catalog.pg_roles WHERE rolname = CURRENT_USER)::bigint, \
+            (SELECT datconnlimit FROM pg_catalog.pg_database \
+            WHERE datname = current_database())::bigint, CURRENT_USER::text, current_database()::text
+            """)
+        var found: [Finding] = []
+        for (place, what) in ["ROLE", "DATABASE"].enumerated() {
+            let most = try row.integer(0, place)
+            guard most >= 0, most < Self.fewestConnections else { continue }
+            let name = PostgresConnection.quoted(try row.text(0, place + 2))
+            found.append(
+                error(
+                    "connections",
+                    "The \(what.lowercased()) \(name) may have \(most) connections at most.",
+                    "A server takes about five for each data set, and answers 503 without.",
+                    "ALTER \(what) \(name) CONNECTION LIMIT -1;"))
         }
         return found
     }
@@ -292,10 +320,25 @@ package struct PostgresDoctor {
         let row = try connection.query(
             """
             SELECT s.last_value, s.is_called, \
-            coalesce((SELECT max(\(table.key.sqlName)) FROM \(table.sqlName)), 0)::bigint \
-            FROM \(name) AS s
-            """)
+            coalesce((SELECT max(\(table.key.sqlName)) FROM \(table.sqlName) \
+            WHERE \(table.key.sqlName) <= \(PostgresTable.greatestCounted)), 0)::bigint, q.seqmax \
+            FROM \(name) AS s, pg_catalog.pg_sequence AS q WHERE q.seqrelid = $1::text::regclass
+            """, [.text(name)])
         let last = try row.integer(0, 0)
+        let left = try row.integer(0, 3) - last
+        guard left > 100 else {
+            return [
+                error(
+                    "sequences", "The sequence \(name) has \(left) keys left.",
+                    "New records of \(table.sqlName) are put off where there is no key for them.",
+                    """
+                    If the key is smaller than bigint, make it and its sequence bigint: ALTER SEQUENCE \
+                    \(name) AS bigint NO MAXVALUE. Otherwise set it back to the last key that was given: \
+                    SELECT setval('\(name)', …);
+                    """
+                )
+            ]
+        }
         let largest = try row.integer(0, 2)
         guard try largest > last || (largest == last && !row.boolean(0, 1)) else { return [] }
         return [

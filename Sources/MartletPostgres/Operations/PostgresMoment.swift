@@ -93,15 +93,7 @@ package enum PostgresRestoring {
             throw PostgresRefusal(
                 "The restored data set does not end where the backup's manifest says.")
         }
-        // Places in the write-ahead log and numbers of transactions were another server's. The dump
-        // holds all that was written, and what the log had yet to take of it.
-        if try LogicalState.read(connection) != nil {
-            try connection.execute(
-                """
-                UPDATE _martlet.capture SET position = NULL, \
-                horizon = pg_snapshot_xmin(pg_current_snapshot())
-                """)
-        }
+        try MartletTables.upgrade(on: connection)
         try connection.execute("ANALYZE")
     }
 }

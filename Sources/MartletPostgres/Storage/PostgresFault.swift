@@ -8,7 +8,8 @@ extension StorageFault {
             switch error.kind {
             case .busy, .timedOut, .restarting, .crowded: .busy
             case .full: .full
-            default: .failed
+            case .constraint, .invalidValue: .refused
+            default: error.endsConnection ? .unreachable : .failed
             }
         // A log's lines are cut; a statement may be long.
         self.init(
@@ -43,6 +44,12 @@ enum SetError {
     /// The machine: nothing can be said about the set.
     case fault
 
+    /// Classes of codes that say something about a machine: of memory, files and damage, of foreign
+    /// tables, and of another server that a trigger asks. This one goes on meanwhile.
+    private static let codesOfTheServer: Set<Substring> = [
+        "08", "28", "3D", "53", "55", "57", "58", "HV", "XX",
+    ]
+
     init(_ error: PostgresError) {
         if error.endsConnection {
             self = .fault
@@ -51,11 +58,14 @@ enum SetError {
         switch error.kind {
         case .constraint, .invalidValue: self = .ofTheSet
         case .busy, .timedOut: self = .passing
-        case .forbidden, .statement: self = .ofTheServer
+        case .forbidden, .statement, .readOnly: self = .ofTheServer
         // What a trigger raises, and limits such as the size of an index's row.
         case .other, .exhausted:
-            let code = error.sqlState?.prefix(2)
-            self = code == "53" || code == "57" || code == "XX" || code == nil ? .fault : .ofTheSet
+            guard let code = error.sqlState?.prefix(2) else {
+                self = .fault
+                return
+            }
+            self = Self.codesOfTheServer.contains(code) ? .ofTheServer : .ofTheSet
         default: self = .fault
         }
     }

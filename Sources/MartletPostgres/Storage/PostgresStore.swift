@@ -15,6 +15,7 @@ package final class PostgresStore {
     package let tables: Int64
     private let connect: () throws(PostgresError) -> PostgresConnection
     private let unsendable: UnsendableRows
+    private let unreplicated: () -> Void
     private let unbearable = UnbearableSets()
     /// Nil after a fault, until `recover` has made a new connection.
     private var current: StoreSession?
@@ -23,14 +24,17 @@ package final class PostgresStore {
 
     /// - Parameters:
     ///   - unsendable: Hears of rows that are left out of entries.
+    ///   - unreplicated: Called after commits whose wait for a synchronous standby was cancelled.
     ///   - connect: Makes a connection; called again after a fault.
     /// - Throws: `StorageFault` that says what to do.
     package init(
         unsendable: UnsendableRows = UnsendableRows(),
+        unreplicated: @escaping () -> Void = {},
         connect: @escaping () throws(PostgresError) -> PostgresConnection
     ) throws(StorageFault) {
         self.connect = connect
         self.unsendable = unsendable
+        self.unreplicated = unreplicated
         let (session, tables) = try Self.open(connect, unbearable, unsendable)
         self.tables = tables
         schema = session.schema
@@ -43,12 +47,14 @@ package final class PostgresStore {
     /// - Parameters:
     ///   - options: Of the connections it makes.
     ///   - unsendable: Hears of rows that are left out of entries.
+    ///   - unreplicated: Called after commits whose wait for a synchronous standby was cancelled.
     package convenience init(
         _ address: PostgresAddress, _ options: PostgresOptions = PostgresOptions(),
-        unsendable: UnsendableRows = UnsendableRows()
+        unsendable: UnsendableRows = UnsendableRows(),
+        unreplicated: @escaping () -> Void = {}
     ) throws(StorageFault) {
         try self.init(
-            unsendable: unsendable,
+            unsendable: unsendable, unreplicated: unreplicated,
             connect: { () throws(PostgresError) in try PostgresConnection(address, options) })
     }
 
@@ -90,7 +96,9 @@ package final class PostgresStore {
         do throws(PostgresError) {
             return try body(current)
         } catch {
-            guard !current.isOutdated else { throw StorageFault(.rolledBack, error.message) }
+            guard !current.isOutdated, !current.bars(error) else {
+                throw StorageFault(.rolledBack, error.message)
+            }
             throw StorageFault(error)
         }
     }
@@ -112,13 +120,15 @@ extension PostgresStore: ServerStorage {
         // A connection that was lost since the last batch costs no batch.
         if let current, !current.connection.isUsable() { try recover() }
         return try working { (session) throws(PostgresError) in
-            guard try session.begin(), maxBytes > 0 else { return [] }
+            guard try session.begin(), maxBytes > 0, session.barred.isEmpty else { return [] }
             return try session.drain(now: now, maxBytes: maxBytes)
         }
     }
 
     package func commit() throws(StorageFault) {
+        defer { if current?.connection.takeUnreplicated() ?? 0 > 0 { unreplicated() } }
         try working { (session) throws(PostgresError) in try session.commit() }
+        unbearable.committed()
     }
 
     package func recover() throws(StorageFault) {
@@ -160,10 +170,10 @@ extension PostgresStore: ServerStorage {
     }
 
     package func register(
-        clientID: String, principal: Principal, now: Int64
-    ) throws(StorageFault) -> KnownDevice {
+        clientID: String, principal: Principal, most: Int, now: Int64
+    ) throws(StorageFault) -> KnownDevice? {
         try working { (session) throws(PostgresError) in
-            try session.register(clientID, principal, now: now)
+            try session.register(clientID, principal, most: most, now: now)
         }
     }
 
@@ -193,7 +203,7 @@ extension PostgresStore: ServerStorage {
         _ refusal: Refusal, of question: SetQuestion, now: Int64
     ) throws(StorageFault) {
         try working { (session) throws(PostgresError) in
-            session.pending.remember(refusal, of: question, now: now)
+            try session.remember(refusal, of: question, now: now)
         }
     }
 
@@ -206,10 +216,10 @@ extension PostgresStore: ServerStorage {
     }
 
     package func truths(
-        of questions: [TruthQuestion], maxBytes: Int
-    ) throws(StorageFault) -> [[TypeChanges]] {
+        of questions: [TruthQuestion], setBytes: Int, maxBytes: Int
+    ) throws(StorageFault) -> [SetTruth] {
         try working { (session) throws(PostgresError) in
-            try session.truths(of: questions, maxBytes: maxBytes)
+            try session.truths(of: questions, setBytes: setBytes, maxBytes: maxBytes)
         }
     }
 }

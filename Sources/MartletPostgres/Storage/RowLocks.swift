@@ -16,7 +16,8 @@ struct RowLocks {
     /// All records named.
     private(set) var all: [RecordAddress] = []
 
-    init(_ questions: [SetQuestion], _ facts: [SetFacts]) {
+    /// - Parameter barred: Types whose rows cannot be locked.
+    init(_ questions: [SetQuestion], _ facts: [SetFacts], barred: Set<Int>) {
         var named: Set<RecordAddress> = []
         func isNew(_ address: RecordAddress) -> Bool {
             guard !address.id.isTemporary, named.insert(address).inserted else { return false }
@@ -37,6 +38,10 @@ struct RowLocks {
                 changed[address.type, default: []].insert(address.id)
             }
             for create in plan.creates where isNew(create.address) { all.append(create.address) }
+        }
+        for type in barred {
+            changed[type] = nil
+            deleted[type] = nil
         }
         types = changed.keys.sorted() + deleted.keys.sorted()
     }
@@ -115,7 +120,7 @@ extension StoreSession {
         let all = Array(Set(addresses))
         guard !all.isEmpty else { return known }
         var wanted: [Int: [RecordID]] = [:]
-        for address in all where held[address] == nil {
+        for address in all where held[address] == nil && !barred.contains(address.type) {
             wanted[address.type, default: []].append(address.id)
         }
         let parts = wanted.sorted { $0.key < $1.key }
@@ -137,7 +142,9 @@ extension StoreSession {
     /// Gives those who hold rows a moment more; what is not to be had then is contested.
     func wait(for known: inout RecordFacts, _ locks: RowLocks) throws(PostgresError) {
         known.contested = known.outside
-        let missing = known.missing(of: Array(known.facts.keys))
+        let unheld = known.missing(of: Array(known.facts.keys))
+        known.contested.formUnion(unheld.filter { barred.contains($0.type) })
+        let missing = unheld.filter { !barred.contains($0.type) }
         guard !missing.isEmpty else { return }
         var wanted: [Int: [RecordID]] = [:]
         for address in missing { wanted[address.type, default: []].append(address.id) }

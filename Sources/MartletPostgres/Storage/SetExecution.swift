@@ -76,6 +76,12 @@ struct SetExecution {
         plan.deletes.map { facts.permanentAddress(of: $0.address) }
     }
 
+    /// The records whose updates wrote so much that the whole record has to be measured.
+    var enlarged: [RecordAddress] {
+        plan.updates.map { facts.permanentAddress(of: $0.address) }
+            .filter { (stored[$0]?.heldByteCount ?? 0) > Limits.unmeasuredBytes }
+    }
+
     /// The set as everyone but its author receives it, and the ids its created records had.
     var accepted: (set: ChangeSet, created: [RecordID?]) {
         account.changeSet(session.schema, revision: revision)
@@ -103,6 +109,9 @@ struct SetExecution {
         }
         for create in plan.creates { try enter(create: create) }
         for update in plan.updates { try enter(update: update) }
+        if let refusal = SetMeasure.refusal(ofEntryBytes: account.heldByteCount) {
+            throw .refused(refusal)
+        }
         for delete in plan.deletes {
             let address = facts.permanentAddress(of: delete.address)
             write(facts.rows[address], address, isDeleted: true)
@@ -229,6 +238,12 @@ struct SetExecution {
         let before = facts.rows[address] ?? before
         let current = written[address] ?? before
         let (place, form) = (settled[address], session.model.forms[address.type])
+        if current == nil, account[address] == nil,
+            let fault = SendableKey.fault(of: address.id, form.type)
+        {
+            session.unsendable.note(form.type.name, address.id, fault)
+            return
+        }
         let outcome = try account.settle(
             address, listing: names, facts: current, of: form.columns
         ) { (names) throws(SetFailure) in try Self.row(place, names, form) }

@@ -31,6 +31,30 @@ struct SetSteps {
         var records: [Attributes] = []
     }
 
+    /// Groups a set's creates, or its updates.
+    private struct Groups {
+        private struct Form: Hashable {
+            let type: Int
+            let names: [String]
+        }
+
+        private(set) var all: [Group] = []
+        private var places: [Form: Int] = [:]
+
+        /// - Returns: The group's index.
+        mutating func add(_ id: RecordID, _ attributes: Attributes, _ type: Int) -> Int {
+            let form = Form(type: type, names: attributes.names)
+            let place = places[form] ?? all.count
+            if place == all.count {
+                places[form] = place
+                all.append(Group(type: type, names: attributes.names))
+            }
+            all[place].ids.append(id)
+            all[place].records.append(attributes)
+            return place
+        }
+    }
+
     private let session: StoreSession
     private let plan: SetPlan
     private let facts: SetFacts
@@ -56,7 +80,9 @@ struct SetSteps {
         addUpdates()
         addDeletes()
         if !plan.deletes.isEmpty { addSettling() }
-        if isDeferring {
+        // The user's triggers may write to tables with deferred constraints too. If these were
+        // checked at the commit, they would fail all sets of the batch.
+        if isDeferring || captures {
             add(PostgresStatement("SET CONSTRAINTS ALL IMMEDIATE"))
             add(PostgresStatement("SET CONSTRAINTS ALL DEFERRED"))
         }
@@ -78,32 +104,19 @@ struct SetSteps {
     // MARK: - Creates
 
     private mutating func addCreates() {
-        var groups: [Group] = []
+        var groups = Groups()
         var places: [RecordAddress: Int] = [:]
         for create in plan.creates {
             let id = assigned[create.address] ?? create.id
             let attributes = session.resolved(create, assigned: assigned, facts)
-            let place = Self.place(create.type, attributes.names, in: &groups)
-            groups[place].ids.append(id)
-            groups[place].records.append(attributes)
-            places[RecordAddress(create.type, id)] = place
+            places[RecordAddress(create.type, id)] = groups.add(id, attributes, create.type)
         }
-        for place in parentsFirst(groups, places) {
-            let group = groups[place]
+        for place in parentsFirst(groups.all, places) {
+            let group = groups.all[place]
             add(
                 session.model.forms[group.type].creating(group.ids, group.names, group.records),
                 .created(type: group.type))
         }
-    }
-
-    private static func place(
-        _ type: Int, _ names: [String], in groups: inout [Group]
-    ) -> Int {
-        if let place = groups.lastIndex(where: { $0.type == type && $0.names == names }) {
-            return place
-        }
-        groups.append(Group(type: type, names: names))
-        return groups.count - 1
     }
 
     /// The groups in an order in which what is pointed at comes first; where they point at each
@@ -126,14 +139,32 @@ struct SetSteps {
     }
 
     /// - Parameter parents: What has to come before each.
-    private static func ordered(_ parents: [Set<Int>]) -> [Int] {
+    /// - Returns: The indices, each after its parents; those that wait for each other in a circle
+    ///   keep their order.
+    /// - Complexity: O(*n*), *n* steps and parents: each set of parents is read twice.
+    static func ordered<Parents: RandomAccessCollection>(_ parents: Parents) -> [Int]
+    where Parents.Element == Set<Int>, Parents.Index == Int {
+        var children = Array(repeating: [Int](), count: parents.count)
+        var waiting = parents.map(\.count)
+        for (place, parents) in parents.enumerated() {
+            for parent in parents { children[parent].append(place) }
+        }
+        var isDone = Array(repeating: false, count: parents.count)
+        var free = (0..<parents.count).reversed().filter { waiting[$0] == 0 }
+        var bound = 0
         var order: [Int] = []
-        var left = Array(parents.indices)
-        var done: Set<Int> = []
-        while !left.isEmpty {
-            let next = left.firstIndex { parents[$0].isSubset(of: done) } ?? 0
-            done.insert(left[next])
-            order.append(left.remove(at: next))
+        order.reserveCapacity(parents.count)
+        while order.count < parents.count {
+            while bound < parents.count, isDone[bound] { bound += 1 }
+            // If all the rest waits, the first of it breaks the circle.
+            let next = free.popLast() ?? bound
+            guard !isDone[next] else { continue }
+            isDone[next] = true
+            order.append(next)
+            for child in children[next].reversed() {
+                waiting[child] -= 1
+                if waiting[child] == 0, !isDone[child] { free.append(child) }
+            }
         }
         return order
     }
@@ -141,14 +172,13 @@ struct SetSteps {
     // MARK: - Updates and deletes
 
     private mutating func addUpdates() {
-        var groups: [Group] = []
+        var groups = Groups()
         for update in plan.updates {
             let attributes = session.resolved(update, assigned: assigned, facts)
-            let place = Self.place(update.type, attributes.names, in: &groups)
-            groups[place].ids.append(facts.permanentAddress(of: update.address).id)
-            groups[place].records.append(attributes)
+            _ = groups.add(
+                facts.permanentAddress(of: update.address).id, attributes, update.type)
         }
-        for group in groups {
+        for group in groups.all {
             let form = session.model.forms[group.type]
             if group.names.isEmpty {
                 add(

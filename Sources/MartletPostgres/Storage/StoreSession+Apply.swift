@@ -28,7 +28,12 @@ extension StoreSession {
 
     /// Why a set is refused without being tried.
     private func refusalBefore(_ work: SetWork) -> Refusal? {
-        if let refusal = unbearable.take(work.question.content) { return refusal }
+        if let refusal = unbearable.refusal(work.question.content) { return refusal }
+        if isBarred(work) {
+            return Refusal(
+                .busy, "another program has locked a table that the set needs; send it again",
+                retryAfter: Self.retrySeconds)
+        }
         guard !contested.isEmpty, isContested(work) else { return nil }
         return Refusal(
             .busy, "another program is changing a record the set names; send it again",
@@ -52,7 +57,7 @@ extension StoreSession {
             let isPlain =
                 !SetExecution.captures(work, self)
                 && !unbearable.contains(work.question.content)
-                && (contested.isEmpty || !isContested(work))
+                && (contested.isEmpty || !isContested(work)) && !isBarred(work)
             guard isPlain else { break }
             group.append(work)
         }
@@ -62,16 +67,20 @@ extension StoreSession {
     // MARK: - Ids
 
     /// Gives the set's new records their permanent ids.
-    private func assign(_ work: SetWork) throws(PostgresError) -> [RecordAddress: RecordID] {
+    /// - Throws: `SetFailure` if there are not enough keys.
+    private func assign(_ work: SetWork) throws(SetFailure) -> [RecordAddress: RecordID] {
         var assigned: [RecordAddress: RecordID] = [:]
         for create in work.plan.creates where create.id.isTemporary {
             guard let key = keys.take(of: create.type) else {
-                throw PostgresError(
-                    .other,
-                    """
-                    there are no keys to be had for “\(schema.types[create.type].name)” that no \
-                    record has: move its sequence behind the highest key
-                    """)
+                giveBack(assigned)
+                throw .refused(
+                    Refusal(
+                        .busy,
+                        """
+                        the database has no keys left for new records of \
+                        “\(schema.types[create.type].name)”: the operator has to move its sequence \
+                        behind the highest key, or raise its end
+                        """, retryAfter: Self.repairSeconds))
             }
             assigned[create.address] = .integer(key)
         }
@@ -107,13 +116,20 @@ extension StoreSession {
         }
         let before = segments.count
         var executions: [SetExecution] = []
+        var keyless: SetOutcome?
         for (index, work) in works.enumerated() {
-            let execution = SetExecution(
-                self, work, revision: head.revision + Revision(index + 1),
-                assigned: try assign(work), savepoint: "martlet_\(index)")
-            segments.append(execution.steps.statements)
-            executions.append(execution)
+            do throws(SetFailure) {
+                let execution = SetExecution(
+                    self, work, revision: head.revision + Revision(index + 1),
+                    assigned: try assign(work), savepoint: "martlet_\(index)")
+                segments.append(execution.steps.statements)
+                executions.append(execution)
+            } catch {
+                keyless = .refused(try refusal(for: error, work))
+                break
+            }
         }
+        if executions.isEmpty, let keyless { return [keyless] }
         let answers = try run(segments)
         if before > 0 { _ = try answers[0][0].get() }
         openSavepoints = true
@@ -124,6 +140,7 @@ extension StoreSession {
                 if let error = Self.failure(answers[before + index]) { throw .failed(error) }
                 try execution.finish(answers[before + index])
                 if execution.captures { try settleBehind(&execution) }
+                try measure(execution.enlarged)
                 outcomes.append(try enter(execution))
                 continue
             } catch {
@@ -133,7 +150,7 @@ extension StoreSession {
                 return outcomes
             }
         }
-        return outcomes
+        return outcomes + [keyless].compactMap(\.self)
     }
 
     private static func failure(_ answers: [PostgresConnection.Answer]) -> PostgresError? {
@@ -152,7 +169,12 @@ extension StoreSession {
             // Values may only have met on their way to their new places, or another program may
             // have taken a key.
             if try areTaken(failed.assigned) { try drawUntakenKeys(newKeys([work])) }
-            let assigned = try assign(work)
+            let assigned: [RecordAddress: RecordID]
+            do throws(SetFailure) {
+                assigned = try assign(work)
+            } catch {
+                return .refused(try refusal(for: error, work))
+            }
             var execution = SetExecution(
                 self, work, revision: head.revision + 1, assigned: assigned,
                 savepoint: "martlet_\(place)_again", parking: true)
@@ -161,6 +183,7 @@ extension StoreSession {
                 if let error = Self.failure(answers) { throw .failed(error) }
                 try execution.finish(answers)
                 if execution.captures { try settleBehind(&execution) }
+                try measure(execution.enlarged)
                 return try enter(execution)
             } catch {
                 giveBack(assigned)
@@ -171,6 +194,21 @@ extension StoreSession {
             }
         }
         return .refused(try refusal(for: failure, work))
+    }
+
+    /// Reads records that have grown, with the attributes that stay, if they are large.
+    /// - Throws: `SetFailure` for a record that no device can be sent.
+    private func measure(_ enlarged: [RecordAddress]) throws(SetFailure) {
+        guard !enlarged.isEmpty else { return }
+        try SetFailure.of { () throws(PostgresError) in
+            var ids: [Int: [RecordID]] = [:]
+            for address in enlarged { ids[address.type, default: []].append(address.id) }
+            let parts = ids.sorted { $0.key < $1.key }
+            let answers = try run(parts.map { model.forms[$0.key].readingLarge($0.value) })
+            for ((type, _), answer) in zip(parts, answers) {
+                for row in 0..<answer.count { _ = try model.forms[type].attributes(answer, row) }
+            }
+        }
     }
 
     /// Takes in what changed behind a set's statements.
@@ -224,6 +262,7 @@ extension StoreSession {
                     .constraint,
                     "the database stored a value no device can be sent: \(error.message)"))
         }
+        if let refusal = SetMeasure.refusal(ofEntryBytes: body.count) { throw .refused(refusal) }
         let question = work.question
         let entry = LogEntry(
             revision: head.revision + 1, device: question.device,

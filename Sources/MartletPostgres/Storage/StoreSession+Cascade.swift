@@ -3,7 +3,8 @@ import MartletProtocol
 import MartletServerCore
 import PostgresKit
 
-/// Which records hold references to others, read level by level.
+/// Finds the records that hold references to others, level by level; chains within one type at
+/// once.
 struct ReferenceHolders {
     /// Those that point at one record through one reference.
     struct Question: Hashable {
@@ -29,13 +30,17 @@ struct ReferenceHolders {
         guard !missing.isEmpty else { return false }
         let forms = session.model.forms
         var parents: [Link: [RecordID]] = [:]
+        var fresh = missing
         for question in missing {
             known[question] = []
             parents[Link(question), default: []].append(question.parent)
         }
         missing = []
         let links = parents.sorted { $0.key < $1.key }
-        let statements = links.map { forms[$0.key.type].holding($0.key.attribute, $0.value) }
+        let statements = links.map {
+            forms[$0.key.type].holding(
+                $0.key.attribute, $0.value, isChain: isChain($0.key, session))
+        }
         for ((link, _), rows) in zip(links, try session.run(statements)) {
             let form = forms[link.type]
             for row in 0..<rows.count {
@@ -47,11 +52,30 @@ struct ReferenceHolders {
                 }
                 let question = Question(
                     type: link.type, attribute: link.attribute, parent: parent)
-                known[question]?.append(try form.id(rows, row, 0))
+                let child = try form.id(rows, row, 0)
+                // A chain may reach records that an earlier one has read.
+                if known[question] == nil { fresh.insert(question) }
+                guard fresh.contains(question) else { continue }
+                known[question, default: []].append(child)
+                guard isChain(link, session) else { continue }
+                // The records that refer to it have been read too.
+                let next = Question(type: link.type, attribute: link.attribute, parent: child)
+                if known[next] == nil {
+                    known[next] = []
+                    fresh.insert(next)
+                }
             }
         }
-        for question in known.keys { known[question]?.sort() }
+        for question in fresh { known[question]?.sort() }
         return true
+    }
+
+    /// Returns whether deleting a record deletes those of its own type that refer to it.
+    private func isChain(_ link: Link, _ session: StoreSession) -> Bool {
+        session.model.cascades.links(from: link.type).contains {
+            $0.type == link.type && $0.reference.attribute == link.attribute
+                && $0.reference.onDelete == .cascade
+        }
     }
 
     private struct Link: Hashable, Comparable {
@@ -71,13 +95,22 @@ struct ReferenceHolders {
 
 extension TableForm {
     /// The records of the type that point at one of `parents`: their keys, and at which.
-    fileprivate func holding(_ attribute: String, _ parents: [RecordID]) -> PostgresStatement {
+    /// - Parameter isChain: Whether to include the records that refer to one of these, and so on.
+    fileprivate func holding(
+        _ attribute: String, _ parents: [RecordID], isChain: Bool
+    ) -> PostgresStatement {
         let column = column(attribute) ?? table.key
         let type = column.parameterType
-        return PostgresStatement(
-            """
+        let first = """
             SELECT t.\(key), t.\(column.sqlName) FROM \(table.sqlName) AS t \
             WHERE t.\(column.sqlName) = ANY ($1::\(type)[])
+            """
+        guard isChain else { return PostgresStatement(first, [keys(parents)]) }
+        return PostgresStatement(
+            """
+            WITH RECURSIVE held (id, holder) AS (\(first) \
+            UNION SELECT t.\(key), t.\(column.sqlName) FROM held \
+            JOIN \(table.sqlName) AS t ON t.\(column.sqlName) = held.id) SELECT id, holder FROM held
             """, [keys(parents)])
     }
 }
@@ -98,7 +131,7 @@ extension StoreSession {
             }
             deleted.append(
                 plan.deletes.map { facts.permanentAddress(of: $0.address) }
-                    .filter { !$0.id.isTemporary })
+                    .filter { !$0.id.isTemporary && !reachesBarred(deletingFrom: $0.type) })
             var changes: [RecordAddress: Attributes] = [:]
             for change in plan.updates {
                 changes[facts.permanentAddress(of: change.address)] = resolved(
@@ -131,6 +164,18 @@ extension StoreSession {
         _ deleted: [RecordAddress], _ updated: [RecordAddress: Attributes],
         _ holders: inout ReferenceHolders
     ) -> [AffectedRow] {
+        // The records that the set moves, by the record that they refer to afterwards.
+        var arrived: [ReferenceHolders.Question: [RecordID]] = [:]
+        for (record, changes) in updated {
+            for link in model.forms[record.type].columns.references {
+                guard let parent = changes[link.attribute].flatMap({ RecordID($0) }) else {
+                    continue
+                }
+                arrived[
+                    .init(type: record.type, attribute: link.attribute, parent: parent), default: []
+                ].append(record.id)
+            }
+        }
         var removed = Set(deleted)
         var queue = deleted.filter { !model.cascades.links(from: $0.type).isEmpty }
         var next = 0
@@ -141,31 +186,36 @@ extension StoreSession {
             for link in model.cascades.links(from: parent.type) {
                 let attribute = link.reference.attribute
                 var children: [RecordAddress] = []
-                let holding = holders.holders(
-                    .init(type: link.type, attribute: attribute, parent: parent.id))
+                let question = ReferenceHolders.Question(
+                    type: link.type, attribute: attribute, parent: parent.id)
+                let holding = holders.holders(question)
                 for id in holding {
                     let child = RecordAddress(link.type, id)
                     if let moved = updated[child]?[attribute], moved != parent.id.value { continue }
                     children.append(child)
                 }
-                let moved = updated.filter {
-                    $0.key.type == link.type && $0.value[attribute] == parent.id.value
+                if let moved = arrived[question] {
+                    let there = Set(children)
+                    for id in moved.sorted() {
+                        let child = RecordAddress(link.type, id)
+                        if !there.contains(child) { children.append(child) }
+                    }
                 }
-                for child in moved.keys.sorted(by: { $0.id < $1.id })
-                where !children.contains(child) {
-                    children.append(child)
-                }
+                let type = model.forms[link.type].type
                 for child in children {
+                    let isSendable = SendableKey.fault(of: child.id, type) == nil
                     guard link.reference.onDelete == .cascade else {
                         found.append(
                             AffectedRow(
                                 address: child,
                                 effect: .changed(attribute: attribute, held: parent.id),
-                                facts: nil))
+                                facts: nil, isSendable: isSendable))
                         continue
                     }
                     guard removed.insert(child).inserted else { continue }
-                    found.append(AffectedRow(address: child, effect: .removed, facts: nil))
+                    found.append(
+                        AffectedRow(
+                            address: child, effect: .removed, facts: nil, isSendable: isSendable))
                     if !model.cascades.links(from: child.type).isEmpty { queue.append(child) }
                 }
             }

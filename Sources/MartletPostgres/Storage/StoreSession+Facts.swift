@@ -42,6 +42,17 @@ private struct FactsWanted {
 
 extension StoreSession {
     func facts(for questions: [SetQuestion]) throws(PostgresError) -> [SetFacts] {
+        let refusals = try refusalsForCharacters(questions)
+        guard !refusals.isEmpty else { return try storableFacts(for: questions) }
+        var facts = try storableFacts(
+            for: questions.enumerated().map { askable($1, refusals[$0]) })
+        for (index, refusal) in refusals { facts[index].refusal = refusal }
+        return facts
+    }
+
+    private func storableFacts(
+        for questions: [SetQuestion]
+    ) throws(PostgresError) -> [SetFacts] {
         let wanted = FactsWanted(questions, model)
         var statements = takePending()
         var permanent: [RecordLookup.Temporary: Int64] = [:]
@@ -53,14 +64,13 @@ extension StoreSession {
             statements = []
         }
         var facts = questions.map { Self.resolved($0, permanent) }
-        let locks = RowLocks(questions, facts)
+        let locks = RowLocks(questions, facts, barred: barred)
         let written = statements.count
         statements += StoredVerdicts.statements(questions)
         if !wanted.created.isEmpty {
             statements.append(RecordLookup.permanent(wanted.created, tables))
         }
-        let drawn = wanted.keys.enumerated().compactMap { drawing($0.element, of: $0.offset) }
-        statements += drawn.map(\.statement)
+        let drawn = drawings(wanted.keys)
         let locking = locks.statements(model.forms, isVersioned: horizon != nil)
         statements += locking
         let addresses = locks.all
@@ -68,17 +78,13 @@ extension StoreSession {
             statements.append(RecordLookup.outside(addresses, tables))
             statements.append(RecordLookup.facts(addresses, tables))
         }
-        let answers = try run(statements)
+        let answers = try run(statements, drawing: drawn)
         var next = written
         let verdicts = try StoredVerdicts(answers[next..<(next + 2)])
         next += 2
         var used: [RecordLookup.Temporary: Int64] = [:]
         if !wanted.created.isEmpty {
             used = try RecordLookup.permanent(answers[next], of: wanted.created)
-            next += 1
-        }
-        for draw in drawn {
-            try add(answers[next], toKeysOf: draw.type)
             next += 1
         }
         var held: HeldRows = [:]
@@ -153,50 +159,9 @@ extension StoreSession {
             if used[temporary] != nil { facts.usedTemporaries.append(create.address) }
         }
         facts.affected = facts.affected.map {
-            AffectedRow(address: $0.address, effect: $0.effect, facts: known[$0.address])
-        }
-    }
-
-    // MARK: - Keys
-
-    private func drawing(
-        _ count: Int, of type: Int
-    ) -> (type: Int, statement: PostgresStatement)? {
-        let lacking = keys.lacking(count, of: type)
-        guard lacking > 0 else { return nil }
-        return model.forms[type].drawing(lacking, untaken: false).map { (type, $0) }
-    }
-
-    private func add(_ rows: PostgresRows, toKeysOf type: Int) throws(PostgresError) {
-        var drawn: [Int64] = []
-        drawn.reserveCapacity(rows.count)
-        for row in 0..<rows.count { drawn.append(try rows.integer(row, 0)) }
-        keys.add(drawn, of: type)
-    }
-
-    /// Draws what is missing.
-    func drawKeys(_ counts: [Int]) throws(PostgresError) {
-        let drawn = counts.enumerated().compactMap { drawing($0.element, of: $0.offset) }
-        guard !drawn.isEmpty else { return }
-        let answers = try run(drawn.map(\.statement))
-        for (draw, rows) in zip(drawn, answers) { try add(rows, toKeysOf: draw.type) }
-    }
-
-    /// Draws keys that no record has, in place of those drawn before: another program has written
-    /// some that PostgreSQL had not given out yet.
-    func drawUntakenKeys(_ counts: [Int]) throws(PostgresError) {
-        for (type, count) in counts.enumerated() where count > 0 {
-            keys.drop(of: type)
-            var count = count
-            var rounds = 0
-            // Behind a gap of a million taken keys somebody has to move the sequence.
-            while keys.lacking(counts[type], of: type) > 0, rounds < 20,
-                let statement = model.forms[type].drawing(count, untaken: true)
-            {
-                try add(try run([statement])[0], toKeysOf: type)
-                count *= 2
-                rounds += 1
-            }
+            AffectedRow(
+                address: $0.address, effect: $0.effect, facts: known[$0.address],
+                isSendable: $0.isSendable)
         }
     }
 }

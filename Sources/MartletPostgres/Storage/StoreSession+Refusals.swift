@@ -8,6 +8,8 @@ import PostgresKit
 /// the next time it is refused alone, so that it does not stand in the way of all others.
 final class UnbearableSets {
     private var refusals: [[UInt8]: Refusal] = [:]
+    /// Those that were refused since a batch was committed.
+    private var refused: Set<[UInt8]> = []
     private static let most = 10_000
 
     func add(_ content: [UInt8], _ refusal: Refusal) {
@@ -17,8 +19,19 @@ final class UnbearableSets {
 
     func contains(_ content: [UInt8]) -> Bool { refusals[content] != nil }
 
-    /// Takes a set's refusal: the time after it is tried again.
-    func take(_ content: [UInt8]) -> Refusal? { refusals.removeValue(forKey: content) }
+    /// A set's refusal. It holds until a batch is committed that it was part of, so that of several such
+    /// sets each is found, and not the first tried again when the next fails.
+    func refusal(_ content: [UInt8]) -> Refusal? {
+        guard let refusal = refusals[content] else { return nil }
+        refused.insert(content)
+        return refusal
+    }
+
+    /// A batch was committed: the sets that were refused with it are tried again the next time.
+    func committed() {
+        for content in refused { refusals[content] = nil }
+        refused = []
+    }
 }
 
 @available(*, unavailable)
@@ -28,7 +41,7 @@ extension StoreSession {
     /// Seconds after which a set is sent again that met a lock.
     static let retrySeconds: Int64 = 1
     /// Seconds after which a set is sent again that met a fault of the server's.
-    private static let repairSeconds: Int64 = 60
+    static let repairSeconds: Int64 = 60
 
     /// The words for a set that was not carried out.
     /// - Throws: What is not the set's fault.

@@ -4,45 +4,57 @@ import MartletServerCore
 import PostgresKit
 
 extension StoreSession {
-    /// Records read at once.
-    private static let rowsAtOnce = 2_000
-
-    /// The present state of the records that refused sets name, and of those their deletes would
-    /// change: those the device may have removed on its own side.
+    /// Reads the true rows for refused sets; see `ServerStorage.truths`.
     func truths(
-        of questions: [TruthQuestion], maxBytes: Int
-    ) throws(PostgresError) -> [[TypeChanges]] {
-        var wanted = questions.map { self.wanted(by: $0) }
-        let permanent = try permanentIDs(wanted, questions)
-        var truths = questions.map { _ in GatheredTruth(room: maxBytes) }
-        for index in questions.indices {
-            for place in wanted[index].indices {
-                guard case .integer(let number) = wanted[index][place].sent.id, number < 0 else {
-                    continue
+        of questions: [TruthQuestion], setBytes: Int, maxBytes: Int
+    ) throws(PostgresError) -> [SetTruth] {
+        try lookUp(
+            charactersOf: questions.lazy.flatMap(\.set.types).flatMap {
+                ($0.create + $0.update + $0.delete).lazy.map(\.description)
+            })
+        let wanted = try permanent(questions.map { self.wanted(by: $0) }, questions)
+        var records = TruthRecords()
+        var truths: [SetTruth] = []
+        var bytes = 0
+        var next = 0
+        while next < questions.count {
+            var run = Array(wanted[run(of: wanted, from: next)])
+            try read(run, into: &records, maxBytes: maxBytes)
+            if let deleted = cascading(run[0]) {
+                let affected = try affected(byDeleting: [deleted], updating: [[:]])
+                run[0] += affected[0].filter(\.isKnowable).map {
+                    TruthWanted(sent: $0.address, id: $0.address.id, isDeleted: false)
                 }
-                let temporary = RecordLookup.Temporary(
-                    device: questions[index].device, type: wanted[index][place].sent.type,
-                    number: number)
-                wanted[index][place].id = permanent[temporary].map { .integer($0) }
+                try read(run, into: &records, maxBytes: maxBytes)
             }
-        }
-        try read(wanted, into: &truths)
-        var deleted: [[RecordAddress]] = []
-        for wanted in wanted {
-            deleted.append(
-                wanted.compactMap { one in
-                    one.isDeleted ? one.id.map { RecordAddress(one.sent.type, $0) } : nil
-                })
-        }
-        if deleted.contains(where: { !$0.isEmpty }) {
-            let affected = try affected(
-                byDeleting: deleted, updating: deleted.map { _ in [:] })
-            let more = affected.map { rows in
-                rows.map { TruthWanted(sent: $0.address, id: $0.address.id, isDeleted: false) }
+            for wanted in run {
+                let (truth, isWhole) = gather(wanted, records, room: setBytes)
+                bytes += truth.byteCount
+                guard truths.isEmpty || bytes <= maxBytes && isWhole else { return truths }
+                truths.append(truth)
             }
-            try read(more, into: &truths)
+            next += run.count
         }
-        return truths.map { $0.types(schema) }
+        return truths
+    }
+
+    /// Returns the questions, from one on, whose records are read together. A question whose
+    /// deletes change other records stands alone.
+    private func run(of wanted: [[TruthWanted]], from first: Int) -> Range<Int> {
+        guard cascading(wanted[first]) == nil else { return first..<(first + 1) }
+        var end = first + 1
+        while end < wanted.count, cascading(wanted[end]) == nil { end += 1 }
+        return first..<end
+    }
+
+    /// Returns the records that a set deletes; nil if that changes no others.
+    private func cascading(_ wanted: [TruthWanted]) -> [RecordAddress]? {
+        let deleted = wanted.compactMap { one -> RecordAddress? in
+            guard one.isDeleted, !reachesBarred(deletingFrom: one.sent.type) else { return nil }
+            return one.id.map { RecordAddress(one.sent.type, $0) }
+        }
+        let changesOthers = deleted.contains { !model.cascades.links(from: $0.type).isEmpty }
+        return changesOthers ? deleted : nil
     }
 
     private func wanted(by question: TruthQuestion) -> [TruthWanted] {
@@ -65,7 +77,28 @@ extension StoreSession {
 
     /// Nil for what no record of the type can be called: it may be why the set was refused.
     private func readable(_ id: RecordID, _ type: Int) -> RecordID? {
-        checks.id(id, schema.types[type]) == nil && !id.isTemporary ? id : nil
+        checks.id(id, schema.types[type]) == nil && !id.isTemporary
+            && (!lacksCharacters || canHold(id.description)) ? id : nil
+    }
+
+    /// Finds the permanent ids of records that are named by temporary ones.
+    private func permanent(
+        _ wanted: [[TruthWanted]], _ questions: [TruthQuestion]
+    ) throws(PostgresError) -> [[TruthWanted]] {
+        let permanent = try permanentIDs(wanted, questions)
+        var found = wanted
+        for index in questions.indices {
+            for place in found[index].indices {
+                guard case .integer(let number) = found[index][place].sent.id, number < 0 else {
+                    continue
+                }
+                let temporary = RecordLookup.Temporary(
+                    device: questions[index].device, type: found[index][place].sent.type,
+                    number: number)
+                found[index][place].id = permanent[temporary].map { .integer($0) }
+            }
+        }
+        return found
     }
 
     private func permanentIDs(
@@ -88,72 +121,97 @@ extension StoreSession {
         return try RecordLookup.permanent(rows, of: temporaries)
     }
 
-    /// Reads records for all questions together, so many at once.
-    private func read(_ wanted: [[TruthWanted]], into truths: inout [GatheredTruth])
-        throws(PostgresError)
-    {
-        var places: [(question: Int, one: TruthWanted)] = []
-        for (question, wanted) in wanted.enumerated() {
-            for one in wanted { places.append((question, one)) }
+    /// Reads the records that are not known yet, page by page, until `maxBytes` of them have been
+    /// read.
+    private func read(
+        _ wanted: [[TruthWanted]], into records: inout TruthRecords, maxBytes: Int
+    ) throws(PostgresError) {
+        var addresses: [RecordAddress] = []
+        var named: Set<RecordAddress> = []
+        for one in wanted.joined() {
+            guard let address = one.address, records.known[address] == nil,
+                !barred.contains(address.type), named.insert(address).inserted
+            else { continue }
+            addresses.append(address)
         }
         var next = 0
-        while next < places.count {
-            let part = places[next...].prefix(Self.rowsAtOnce)
-            next = part.endIndex
-            var ids: [Int: Set<RecordID>] = [:]
-            for (question, one) in part where truths[question].hasRoom {
-                if let id = one.id { ids[one.sent.type, default: []].insert(id) }
-            }
-            let parts = ids.sorted { $0.key < $1.key }
-            let addresses = parts.flatMap { type, ids in ids.map { RecordAddress(type, $0) } }
-            var rows: [RecordAddress: (rows: PostgresRows, row: Int)] = [:]
-            var known: [RecordAddress: RowFacts] = [:]
-            if !parts.isEmpty {
-                var statements = parts.map { model.forms[$0.key].reading(Array($0.value)) }
-                statements.append(RecordLookup.facts(addresses, tables))
-                let answers = try run(statements)
-                for ((type, _), answer) in zip(parts, answers) {
-                    for row in 0..<answer.count {
-                        let id = try model.forms[type].id(answer, row, 0)
-                        rows[RecordAddress(type, id)] = (answer, row)
-                    }
-                }
-                known = try RecordLookup.facts(answers[parts.count], of: addresses)
-            }
-            for (question, one) in part {
-                try add(one, rows, known, to: &truths[question])
-            }
+        var bytes = 0
+        var count = TruthRecords.leastAtOnce
+        while next < addresses.count, bytes < maxBytes {
+            let page = addresses[next...].prefix(count)
+            next = page.endIndex
+            let read = try self.read(Array(page), into: &records)
+            bytes += read
+            // The next page should take about a mebibyte.
+            count = TruthRecords.pageRecords(after: page.count, of: read)
         }
     }
 
-    private func add(
-        _ one: TruthWanted, _ rows: [RecordAddress: (rows: PostgresRows, row: Int)],
-        _ known: [RecordAddress: RowFacts], to truth: inout GatheredTruth
-    ) throws(PostgresError) {
-        guard let id = one.id else {
-            truth.addAbsent(one.sent)
-            return
+    /// - Returns: The approximate bytes of the records.
+    private func read(
+        _ addresses: [RecordAddress], into records: inout TruthRecords
+    ) throws(PostgresError) -> Int {
+        var ids: [Int: [RecordID]] = [:]
+        for address in addresses { ids[address.type, default: []].append(address.id) }
+        let parts = ids.sorted { $0.key < $1.key }
+        var statements = parts.map { model.forms[$0.key].reading($0.value) }
+        statements.append(RecordLookup.facts(addresses, tables))
+        let answers = try run(statements)
+        let known = try RecordLookup.facts(answers[parts.count], of: addresses)
+        for address in addresses { records.known[address] = .absent }
+        for ((type, _), answer) in zip(parts, answers) {
+            let form = model.forms[type]
+            for row in 0..<answer.count {
+                let address = RecordAddress(type, try form.id(answer, row, 0))
+                do throws(PostgresError) {
+                    records.known[address] = .present(
+                        try form.attributes(answer, row), revision: known[address]?.revision ?? 0)
+                } catch {
+                    guard error.isUnsendable else { throw error }
+                    records.known[address] = .unsendable
+                }
+            }
         }
-        let address = RecordAddress(one.sent.type, id)
-        guard truth.isWanted(address) else { return }
-        guard let place = rows[address] else {
-            truth.addAbsent(address)
-            return
+        return addresses.reduce(0) { $0 + (records.known[$1]?.byteCount ?? 0) }
+    }
+
+    /// - Returns: The true rows of one set, and whether all its records have been read.
+    private func gather(
+        _ wanted: [TruthWanted], _ records: TruthRecords, room: Int
+    ) -> (truth: SetTruth, isWhole: Bool) {
+        var truth = GatheredTruth(room: room)
+        var isWhole = true
+        // Records that cannot be read are left out.
+        for one in wanted where !barred.contains(one.sent.type) {
+            let address = one.address ?? one.sent
+            let record = one.address == nil ? .absent : records.known[address]
+            guard let record else {
+                isWhole = isWhole && truth.isCut
+                truth.cut()
+                break
+            }
+            truth.add(
+                record, at: address, sent: one.sent.id,
+                withoutNulls: model.forms[address.type].columns)
         }
-        let form = model.forms[address.type]
-        let row: Attributes
-        do throws(PostgresError) {
-            row = try form.attributes(place.rows, place.row)
-        } catch {
-            // Nothing is said of a row that no device can be sent.
-            guard error.isUnsendable else { throw error }
-            return
-        }
-        truth.add(
-            RecordEntry(
-                id: id, revision: known[address]?.revision ?? 0,
-                oldID: one.sent.id == id ? nil : one.sent.id,
-                attributes: form.columns.withoutNulls(row)), of: address.type)
+        return (truth.truth(schema), isWhole)
+    }
+}
+
+/// The records that the true rows of several refused sets have needed so far; each is read once.
+private struct TruthRecords {
+    /// The number of records in the first page.
+    static let leastAtOnce = 64
+    private static let mostAtOnce = 2_000
+    private static let pageBytes = 1 << 20
+
+    var known: [RecordAddress: TrueRecord] = [:]
+
+    /// Returns the number of records for the next page, given the records and bytes of the last
+    /// one.
+    static func pageRecords(after count: Int, of bytes: Int) -> Int {
+        let fitting = pageBytes * count / max(1, bytes)
+        return min(max(1, fitting), 4 * count, mostAtOnce)
     }
 }
 
@@ -163,4 +221,7 @@ private struct TruthWanted {
     /// The permanent id; nil where there is none.
     var id: RecordID?
     let isDeleted: Bool
+
+    /// The record by its permanent id; nil if it has none.
+    var address: RecordAddress? { id.map { RecordAddress(sent.type, $0) } }
 }

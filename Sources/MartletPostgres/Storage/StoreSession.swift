@@ -10,7 +10,13 @@ final class StoreSession {
     let tables: [PostgresTable]
     let identity: String
     let checks: ValueChecks
+    /// The database's encoding.
+    let encoding: String
+    /// Whether the database has characters, as far as that has been looked up.
+    var storable: [Unicode.Scalar: Bool] = [:]
     let unbearable: UnbearableSets
+    /// Hears of rows that sets leave behind and no device can be sent.
+    let unsendable: UnsendableRows
     private let foreign: ForeignDrain
     /// Where other programs' writes are read from the write-ahead log: waits for whoever reads it.
     let logicalWait: LogicalWait?
@@ -32,6 +38,11 @@ final class StoreSession {
     private let version: Int64
     /// Records of the open transaction that another program is changing.
     var contested: Set<RecordAddress> = []
+    /// The types whose tables another transaction has locked, also against readers.
+    var barred: Set<Int> = []
+    /// Since the last commit: whether a lock could not be had, and whether its holder has been
+    /// looked for.
+    var barring = (isDue: false, isDone: false)
     /// Keys that PostgreSQL gave out and no record has yet.
     var keys: KeyPool
     /// Devices met; what is said of them here does not change but for `acknowledged`, which may
@@ -63,6 +74,7 @@ final class StoreSession {
         tables = schema.tables
         version = schema.version
         self.unbearable = unbearable
+        self.unsendable = unsendable
         foreign = ForeignDrain(
             schema: schema.schema, tables: schema.tables, unsendable: unsendable)
         try connection.execute(Self.settings)
@@ -76,14 +88,15 @@ final class StoreSession {
         // this waits for the row.
         let row = try connection.query(
             """
-            SELECT revision, floor, hash, identity, format FROM _martlet.dataset \
-            WHERE number = 1 FOR SHARE
+            SELECT revision, floor, hash, identity, format, current_setting('server_encoding') \
+            FROM _martlet.dataset WHERE number = 1 FOR SHARE
             """)
         guard row.count == 1 else {
             throw PostgresError(
                 .statement, "the database has no data set", sqlState: "3F000")
         }
         identity = try row.text(0, 3)
+        encoding = try row.text(0, 5)
         guard try row.integer(0, 4) <= MartletTables.format else {
             throw PostgresError(
                 .misuse, "the data set was made by a newer Martlet; install that one")
@@ -165,6 +178,7 @@ extension StoreSession {
             throw PostgresError(.other, "_martlet.dataset is empty")
         }
         try take(answers[1])
+        if !barred.isEmpty { try lookForLocks() }
         // What another process knows of new columns and tables, this one would leave out of entries,
         // and nobody would hear of it again.
         guard try answers[1].integer(0, 3) == version else {
@@ -185,6 +199,10 @@ extension StoreSession {
         pending = PendingWrites()
         devices.removeAll()
         openSavepoints = false
+        if barring.isDue {
+            barring = (false, true)
+            try lookForLocks()
+        }
         let row = try connection.query(
             "SELECT revision, floor, hash FROM _martlet.dataset WHERE number = 1")
         guard row.count == 1 else { throw PostgresError(.other, "_martlet.dataset is empty") }
@@ -215,6 +233,7 @@ extension StoreSession {
             throw PostgresError(.rolledBack, "the transaction had failed before its commit")
         }
         isAnew = false
+        barring = (false, false)
     }
 
     func look() throws(PostgresError) -> StorageLook {
@@ -263,17 +282,23 @@ extension StoreSession {
     }
 
     func register(
-        _ clientID: String, _ principal: Principal, now: Int64
-    ) throws(PostgresError) -> KnownDevice {
+        _ clientID: String, _ principal: Principal, most: Int, now: Int64
+    ) throws(PostgresError) -> KnownDevice? {
         if let known = try devices(named: [clientID])[clientID] { return known }
         let rows = try run([
             PostgresStatement(
                 """
                 INSERT INTO _martlet.devices (client_id, principal, acknowledged, since) \
-                VALUES ($1, $2, 0, $3) RETURNING number
+                SELECT $1::text, $2::text, 0, $3::bigint WHERE $4::bigint > (\
+                SELECT count(*) FROM (SELECT FROM _martlet.devices WHERE principal = $2::text \
+                LIMIT $4::bigint) AS d) RETURNING number
                 """,
-                [.text(clientID), .text(principal.identity), .integer(now)])
+                [
+                    .text(clientID), .text(principal.identity), .integer(now),
+                    .integer(Int64(clamping: most)),
+                ])
         ])[0]
+        guard rows.count > 0 else { return nil }
         let device = KnownDevice(
             number: try rows.integer(0, 0), principal: principal.identity, acknowledged: 0)
         remember(device, clientID)

@@ -86,6 +86,16 @@ final class TableForm {
             """, [keys(ids)])
     }
 
+    /// Selects, among the rows with the given ids, those that may have more bytes than a device can
+    /// be sent. A text may take up to six times its bytes on the wire.
+    func readingLarge(_ ids: [RecordID]) -> PostgresStatement {
+        PostgresStatement(
+            """
+            SELECT \(all()) FROM \(table.sqlName) AS t WHERE t.\(key) = ANY ($1::\(keyType)) \
+            AND octet_length((t.*)::text) > \((Limits.rowBytes - (1 << 20)) / 6)
+            """, [keys(ids)])
+    }
+
     /// Every attribute of a row of `all`, nulls included.
     /// - Throws: `PostgresError` with `isUnsendable` where no device can be sent it.
     func attributes(
@@ -96,7 +106,11 @@ final class TableForm {
         for (place, column) in table.columns.enumerated() {
             values.append(try column.value(of: rows, row, field + place))
         }
-        return Attributes(names: columns.names, values: values)
+        let attributes = Attributes(names: columns.names, values: values)
+        guard !attributes.exceeds(Limits.rowBytes) else {
+            throw PostgresError(.invalidValue, UnsendableValue.ofLargeRow.reason)
+        }
+        return attributes
     }
 
     /// The named attributes of a row of `all`.

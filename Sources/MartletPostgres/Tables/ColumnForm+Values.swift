@@ -8,6 +8,11 @@ package struct UnsendableValue: Error, Hashable, Sendable, CustomStringConvertib
     package let reason: String
 
     package var description: String { reason }
+
+    /// The fault of a row that has more bytes than a device can be sent.
+    static let ofLargeRow = UnsendableValue(
+        reason: "the record has more than \(Limits.rowBytes >> 20) MiB with all its attributes, the"
+            + " most that a device can be sent")
 }
 
 extension PostgresColumn {

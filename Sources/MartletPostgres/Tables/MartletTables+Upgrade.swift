@@ -13,8 +13,9 @@ extension MartletTables {
     /// From a format to the one above it: what brings the tables there.
     typealias Steps = [Int64: String]
 
-    /// Format 2 can say that other programs' writes are read from the write-ahead log.
-    static let steps: Steps = [1: capture]
+    /// Format 2 can say that external writes are read from the write-ahead log. Format 3 records
+    /// the database that it is in, and more about columns than their names.
+    static let steps: Steps = [1: capture, 2: notes]
 
     /// The data set of the database; nil where there is none.
     static func dataSet(on connection: PostgresConnection) throws -> PostgresDataSet? {
@@ -40,8 +41,8 @@ extension MartletTables {
         try connection.execute(script)
         _ = try connection.query(
             """
-            INSERT INTO _martlet.dataset (number, format, name, identity, revision, floor, hash) \
-            VALUES (1, $1, $2, $3, 0, 0, $4)
+            INSERT INTO _martlet.dataset (number, format, name, identity, revision, floor, hash, home) \
+            VALUES (1, $1, $2, $3, 0, 0, $4, \(home))
             """,
             [
                 .integer(format), .text(name), .text(identity),
@@ -49,8 +50,9 @@ extension MartletTables {
             ])
     }
 
-    /// Brings the tables from an older release's form to this one's, in one transaction; nothing
-    /// where they have it. Several processes may do it at once: one does, the others wait.
+    /// Brings the tables from an older release's form to this one, in one transaction; does nothing
+    /// if they have it. If several processes try at once, one does it and the others wait. It also
+    /// clears notes that a copy brought along from another database.
     /// - Throws: `AdoptionError` for tables that a newer release wrote, or none; `PostgresError`.
     static func upgrade(
         on connection: PostgresConnection, steps: Steps = steps, to target: Int64 = format
@@ -60,8 +62,10 @@ extension MartletTables {
                 "the database holds no data set",
                 "make one with martlet postgres init or martlet postgres adopt")
         }
-        guard found.format != target else { return }
-        guard found.format < target else { throw newer(found.format, target) }
+        guard found.format < target else {
+            guard found.format == target else { throw newer(found.format, target) }
+            return try settle(on: connection)
+        }
         try connection.transaction {
             let rows = try connection.query("SELECT format FROM _martlet.dataset FOR UPDATE")
             let start = try rows.integer(0, 0)
@@ -76,6 +80,38 @@ extension MartletTables {
                 _ = try connection.query(
                     "UPDATE _martlet.dataset SET format = $1", [.integer(format + 1)])
             }
+        }
+        try settle(on: connection)
+    }
+
+    /// SQL for an identifier that tells this database from every copy of it.
+    private static let home = """
+        (SELECT system_identifier::text FROM pg_catalog.pg_control_system()) || '/' \
+        || (SELECT oid::text FROM pg_catalog.pg_database WHERE datname = current_database())
+        """
+
+    /// Clears the notes of a dump that mean nothing in this database: numbers of transactions and
+    /// files, and places in the write-ahead log. The dump holds the rows and the changes that the
+    /// log had yet to take, so all rows are as the log says. It does nothing if the tables are
+    /// still in their database.
+    private static func settle(on connection: PostgresConnection) throws {
+        let isHome = "coalesce(home = \(home), false)"
+        guard try !connection.query("SELECT \(isHome) FROM _martlet.dataset").boolean(0, 0)
+        else { return }
+        try connection.transaction {
+            let row = try connection.query(
+                "SELECT \(isHome), home IS NULL FROM _martlet.dataset FOR UPDATE")
+            if try !row.boolean(0, 0), try !row.boolean(0, 1) {
+                try connection.execute(
+                    """
+                    UPDATE _martlet.dataset SET settled = pg_snapshot_xmin(pg_current_snapshot());
+                    UPDATE _martlet.capture SET position = NULL,
+                        horizon = pg_snapshot_xmin(pg_current_snapshot());
+                    UPDATE _martlet.types SET file = NULL;
+                    UPDATE _martlet.columns SET place = NULL, form = NULL, version = NULL
+                    """)
+            }
+            _ = try connection.query("UPDATE _martlet.dataset SET home = \(home)")
         }
     }
 

@@ -11,7 +11,7 @@ enum MartletTables {
     static let surrogate = ReservedWords.surrogateKey
 
     /// Raised with every change of these tables that an older server could not work with.
-    static let format: Int64 = 2
+    static let format: Int64 = 3
 
     /// One script for all of it, run in a transaction.
     static let script = """
@@ -75,6 +75,7 @@ enum MartletTables {
             ON _martlet.foreign_changes (transaction, number);
         CREATE INDEX foreign_changes_record ON _martlet.foreign_changes (type, id);
         \(capture)
+        \(notes)
         """
 
     /// Has a row where other programs' writes are read from the write-ahead log: see `LogicalState`.
@@ -83,5 +84,17 @@ enum MartletTables {
             number integer PRIMARY KEY CHECK (number = 1), slot text NOT NULL,
             publication text NOT NULL, position pg_lsn, horizon xid8 NOT NULL,
             entered bigint NOT NULL DEFAULT 0) WITH (fillfactor = 10);
+        """
+
+    /// The database that the tables are in, and the columns of which devices were told last; see
+    /// `MartletTables.settle` and `ColumnNews`.
+    static let notes = """
+        ALTER TABLE _martlet.dataset ADD COLUMN IF NOT EXISTS home text,
+            ADD COLUMN IF NOT EXISTS settled xid8;
+        ALTER TABLE _martlet.types ADD COLUMN IF NOT EXISTS file bigint;
+        ALTER TABLE _martlet.columns ADD COLUMN IF NOT EXISTS place bigint,
+            ADD COLUMN IF NOT EXISTS form text, ADD COLUMN IF NOT EXISTS version text;
+        CREATE INDEX IF NOT EXISTS foreign_transactions_parted
+            ON _martlet.foreign_transactions (transaction) WHERE parted;
         """
 }

@@ -72,6 +72,20 @@ package struct PostgresSchema: Sendable {
                     “\(entry.name)”
                     """)
             }
+            if table.hasRowSecurity {
+                notes.append(
+                    """
+                    table “\(entry.name)” has row security now, and devices get all its rows all the \
+                    same; keep what devices may have in a table of its own
+                    """)
+            }
+            if table.isInherited {
+                notes.append(
+                    """
+                    table “\(entry.name)” inherits or is inherited from now: what is written to the \
+                    inheriting table reaches no device; end that with ALTER TABLE … NO INHERIT …
+                    """)
+            }
             notes += reading.leftOut.map { "\($0.description); until then devices do not have it" }
             problems += reading.obstacles
             if let key = reading.key {

@@ -20,6 +20,9 @@ package struct PostgresTable: Hashable, Sendable {
     /// `nextval('public.tasks_id_seq'::regclass)`; nil where devices make the keys. An INSERT that
     /// gives the key says `OVERRIDING SYSTEM VALUE`: it may be `GENERATED ALWAYS AS IDENTITY`.
     package let nextKey: String?
+    /// The greatest key that a sequence is set to. It never comes to those above by itself, and set to
+    /// one of them it might have no key left.
+    static let greatestCounted = Int64.max / 2
     package let foreignKeys: [PostgresForeignKey]
     /// Whether something changes rows behind the statements that are run: triggers of the user's, or
     /// foreign keys that act and are not `Reference`s, or computed columns.

@@ -1,6 +1,6 @@
 /// Writes deltas. Members stand in the order `v`, `t`, `e`, `eid`, `op`, `p`, `new`, `r`, `set`,
 /// `old`; of a batch in the order `from`, `dataSet`, `lineage`, `more`, `difference`, `behind`,
-/// `deltas`, `nextVersion`.
+/// `goesOn`, `deltas`, `nextVersion`.
 struct DeltaWriter {
     var json = JSONWriter()
 
@@ -65,6 +65,10 @@ struct DeltaWriter {
         if batch.isBehind {
             json.name("behind")
             json.boolean(true)
+        }
+        if let goesOn = batch.goesOn {
+            json.name("goesOn")
+            json.integer(goesOn)
         }
         json.name("deltas")
         json.beginArray()

@@ -14,12 +14,10 @@ extension SyncCoder {
         return json.bytes
     }
 
-    /// Reads a problem as far as it can be read: what stands between device and server may answer
-    /// with anything. Whatever is missing is made from the status.
+    /// Reads a problem. A proxy or portal may answer with anything: a body that is no problem of
+    /// the server's becomes `Problem.foreign`.
     public static func decodeProblem(_ bytes: [UInt8], status: Int) -> Problem {
-        var problem = Problem(
-            status: status, kind: Problem.unknownKind,
-            detail: "The server answered with status \(status) and no explanation.")
+        var problem = Problem.foreign(status: status)
         guard bytes.count <= Limits.inflatedBytes else { return problem }
         var found = problem
         var json = JSONReader(bytes)
@@ -38,7 +36,8 @@ extension SyncCoder {
                 }
             }
             try json.finish()
-            problem = found
+            // The words of another program are not shown as the server's.
+            if found.isOfServer { problem = found }
         } catch {
             return problem
         }

@@ -2,9 +2,9 @@
 ///
 /// **Written form**: compact, members in a fixed order, optional members only when present.
 /// - Request: `clientId`, `protocol`, `maxRevision`, `acknowledged`, `dataSet`, `lineage`,
-///   `schema`, `rows` (only when true), `check`, `changeSets`.
-/// - Answer: `maxRevision`, `more` (only when true), `dataSet`, `lineage`, `schema`, `check`,
-///   `changeSets`.
+///   `schema`, `rows` (only when true), `answerBytes`, `request`, `check`, `changeSets`.
+/// - Answer: `maxRevision`, `more` (only when true), `dataSet`, `lineage`, `schema`, `clientId`,
+///   `from`, `request`, `check`, `changeSets`.
 /// - Change set: `identifier`, `sequence`, `seen`, `dependencyIdentifier`, `timestamp`,
 ///   `revision`, `conflict`, `reason`, `message`, `retryAfter`, `difference` (only when
 ///   true), `types`, then one member for each

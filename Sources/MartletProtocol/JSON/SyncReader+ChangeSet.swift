@@ -89,6 +89,7 @@ extension SyncReader {
         case "message": set.message = try json.readText()
         case "retryAfter": set.retryAfter = try readCount()
         case "difference": set.isDifference = try json.readBoolean()
+        case "part": set.isTruthCut = try json.readBoolean()
         default: return false
         }
         return true

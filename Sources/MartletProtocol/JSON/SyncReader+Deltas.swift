@@ -22,6 +22,7 @@ extension SyncReader {
             case "more": batch.more = try reader.json.readBoolean()
             case "difference": batch.isDifference = try reader.json.readBoolean()
             case "behind": batch.isBehind = try reader.json.readBoolean()
+            case "goesOn": batch.goesOn = try reader.readCount()
             case "nextVersion": batch.nextVersion = try reader.readCount()
             case "deltas":
                 batch.deltas = try reader.readDeltas()
@@ -148,6 +149,9 @@ extension SyncReader {
     private func check(_ batch: DeltaBatch) throws(WireFault) {
         if let from = batch.from, from > batch.nextVersion {
             throw WireFault("A batch begins after its end.", at: 0, shape: true)
+        }
+        if let goesOn = batch.goesOn, goesOn < batch.nextVersion {
+            throw WireFault("A batch goes on before its end.", at: 0, shape: true)
         }
         var last: Revision = 0
         for delta in batch.deltas {

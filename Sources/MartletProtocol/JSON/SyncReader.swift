@@ -34,6 +34,8 @@ struct SyncReader {
             case "schema": request.schema = try reader.readName()
             case "check": request.check = try reader.readCheckRequest()
             case "rows": request.wantsRows = try reader.json.readBoolean()
+            case "answerBytes": request.answerBytes = try reader.readCount()
+            case "request": request.request = try reader.readName()
             case "changeSets":
                 request.changeSets = try reader.readChangeSets()
                 hasChangeSets = true
@@ -55,6 +57,9 @@ struct SyncReader {
             case "dataSet": answer.dataSet = try reader.readName()
             case "lineage": answer.lineage = try reader.readName()
             case "schema": answer.schema = try reader.readName()
+            case "clientId": answer.clientID = try reader.readName()
+            case "from": answer.from = try reader.readCount()
+            case "request": answer.request = try reader.readName()
             case "check": answer.check = try reader.readCheckAnswer()
             case "changeSets":
                 answer.changeSets = try reader.readChangeSets()

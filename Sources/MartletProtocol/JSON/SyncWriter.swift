@@ -16,6 +16,8 @@ struct SyncWriter {
         json.member("lineage", request.lineage)
         json.member("schema", request.schema)
         json.member("rows", request.wantsRows ? true : nil)
+        json.member("answerBytes", request.answerBytes)
+        json.member("request", request.request)
         if let check = request.check {
             json.name("check")
             write(check)
@@ -31,6 +33,9 @@ struct SyncWriter {
         json.member("dataSet", answer.dataSet)
         json.member("lineage", answer.lineage)
         json.member("schema", answer.schema)
+        json.member("clientId", answer.clientID)
+        json.member("from", answer.from)
+        json.member("request", answer.request)
         if let check = answer.check {
             json.name("check")
             try write(check)
@@ -59,6 +64,7 @@ struct SyncWriter {
         json.member("message", set.message)
         json.member("retryAfter", set.retryAfter)
         json.member("difference", set.isDifference ? true : nil)
+        json.member("part", set.isTruthCut ? true : nil)
         json.name("types")
         json.beginArray()
         for type in set.types { json.text(type.name) }

@@ -34,6 +34,9 @@ public struct ChangeSet: Hashable, Sendable {
     /// `revision`, whole, under `update`, meaning insert or replace, each with the revision at
     /// which it last changed; and records that are gone under `delete`.
     public var isDifference = false
+    /// Down only: whether some true rows of a refused set are missing, because they are more than
+    /// an answer holds.
+    public var isTruthCut = false
     /// The changes, in the order of `types`.
     public var types: [TypeChanges]
     /// What is wrong with the set's shape, found while reading; such a set has no usable changes.

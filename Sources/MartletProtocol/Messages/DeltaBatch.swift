@@ -24,6 +24,9 @@ public struct DeltaBatch: Hashable, Sendable {
     /// has to be fetched otherwise: the log no longer has the entries after `from`. Such a batch
     /// has no deltas and leads nowhere.
     public var isBehind = false
+    /// Of a batch that `isBehind`: the version after which the batches that follow it begin. Whoever
+    /// fetches what is before has to reach it.
+    public var goesOn: Revision?
 
     public init(
         from: Revision? = nil, deltas: [Delta], nextVersion: Revision, dataSet: String? = nil,

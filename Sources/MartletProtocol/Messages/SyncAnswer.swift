@@ -14,6 +14,11 @@ public struct SyncAnswer: Hashable, Sendable {
     public var lineage: String?
     /// The fingerprint of the server's schema.
     public var schema: String?
+    /// The client id of the request that this answers. The next members are the revision that the
+    /// request named, and its name. A device refuses an answer to another request.
+    public var clientID: String?
+    public var from: Revision?
+    public var request: String?
     /// What a comparison found, where one was asked for and could be made.
     public var check: CheckAnswer?
     public var changeSets: [ChangeSet]

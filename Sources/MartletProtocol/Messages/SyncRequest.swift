@@ -20,6 +20,11 @@ public struct SyncRequest: Hashable, Sendable {
     /// Whether the device wants rows as they are now, a difference, instead of log entries: it
     /// could not apply these.
     public var wantsRows = false
+    /// The bytes of change sets after which the answer is cut between two sets, for a slow line;
+    /// nil for the server's limit.
+    public var answerBytes: Int64?
+    /// The request's name, which the answer repeats.
+    public var request: String?
     /// What the device holds, to be compared; nil: nothing.
     public var check: CheckRequest?
     public var changeSets: [ChangeSet]

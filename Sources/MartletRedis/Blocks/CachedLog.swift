@@ -135,9 +135,9 @@ package final class CachedLog: LogSource {
     }
 
     package func difference(
-        after revision: Revision, maxBytes: Int, limit: () -> Revision
+        _ question: DifferenceQuestion, limit: () -> Revision
     ) throws(StorageFault) -> DifferencePart {
-        try source.difference(after: revision, maxBytes: maxBytes, limit: limit)
+        try source.difference(question, limit: limit)
     }
 
     package func times(of revisions: [Revision]) throws(StorageFault) -> [Revision: Int64] {

@@ -45,9 +45,12 @@ struct DeltaQuery: Sendable {
     }
 
     /// What a listener who may see what `principal` may asks for.
-    /// - Parameter byteLimit: See `DeltaQuestion`.
+    /// - Parameters:
+    ///   - byteLimit: See `DeltaQuestion`.
+    ///   - mostEntryBytes: See there.
     func question(
-        _ principal: Principal, byteLimit: Int = Listening.batchBytes
+        _ principal: Principal, byteLimit: Int = Listening.batchBytes,
+        mostEntryBytes: Int = Listening.entryBytes
     ) -> DeltaQuestion {
         var question = DeltaQuestion(principal: principal, since: since, byteLimit: byteLimit)
         question.clientID = clientID
@@ -55,6 +58,7 @@ struct DeltaQuery: Sendable {
         question.lineage = lineage
         question.wantsRows = wantsRows
         question.takesEntriesOnly = takesEntriesOnly
+        question.mostEntryBytes = mostEntryBytes
         return question
     }
 }

@@ -27,21 +27,24 @@ struct DeltaSocket: Sendable {
                 return await Self.end(socket, TokenDenial(.unknown))
             }
             let record = try await handler.record(of: token)
-            await socket.allowMessages(upTo: Limits.requestBytes)
+            await socket.allowMessages(
+                upTo: Limits.requestBytes, of: RequestHandler.party(record))
             let question = query.question(record.principal)
-            let (service, answer) = try await handler.dataSets.ask(record.dataSet) {
+            let answer = try await handler.dataSets.ask(record.dataSet) {
                 await $0.deltas(question)
             }
             switch answer {
             case .failure(let problem): await Self.end(socket, problem)
             case .success(let first):
-                let listening = Listening(
-                    handler: handler, service: service, token: token, expires: record.expires)
-                await withTaskGroup { group in
-                    group.addTask { await follow(listening, question, first, socket) }
-                    // Whichever ends first has closed the socket, which ends the other.
-                    await hear(socket, token)
-                    group.cancelAll()
+                try await handler.dataSets.use(record.dataSet) { service in
+                    let listening = Listening(
+                        handler: handler, service: service, token: token, expires: record.expires)
+                    await withTaskGroup { group in
+                        group.addTask { await follow(listening, question, first, socket) }
+                        // The first of the two to end has closed the socket, which ends the other.
+                        await hear(socket, token)
+                        group.cancelAll()
+                    }
                 }
             }
         } catch let denial as TokenDenial {
@@ -142,7 +145,7 @@ extension RequestHandler {
             }
             let record = try await admitted(request)
             let question = query.question(record.principal)
-            let (_, answer) = try await dataSets.ask(record.dataSet) { await $0.deltas(question) }
+            let answer = try await dataSets.ask(record.dataSet) { await $0.deltas(question) }
             var outcome = upgrade(handshake, socket, token: Self.bearer(request))
             if case .failure(let problem) = answer {
                 outcome = Outcome(problem)

@@ -11,10 +11,11 @@ struct Listening: Sendable {
         case problem(Problem)
     }
 
-    /// How often a quiet listener is looked after, and its token with it.
-    static let heartbeat = Duration.seconds(15)
     /// Bytes of one batch, beyond one change set.
     static let batchBytes = 256 << 10
+    /// Bytes of a batch beyond which a listener that exchanges beside fetches it: 11 s on a line of 23
+    /// kbit/s.
+    static let entryBytes = 32 << 10
 
     let handler: RequestHandler
     let service: DataSetService
@@ -29,7 +30,7 @@ struct Listening: Sendable {
     /// - Parameters:
     ///   - first: The batch after the question's version.
     ///   - send: Sends a batch; waits while the listener reads slowly.
-    ///   - quiet: Called when nothing has happened for `heartbeat`.
+    ///   - quiet: Gives a sign of life, each `heartbeat` of the handler's.
     /// - Throws: What `send` and `quiet` throw, `CancellationError`, and the storage's failures.
     func run(
         _ question: DeltaQuestion, _ first: DeltaBatchBytes,
@@ -48,6 +49,7 @@ struct Listening: Sendable {
     ) async throws -> Ending {
         var question = start
         var generation = tokens
+        var sign = ContinuousClock.now
         while true {
             try Task.checkCancellation()
             let current = try await handler.tokenWatch.generation(handler.tokens)
@@ -65,13 +67,18 @@ struct Listening: Sendable {
             case .success(let batch) where !batch.isEmpty:
                 try await send(batch)
                 question.advance(past: batch)
+                if ContinuousClock.now - sign >= handler.heartbeat {
+                    sign = .now
+                    try await quiet()
+                }
                 if batch.more || question.wantsRows { continue }
             case .success: break
             }
-            let pause = min(Self.heartbeat, max(left ?? Self.heartbeat, .milliseconds(1)))
+            let pause = min(handler.heartbeat, max(left ?? handler.heartbeat, .milliseconds(1)))
             if await !service.signal.wait(beyond: question.since, for: pause) {
                 try Task.checkCancellation()
                 if service.signal.isStopped { return .stopping }
+                sign = .now
                 try await quiet()
             }
         }

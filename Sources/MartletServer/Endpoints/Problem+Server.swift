@@ -59,6 +59,11 @@ extension Problem {
         detail: "The server could not reach its storage; nothing was changed. Try again.",
         retryAfter: 5)
 
+    static let dataSetCannotBeOpened = Problem(
+        status: 503, kind: "storage",
+        detail: "The server could not open the data set of your token; its log says why.",
+        retryAfter: 10)
+
     static let dataSetIsElsewhere = Problem(
         status: 503, kind: "storage",
         detail: "This server does not have the data set of your token; ask who runs it.",

@@ -27,22 +27,23 @@ extension RequestHandler {
     private func deltas(
         _ request: HTTPRequest, _ token: TokenRecord
     ) async throws -> Outcome {
+        let begin = ContinuousClock.now
         do {
             let isStream = request.headers["accept"]?.contains("text/event-stream") == true
             let query = try DeltaQuery(request, isEvents: isStream)
-            let question = query.question(
-                token.principal,
-                byteLimit: isStream ? Listening.batchBytes : Limits.answerBytes)
-            let (service, answer) = try await dataSets.ask(token.dataSet) {
-                await $0.deltas(question)
-            }
-            let first = try answer.get()
+            // The server compresses single answers, and no streams.
+            let question =
+                isStream
+                ? query.question(token.principal)
+                : query.question(
+                    token.principal, byteLimit: Limits.answerBytes, mostEntryBytes: .max)
+            let first = try await dataSets.ask(token.dataSet) { await $0.deltas(question) }.get()
             var outcome: Outcome
             if isStream {
-                outcome = stream(question, first, service, token, request)
+                outcome = stream(question, first, token, request, begin)
             } else {
                 outcome = try await poll(
-                    question, first, query.wait, service, token.dataSet, request)
+                    question, first, query.wait, token.dataSet, request)
             }
             outcome.device = question.clientID
             return outcome
@@ -66,12 +67,18 @@ extension RequestHandler {
 
     private func poll(
         _ question: DeltaQuestion, _ first: DeltaBatchBytes, _ wait: Int64,
-        _ service: DataSetService, _ dataSet: String, _ request: HTTPRequest
+        _ dataSet: String, _ request: HTTPRequest
     ) async throws -> Outcome {
         var batch = first
         if batch.isEmpty, wait > 0 {
-            _ = await service.signal.wait(beyond: question.since, for: .seconds(wait))
-            batch = try await dataSets.ask(dataSet) { await $0.deltas(question) }.answer.get()
+            // A waiting poll uses nothing, so it must not keep other requests out.
+            await request.stopCounting()
+            try await dataSets.use(dataSet) { service in
+                _ = await service.signal.wait(beyond: question.since, for: .seconds(wait))
+            }
+            // The token may have been revoked meanwhile.
+            _ = try await admitted(request)
+            batch = try await dataSets.ask(dataSet) { await $0.deltas(question) }.get()
         }
         let isWorthwhile = batch.json.count > 512
         let acceptsGzip = ContentCoding.acceptsGzip(request.headers["accept-encoding"])
@@ -82,8 +89,8 @@ extension RequestHandler {
     // MARK: - As events
 
     private func stream(
-        _ question: DeltaQuestion, _ first: DeltaBatchBytes, _ service: DataSetService,
-        _ token: TokenRecord, _ request: HTTPRequest
+        _ question: DeltaQuestion, _ first: DeltaBatchBytes, _ token: TokenRecord,
+        _ request: HTTPRequest, _ begin: ContinuousClock.Instant
     ) -> Outcome {
         var response = HTTPResponse(
             status: 200,
@@ -91,15 +98,19 @@ extension RequestHandler {
                 HTTPField("Content-Type", "text/event-stream"), Outcome.notStored,
                 HTTPField("X-Accel-Buffering", "no"),
             ])
-        let listening = Listening(
-            handler: self, service: service, token: Self.bearer(request) ?? [],
-            expires: token.expires)
+        let bearer = Self.bearer(request) ?? []
         response.stream = { writer in
             try await writer.write([UInt8]("retry: 2000\n\n".utf8))
-            _ = try await listening.run(question, first) {
-                try await writer.write(Self.event($0))
-            } quiet: {
-                try await writer.write([UInt8](":\n\n".utf8))
+            try await dataSets.use(token.dataSet) { service in
+                let listening = Listening(
+                    handler: self, service: service, token: bearer, expires: token.expires)
+                _ = try await listening.run(question, first) {
+                    try await writer.write(Self.event($0))
+                } quiet: {
+                    // A listener that notes when it asked can tell by this how late the stream is.
+                    let elapsed = (ContinuousClock.now - begin) / .milliseconds(1)
+                    try await writer.write([UInt8](":\(Int64(elapsed))\n\n".utf8))
+                }
             }
         }
         return Outcome(response)

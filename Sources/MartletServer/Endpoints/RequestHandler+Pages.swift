@@ -8,9 +8,8 @@ extension RequestHandler {
     func schema(_ request: HTTPRequest) async -> Outcome {
         do {
             let token = try await admitted(request)
-            let service = try await dataSets.service(token.dataSet)
             let acceptsGzip = ContentCoding.acceptsGzip(request.headers["accept-encoding"])
-            let document = service.schemaDocument
+            let document = try await dataSets.use(token.dataSet) { $0.schemaDocument }
             var outcome = Outcome.json(
                 document, gzip: acceptsGzip ? WholeGzip.compress(document) : nil)
             outcome.token = token.identifier
@@ -21,18 +20,23 @@ extension RequestHandler {
         }
     }
 
-    /// `GET /healthz`: the server runs, and its storage answers.
-    func health(_ request: HTTPRequest) async -> Outcome {
+    /// `GET /healthz`: the server runs, and has its data folder.
+    func health(_ request: HTTPRequest) async -> Outcome { await health(request, limited: 0) }
+
+    /// - Parameter limited: Data sets of which some tables cannot be served.
+    private func health(_ request: HTTPRequest, limited: Int) async -> Outcome {
         do {
             try await tokens.run { try $0.checkFolder() }
-            return .json([UInt8]("{\"status\":\"ok\"}".utf8), gzip: nil)
+            let more = limited > 0 ? ",\"limited\":\(limited)" : ""
+            return .json([UInt8]("{\"status\":\"ok\"\(more)}".utf8), gzip: nil)
         } catch {
             return failed(error)
         }
     }
 
-    /// `GET /readyz`: requests will be answered. Every data set's storage answers, and what other
-    /// processes wrote is known here.
+    /// `GET /readyz`: requests will be answered. The storage of every data set that is open answers,
+    /// can be written to, and what other processes wrote is known here. If another program keeps tables
+    /// locked, all the rest is served, here as on every other server: the answer says it, and is 200.
     func readiness(_ request: HTTPRequest) async -> Outcome {
         let hindrances = dataSets.hindrances()
         guard hindrances.isEmpty else {
@@ -44,10 +48,12 @@ extension RequestHandler {
                 })
             return Outcome(
                 .notReady(
-                    "\(hindrances.count) of \(dataSets.count) data sets cannot be served just now.")
+                    "\(hindrances.count) of \(dataSets.counts.open) data sets cannot be served just now."
+                )
             )
         }
-        return await health(request)
+        return await health(
+            request, limited: dataSets.lockedTables.count { $0.count > 0 })
     }
 
     /// `GET /metrics`, for programs on this machine only: there is no token for it, and a proxy
@@ -59,7 +65,10 @@ extension RequestHandler {
         }
         guard isLocal, !isPassedOn else { return Outcome(Problem.notFound) }
         let text = metrics.text(
-            queueDepths: dataSets.queueDepths, changed: dataSets.changed, server: await counters(),
+            queueDepths: dataSets.queueDepths, changed: dataSets.changed,
+            dataSets: dataSets.counts, blockedWriters: dataSets.blockedWriters,
+            lockedTables: dataSets.lockedTables,
+            server: await counters(),
             usage: ProcessUsage.current(), redis: redis?.counters.current,
             following: await dataSets.followingStates())
         return Outcome(

@@ -27,7 +27,11 @@ extension RequestHandler {
             // The hash chooses among the files that the manifests name; it is never a path.
             guard let found = service.snapshots.file(hash, coding, for: token.principal),
                 let file = try await FileToSend.open(found.path), file.count == found.bytes
-            else { return Outcome(Self.noFile) }
+            else {
+                // If the file should exist, the service forgets the snapshot.
+                _ = service.snapshots.manifest(for: token.principal)
+                return Outcome(Self.noFile)
+            }
             return answer(request, file, coding, etag: "\"\(hash)-\(coding.rawValue)\"")
         }
     }
@@ -40,8 +44,7 @@ extension RequestHandler {
     ) async -> Outcome {
         do {
             let token = try await admitted(request)
-            let service = try await dataSets.service(token.dataSet)
-            var outcome = try await body(token, service)
+            var outcome = try await dataSets.use(token.dataSet) { try await body(token, $0) }
             outcome.token = token.identifier
             outcome.dataSet = token.dataSet
             return outcome

@@ -8,13 +8,79 @@ extension RequestHandler {
     func sync(_ request: HTTPRequest) async -> Outcome {
         do {
             let token = try await admitted(request)
-            var outcome = await sync(request, token)
+            var outcome = await inPieces(request, token)
             outcome.token = token.identifier
             outcome.dataSet = token.dataSet
             return outcome
         } catch {
             return failed(error)
         }
+    }
+
+    /// Collects a body that arrives in pieces, and answers the request once it is complete. Until
+    /// then each answer says how many bytes have arrived.
+    private func inPieces(_ request: HTTPRequest, _ token: TokenRecord) async -> Outcome {
+        guard request.query != nil else { return await sync(request, token) }
+        do throws(Problem) {
+            let items = try QueryItems(
+                request.query, names: ["upload", "from", "total", "answer", "most"])
+            let bytes = Int64(Limits.requestBytes)
+            guard let name = try items.name("upload"),
+                let from = try items.integer("from", in: 0...bytes),
+                let total = try items.integer("total", in: 1...bytes)
+            else { throw .malformed("A piece of a body needs “upload”, “from” and “total”.") }
+            let key = UploadShelf.Key(
+                token: token.identifier, name: name,
+                party: token.user.map { "\(token.dataSet) \($0)" })
+            let (received, whole) = uploads.add(
+                request.body, at: Int(from), of: Int(total), key)
+            guard let whole else {
+                let text = [UInt8]("{\"received\":\(received)}".utf8)
+                var outcome = Outcome.json(text, gzip: nil)
+                outcome.response.status = 202
+                return outcome
+            }
+            let answer = try items.integer("answer", in: 0...Int64(Limits.inflatedBytes))
+            let most = try items.integer("most", in: 1...Int64(Limits.inflatedBytes))
+            // The kept answer is sent again, from where the line was cut.
+            if let answer, answer > 0, let kept = uploads.answer(key) {
+                return Self.piece(of: kept, from: Int(answer), most: Int(most ?? 1))
+            }
+            var all = request
+            all.query = nil
+            all.body = whole
+            let outcome = await sync(all, token)
+            guard let most else { return outcome }
+            let response = outcome.response
+            let kept = UploadShelf.Answer(
+                status: response.status,
+                isGzip: response.headers.contains { $0.name == "Content-Encoding" },
+                bytes: Array(response.body.joined()))
+            uploads.keep(kept, key)
+            var first = Self.piece(of: kept, from: 0, most: Int(most))
+            (first.accepted, first.refused, first.device) =
+                (outcome.accepted, outcome.refused, outcome.device)
+            first.kind = outcome.kind
+            return first
+        } catch {
+            return Outcome(error)
+        }
+    }
+
+    /// Returns some bytes of an answer, with its status, form and length in a header field.
+    private static func piece(
+        of answer: UploadShelf.Answer, from start: Int, most: Int
+    ) -> Outcome {
+        let start = min(start, answer.bytes.count)
+        let end = start + min(most, answer.bytes.count - start)
+        let words = "\(answer.status) \(answer.isGzip ? "gzip" : "plain") \(answer.bytes.count)"
+        return Outcome(
+            HTTPResponse(
+                status: 206,
+                headers: [
+                    HTTPField("Content-Type", "application/octet-stream"), Outcome.notStored,
+                    HTTPField("Martlet-Answer", words),
+                ], body: [Array(answer.bytes[start..<end])]))
     }
 
     private func sync(_ request: HTTPRequest, _ token: TokenRecord) async -> Outcome {
@@ -38,7 +104,7 @@ extension RequestHandler {
 
     func answer(_ admitted: AdmittedRequest, dataSet: String) async -> Outcome {
         do {
-            switch try await dataSets.ask(dataSet, { await $0.answer(admitted) }).answer {
+            switch try await dataSets.ask(dataSet, { await $0.answer(admitted) }) {
             case .failure(let problem): return Outcome(problem)
             case .success(let answer): return outcome(answer)
             }

@@ -13,17 +13,19 @@ struct RequestHandler: Sendable {
     let origins: OriginRule
     /// How long the first message of a WebSocket without a token may take.
     let tokenDeadline: Duration
+    /// How often who listens gets a sign of life, and its token is looked at.
+    let heartbeat: Duration
     /// Milliseconds since 1970.
     let now: @Sendable () -> Int64
     let tokenWatch = TokenWatch()
     let reading = RequestReading()
+    let uploads = UploadShelf()
 
     func answer(_ request: HTTPRequest) async -> HTTPResponse {
         let start = ContinuousClock.now
-        var outcome = await outcome(of: request)
-        outcome.response.headers.append(HTTPField("X-Content-Type-Options", "nosniff"))
+        let outcome = await outcome(of: request)
         note(outcome, requestByteCount: request.body.count, ContinuousClock.now - start)
-        return outcome.response
+        return Self.guarded(outcome.response)
     }
 
     private func outcome(of request: HTTPRequest) async -> Outcome {
@@ -99,6 +101,9 @@ struct RequestHandler: Sendable {
     func failed(_ error: any Error, _ dataSet: String? = nil) -> Outcome {
         if let denial = error as? TokenDenial { return Self.unauthorized(denial) }
         if error is ConfinedValueIsGone { return Outcome(Problem.stopping) }
+        if let problem = error as? Problem { return Outcome(problem) }
+        // The log has named the reason once.
+        if error is DataSetCannotBeOpened { return Outcome(Problem.dataSetCannotBeOpened) }
         if error is DataSetIsElsewhere { return Outcome(Problem.dataSetIsElsewhere) }
         var fields = [("reason", ServerLog.Field.text(String(describing: error)))]
         if let dataSet { fields.append(("dataSet", .text(dataSet))) }

@@ -4,9 +4,11 @@ internal import MartletProtocol
 /// The answer to `GET /schema`.
 enum SchemaDocument {
     /// - Parameter ddl: The statements that make the tables, without the server's triggers.
-    static func bytes(_ schema: Schema, ddl: String) -> [UInt8] {
+    /// - Parameter dataSet: The data set's identity, so that a new device knows whose tables these are.
+    static func bytes(_ schema: Schema, ddl: String, dataSet: String) -> [UInt8] {
         var json = JSONWriter()
         json.beginObject()
+        json.member("dataSet", dataSet)
         json.member("hash", schema.fingerprint)
         json.member("protocol", WireVersion.current)
         json.member("ddl", ddl)

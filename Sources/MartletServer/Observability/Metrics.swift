@@ -1,5 +1,6 @@
 internal import HTTPKit
 internal import MartletRedis
+internal import MartletServerCore
 internal import Synchronization
 
 /// What the server counts, for `GET /metrics`.
@@ -24,6 +25,10 @@ final class Metrics: Sendable {
         var entriesEmptied = 0
         var rowsLeftOut = 0
         var outsideTaken = 0
+        /// The number of faults, by kind.
+        var storageFaults: [String: Int] = [:]
+        var opened = 0
+        var closed = 0
         var takenUp = 0
         var notTakenUp = 0
         var snapshotsMade = 0
@@ -85,6 +90,18 @@ final class Metrics: Sendable {
         counts.withLock { $0.outsideTaken += taken }
     }
 
+    /// Counts a failure of a storage to do its work.
+    func countStorageFault(_ kind: String) {
+        counts.withLock { $0.storageFaults[kind, default: 0] += 1 }
+    }
+
+    /// Counts a data set that was opened, or closed again.
+    func countDataSet(isOpened: Bool) {
+        counts.withLock { counts in
+            if isOpened { counts.opened += 1 } else { counts.closed += 1 }
+        }
+    }
+
     /// Counts a data set opened again because its tables had changed.
     /// - Parameter isDone: Whether it could be opened.
     func countTakenUp(isDone: Bool) {
@@ -108,6 +125,9 @@ final class Metrics: Sendable {
     /// The text form Prometheus reads (exposition format 0.0.4).
     func text(
         queueDepths: [(dataSet: String, depth: Int)], changed: Set<String> = [],
+        dataSets: DataSetDirectory.Counts = .init(),
+        blockedWriters: [(dataSet: String, seconds: Double)] = [],
+        lockedTables: [(dataSet: String, count: Int)] = [],
         server: HTTPServerCounters,
         usage: ProcessUsage, redis: CacheCounters.Counts? = nil,
         following: [DataSetService.FollowingState] = []
@@ -157,6 +177,13 @@ final class Metrics: Sendable {
             "Times a row was left out because no device can be sent its values.",
             counts.rowsLeftOut)
         appendSnapshots(counts, to: &text)
+        append(dataSets, blockedWriters, counts, to: &text)
+        text.family(
+            "martlet_tables_locked", "gauge",
+            "Tables that another program has kept locked whole for more than three seconds.")
+        for (name, count) in lockedTables {
+            text.sample("martlet_tables_locked", [("data_set", name)], Double(count))
+        }
         append(changed, among: queueDepths.map(\.dataSet), counts, to: &text)
         if let redis { append(redis, to: &text) }
         if !following.isEmpty { append(following, counts.outsideTaken, to: &text) }
@@ -253,6 +280,38 @@ extension Metrics {
 }
 
 extension Metrics {
+    private func append(
+        _ dataSets: DataSetDirectory.Counts, _ blocked: [(dataSet: String, seconds: Double)],
+        _ counts: Counts, to text: inout PrometheusText
+    ) {
+        text.single(
+            "martlet_data_sets", "gauge", "Data sets that are known, open or not.", dataSets.known)
+        text.single("martlet_data_sets_open", "gauge", "Data sets that are open.", dataSets.open)
+        text.single(
+            "martlet_data_sets_failed", "gauge",
+            "Data sets that could not be opened when it was last tried.", dataSets.failed)
+        text.single(
+            "martlet_data_sets_opened_total", "counter", "Times a data set was opened.",
+            counts.opened)
+        text.single(
+            "martlet_data_sets_closed_total", "counter",
+            "Times a data set was closed because nobody used it.", counts.closed)
+        text.family(
+            "martlet_storage_faults_total", "counter",
+            "Times a storage could not do its work, by kind; look: watching it began to fail.")
+        for kind in StorageFault.Kind.allCases.map(\.rawValue).sorted() + ["look"] {
+            text.sample(
+                "martlet_storage_faults_total", [("kind", kind)],
+                counts.storageFaults[kind] ?? 0)
+        }
+        text.family(
+            "martlet_writer_blocked_seconds", "gauge",
+            "Time for which every batch of the writer has failed; 0 while it works.")
+        for (name, seconds) in blocked {
+            text.sample("martlet_writer_blocked_seconds", [("data_set", name)], seconds)
+        }
+    }
+
     private func append(_ redis: CacheCounters.Counts, to text: inout PrometheusText) {
         text.family(
             "martlet_redis_blocks_total", "counter", "Blocks of entries, by what became of it.")

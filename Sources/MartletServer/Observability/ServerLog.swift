@@ -1,4 +1,3 @@
-internal import Dispatch
 internal import Foundation
 
 /// The server's log: one JSON object a line, with identifiers and counts, never values or tokens.
@@ -41,12 +40,11 @@ public struct ServerLog: Sendable {
         self.write = write
     }
 
-    /// Lines on standard error, in order, without making anyone wait.
+    /// Lines on standard error, in order, without making anyone wait. Lines that cannot be written
+    /// are lost, and nothing else happens.
     public static func standardError(minimum: Level = .info) -> ServerLog {
-        let queue = DispatchQueue(label: "martlet.log")
-        return ServerLog(minimum: minimum) { line in
-            queue.async { FileHandle.standardError.write(Data((line + "\n").utf8)) }
-        }
+        let output = LogOutput(to: .standardError)
+        return ServerLog(minimum: minimum) { output.add($0) }
     }
 
     /// Nothing at all.
@@ -54,15 +52,31 @@ public struct ServerLog: Sendable {
 
     func log(_ level: Level, _ event: String, _ fields: [(String, Field)] = []) {
         guard level >= minimum else { return }
-        var line = "{\"time\":\"\(Self.time())\",\"level\":\"\(level.word)\",\"event\":\"\(event)\""
+        write(Self.line(level, event, fields))
+    }
+
+    /// Returns the line that stands in place of missing lines.
+    static func lineOfLoss(_ count: Int) -> String {
+        line(
+            .warning, "log",
+            [
+                ("lost", .number(count)),
+                ("reason", .text("Lines could not be written, or were not read in time.")),
+            ])
+    }
+
+    private static func line(
+        _ level: Level, _ event: String, _ fields: [(String, Field)]
+    ) -> String {
+        var line = "{\"time\":\"\(time())\",\"level\":\"\(level.word)\",\"event\":\"\(event)\""
         for (name, field) in fields {
             line += ",\"\(name)\":"
             switch field {
-            case .text(let text): line += Self.quoted(text)
+            case .text(let text): line += quoted(text)
             case .number(let number): line += String(number)
             }
         }
-        write(line + "}")
+        return line + "}"
     }
 
     private static func time() -> String {
@@ -70,10 +84,15 @@ public struct ServerLog: Sendable {
             Date.ISO8601FormatStyle(includingFractionalSeconds: true))
     }
 
-    /// At most 200 characters, with everything that could end the string or the line escaped.
+    /// The most characters of a text; the rest is cut off. The database's message and the advice
+    /// after it fit.
+    private static let mostCharacters = 2_000
+
+    /// Escapes everything that could end the string or the line. A text that is cut ends with “…”.
     private static func quoted(_ text: String) -> String {
         var quoted = "\""
-        for scalar in text.unicodeScalars.prefix(200) {
+        let isCut = text.unicodeScalars.count > mostCharacters
+        for scalar in text.unicodeScalars.prefix(mostCharacters) {
             switch scalar {
             case "\"", "\\": quoted += "\\\(scalar)"
             case _ where scalar.value < 0x20 || (0x7f...0x9f).contains(scalar.value):
@@ -82,6 +101,6 @@ public struct ServerLog: Sendable {
             default: quoted.unicodeScalars.append(scalar)
             }
         }
-        return quoted + "\""
+        return quoted + (isCut ? "…\"" : "\"")
     }
 }

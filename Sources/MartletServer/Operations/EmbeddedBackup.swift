@@ -5,12 +5,15 @@ internal import MartletServerCore
 internal import OpenSSLKit
 internal import SQLiteKit
 internal import SQLiteRecords
+internal import SystemKit
 
 /// Backing a data set in a file up, and putting a backup in its place. Blocks.
 public struct EmbeddedBackup {
     /// The server's data folder.
     private let directory: String
     private let dataSet: String
+    /// Called after each step of a restore after which the process could end.
+    var afterStep: () -> Void = {}
 
     /// - Throws: `ServerFailure` for a name that cannot be a data set's.
     public init(directory: String, dataSet: String) throws {
@@ -76,7 +79,12 @@ public struct EmbeddedBackup {
         public let tokens: Int?
     }
 
-    /// Puts a backup in the data set's place, and the tokens it brings beside those that are there. No server may run on the folder.
+    /// Replaces the data set with a backup, and adds the backup's tokens to those of the folder. No
+    /// server may run on the folder.
+    ///
+    /// Whenever the process dies or the power fails, the data set's name refers to the whole old
+    /// file or the whole new one. The new file belongs to the owner of the file that it replaces,
+    /// or of the folder.
     /// - Parameters:
     ///   - replaces: Whether a data set that is there makes room: its file gets another name.
     ///   - label: What is added to that name, such as the time.
@@ -92,36 +100,93 @@ public struct EmbeddedBackup {
         try TokenStore.makeDirectory(directory)
         let lock = try DirectoryLock(directory: directory)
         defer { withExtendedLifetime(lock) {} }
-        let files = FileManager.default
-        guard replaces || !files.fileExists(atPath: path) else {
+        let isThere = FileManager.default.fileExists(atPath: path)
+        guard replaces || !isThere else {
             throw ServerFailure(
                 """
                 The data set “\(dataSet)” is there already. With --replace the backup takes its \
                 place, and the file is kept under another name.
                 """)
         }
+        if isThere { try UnfinishedRestore(of: dataSet, in: directory).settle() }
         let draft = path + ".restoring"
-        try? files.removeItem(atPath: draft)
-        try files.copyItem(atPath: backup, toPath: draft)
-        try files.setAttributes([.posixPermissions: 0o600], ofItemAtPath: draft)
+        do {
+            try prepare(draft, from: backup, manifest)
+            let tokens = try restoreTokens(manifest, of: backup)
+            try giveToOwner()
+            afterStep()
+            let kept = isThere ? try keepOld(as: "\(path).before-\(label)") : nil
+            for suffix in ["-wal", "-shm"] { remove(path + suffix) }
+            // They belong to a history that is gone; the server makes new ones.
+            remove("\(directory)/snapshots/\(dataSet)")
+            afterStep()
+            try Folder(path: directory)
+                .rename("\(dataSet).sqlite.restoring", to: "\(dataSet).sqlite")
+            afterStep()
+            return Restored(manifest: manifest, kept: kept, tokens: tokens)
+        } catch {
+            remove(draft)
+            throw error
+        }
+    }
+
+    private func remove(_ path: String) { try? FileManager.default.removeItem(atPath: path) }
+
+    /// Copies a backup, checks it, and writes it through to the disk.
+    private func prepare(
+        _ draft: String, from backup: String, _ manifest: BackupManifest
+    ) throws {
+        remove(draft)
+        try FileManager.default.copyItem(atPath: backup, toPath: draft)
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: draft)
         let head = try DataSetFile(draft).check()
         guard head.revision == manifest.revision, head.lineage == manifest.lineage else {
             throw ServerFailure("The backup's log does not end where its manifest says.")
         }
-        let tokens = try restoreTokens(manifest, of: backup)
-        var kept: String?
-        if files.fileExists(atPath: path) {
-            // Closing it writes its log back, so that one file is all of it.
-            try Connection(path: path, mode: .readWrite).execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            let name = "\(path).before-\(label)"
-            try files.moveItem(atPath: path, toPath: name)
-            kept = name
+        try OpenFile(readingFrom: draft).synchronize()
+    }
+
+    /// Gives the server's user the files that a restore by another user, such as root, has made.
+    private func giveToOwner() throws {
+        guard let owner = FileOwner(of: path) ?? FileOwner(of: directory) else { return }
+        try owner.take(path + ".restoring")
+        for name in ["tokens.sqlite", "tokens.sqlite-wal", "tokens.sqlite-shm", "martlet.lock"] {
+            let path = "\(directory)/\(name)"
+            if FileManager.default.fileExists(atPath: path) { try owner.take(path) }
         }
-        for suffix in ["-wal", "-shm"] { try? files.removeItem(atPath: path + suffix) }
-        // Those of a history that is gone; new ones are made.
-        try? files.removeItem(atPath: "\(directory)/snapshots/\(dataSet)")
-        try files.moveItem(atPath: draft, toPath: path)
-        return Restored(manifest: manifest, kept: kept, tokens: tokens)
+    }
+
+    /// Gives the existing file a second name, so that the new file can take the first.
+    /// - Returns: The second name.
+    private func keepOld(as name: String) throws -> String {
+        let files = FileManager.default
+        do {
+            // Without a write-ahead log, the one file is complete.
+            let mode = try Connection(path: path, mode: .readWrite).text(
+                "PRAGMA journal_mode = DELETE")
+            guard mode == "delete" else { throw Self.inUse(path) }
+        } catch let error as SQLiteError {
+            guard error.isCorrupt else {
+                throw error.isBusy ? Self.inUse(path) : error
+            }
+            // A damaged file is kept as it is.
+            if files.fileExists(atPath: path + "-wal") {
+                try files.moveItem(atPath: path + "-wal", toPath: name + "-wal")
+            }
+        }
+        afterStep()
+        do {
+            try files.linkItem(atPath: path, toPath: name)
+        } catch {
+            // Some file systems cannot give a file two names.
+            try files.copyItem(atPath: path, toPath: name)
+            try OpenFile(readingFrom: name).synchronize()
+        }
+        return name
+    }
+
+    private static func inUse(_ path: String) -> ServerFailure {
+        ServerFailure("Another program has “\(path)” open; close it, and restore again.")
     }
 
     private func restoreTokens(_ manifest: BackupManifest, of backup: String) throws -> Int? {

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import MartletCore
+internal import MartletProtocol
 internal import MartletServerCore
 internal import SQLiteKit
 internal import SQLiteRecords
@@ -25,7 +26,15 @@ public struct EmbeddedDoctor {
         guard FileManager.default.fileExists(atPath: directory) else {
             throw ServerFailure("There is no folder “\(directory)”; check --data.")
         }
-        var found = permissions()
+        var found = permissions() + owners()
+        for name in try UnfinishedRestore.dataSets(in: directory) {
+            guard let problem = UnfinishedRestore(of: name, in: directory).problem else { continue }
+            found.append(
+                Finding(
+                    .error, "restore", what: problem.what,
+                    why: "The server makes no empty data set in its place, and does not start.",
+                    fix: problem.fix))
+        }
         let names = try DataSetDirectory.names(in: directory)
         var bytes: Int64 = 0
         for name in names {
@@ -81,6 +90,23 @@ public struct EmbeddedDoctor {
             }
         }
         return found
+    }
+
+    /// Returns findings about files that belong to another user than their folder, as after work by
+    /// root.
+    private func owners() -> [Finding] {
+        guard let owner = FileOwner(of: directory) else { return [] }
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+        return names.sorted().compactMap { name in
+            let path = "\(directory)/\(name)"
+            guard let other = FileOwner(of: path), other.user != owner.user else { return nil }
+            return Finding(
+                .error, "owner",
+                what:
+                    "“\(path)” belongs to the user \(other.user), its folder to the user \(owner.user).",
+                why: "The server cannot open what another user has made.",
+                fix: "chown \(owner.user):\(owner.group) '\(path)'")
+        }
     }
 
     /// Whether a disk has room for what stands on it once more.
@@ -225,7 +251,10 @@ private struct FileCheck {
         var found: [Finding] = []
         for type in try SchemaReader.read(connection).types where type.keyKind == .integer {
             let largest = try connection.integer(
-                "SELECT max(\(SQLName.quoted(type.key))) FROM \(SQLName.quoted(type.name))")
+                """
+                SELECT max(\(SQLName.quoted(type.key))) FROM \(SQLName.quoted(type.name)) \
+                WHERE \(SQLName.quoted(type.key)) <= \(Limits.greatestKey)
+                """)
             let row = try connection.prepare("SELECT next_id FROM martlet_types WHERE name = ?")
             row.bind(1, text: type.name)
             defer { row.reset() }

@@ -1,10 +1,12 @@
 internal import Dispatch
 internal import MartletProtocol
 internal import MartletRedis
+internal import MartletServerCore
 
 /// Tells everyone that a data set has moved on: who listens, who makes snapshots, and, of what this
 /// process has committed, the other processes.
 struct Announcer: Sendable {
+    let feed: DataSetFeed
     let signal: RevisionSignal
     let snapshots: SnapshotService
     /// What tells other processes; nil where there is no Redis.
@@ -21,7 +23,7 @@ struct Announcer: Sendable {
     /// - Parameter isOurs: Whether this process has committed it.
     func reached(_ revision: Revision, isOurs: Bool) {
         notices.async { [signal] in signal.advance(to: revision) }
-        snapshots.reached(revision)
+        snapshots.reached(revision, bytes: feed.loggedBytes)
         guard isOurs, let outlet else { return }
         outlet.queue.async {
             // Where it is gone, the server stops.

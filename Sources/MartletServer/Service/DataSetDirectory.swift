@@ -2,8 +2,11 @@ internal import Foundation
 internal import MartletProtocol
 internal import Synchronization
 
-/// The data sets of a server, each opened once: at the start those that exist, later those that a
-/// new token names; and again where the tables of one have changed.
+/// Holds the data sets of a server. It opens a data set in a file when it is first used, and closes
+/// it when it has been unused for a while, so that descriptors and memory follow the data sets in
+/// use. Data sets in databases stay open. A data set whose tables have changed is opened again.
+///
+/// A request, a stream or a waiting poll keeps its data set open by `use`.
 final class DataSetDirectory: Sendable {
     /// Opens a data set.
     /// - Parameter changed: To be called, more than once, when its tables are others than those that
@@ -20,14 +23,49 @@ final class DataSetDirectory: Sendable {
         var later: Later
     }
 
+    /// The limits on open data sets.
+    struct Limits: Sendable {
+        /// Whether data sets are files, each of which is opened separately when it is needed.
+        var areFiles = false
+        /// The time after which an unused data set is closed; nil closes none.
+        var idle: Duration?
+        /// Returns the number of data sets that may be open now. To open one more, the directory
+        /// first closes the one that has been unused for longest.
+        var open: @Sendable () async -> Int = { .max }
+    }
+
+    private struct Open {
+        let service: DataSetService
+        /// The number of current uses.
+        var users = 0
+        /// The time of the last use.
+        var used = ContinuousClock.now
+    }
+
+    /// A failure to open a data set.
+    private struct Failure {
+        var count: Int
+        /// The time before which it is not tried again.
+        var until: ContinuousClock.Instant
+        var reason: String
+    }
+
     private struct State {
-        var open: [String: DataSetService] = [:]
-        var opening: [String: Task<DataSetService, any Error>] = [:]
+        /// The names of the data sets listed at the start, or opened since.
+        var known: Set<String> = []
+        var open: [String: Open] = [:]
+        var opening: [String: Task<Void, any Error>] = [:]
+        var closing: [String: Task<Void, Never>] = [:]
+        var failed: [String: Failure] = [:]
         /// Those whose tables have changed, until they are open again.
         var changed: [String: TableChange] = [:]
         /// When they were opened again last.
         var renewed: [String: ContinuousClock.Instant] = [:]
+        var sweeping: Task<Void, Never>?
         var isStopped = false
+
+        /// The number of data sets that are open, opening or closing.
+        var occupied: Int { open.count + opening.count + closing.count }
     }
 
     /// A data set on its way to its tables as they are now.
@@ -47,10 +85,12 @@ final class DataSetDirectory: Sendable {
 
     private let state = Mutex(State())
     private let make: Make
+    private let limits: Limits
     private let telling: Telling
 
-    init(_ telling: Telling, make: @escaping Make) {
+    init(_ telling: Telling, limits: Limits = Limits(), make: @escaping Make) {
         self.telling = telling
+        self.limits = limits
         self.make = make
     }
 
@@ -63,60 +103,275 @@ final class DataSetDirectory: Sendable {
             .sorted()
     }
 
-    func service(_ name: String) async throws -> DataSetService {
-        if let open = state.withLock({ $0.open[name] }) { return open }
-        let task = try state.withLock { state -> Task<DataSetService, any Error> in
-            guard !state.isStopped else { throw ConfinedValueIsGone() }
-            if let running = state.opening[name] { return running }
-            let task = Task { try await self.open(name) }
-            state.opening[name] = task
-            return task
-        }
-        let result = await task.result
-        try state.withLock { state in
-            state.opening[name] = nil
-            state.open[name] = try result.get()
-        }
-        return try result.get()
+    // MARK: - Using
+
+    /// Calls `body` with a data set, and opens the data set first if it is closed. It stays open
+    /// during the call.
+    /// - Throws: `DataSetCannotBeOpened`, `DataSetIsElsewhere`, `ConfinedValueIsGone`, a `Problem`
+    ///   if too many are in use, and errors of `body`.
+    func use<Answer>(
+        _ name: String, _ body: (DataSetService) async throws -> Answer
+    ) async throws -> Answer {
+        let service = try await take(name)
+        defer { giveBack(name) }
+        return try await body(service)
     }
 
     /// Asks a data set, and asks again where it was opened again before it could answer.
-    /// - Returns: Who answered, and the answer.
     func ask<Answer: Sendable>(
         _ name: String,
         _ question: @Sendable (DataSetService) async -> Result<Answer, Problem>
-    ) async throws -> (service: DataSetService, answer: Result<Answer, Problem>) {
-        var service = try await service(name)
+    ) async throws -> Result<Answer, Problem> {
+        var asked: DataSetService?
         while true {
-            let answer = await question(service)
-            guard case .failure(let problem) = answer, problem == .stopping else {
-                return (service, answer)
+            let (service, answer) = try await use(name) { service in
+                (service, service === asked ? nil : await question(service))
             }
-            let next = try await self.service(name)
-            guard next !== service else { return (service, answer) }
-            service = next
+            guard let answer else { return .failure(.stopping) }
+            guard case .failure(let problem) = answer, problem == .stopping else { return answer }
+            asked = service
         }
     }
 
-    private func open(_ name: String) async throws -> DataSetService {
+    private func take(_ name: String) async throws -> DataSetService {
+        enum Step {
+            case use(DataSetService)
+            case awaitOpening(Task<Void, any Error>)
+            case awaitClosing(Task<Void, Never>)
+        }
+        while true {
+            let step = try state.withLock { state -> Step in
+                guard !state.isStopped else { throw ConfinedValueIsGone() }
+                if let open = state.open[name] {
+                    state.open[name]?.users += 1
+                    return .use(open.service)
+                }
+                if let closing = state.closing[name] { return .awaitClosing(closing) }
+                if let opening = state.opening[name] { return .awaitOpening(opening) }
+                if let failure = state.failed[name], failure.until > .now {
+                    throw DataSetCannotBeOpened(reason: failure.reason)
+                }
+                let task = Task { try await self.open(name) }
+                state.opening[name] = task
+                return .awaitOpening(task)
+            }
+            switch step {
+            case .use(let service): return service
+            case .awaitOpening(let task): try await task.value
+            case .awaitClosing(let task): await task.value
+            }
+        }
+    }
+
+    private func giveBack(_ name: String) {
+        state.withLock { state in
+            state.open[name]?.users -= 1
+            state.open[name]?.used = .now
+        }
+    }
+
+    // MARK: - Opening
+
+    /// If there are at most so many data sets, all are opened at the start, so that faults show at
+    /// once.
+    private static let openedAtStart = 16
+
+    /// Registers the existing data sets. It opens all of them if they are in databases or few; if
+    /// there are many files, it opens one, to check that the schema fits.
+    /// - Throws: `ServerFailure` if one in a database cannot be opened, or none of the files that
+    ///   are tried.
+    func begin(with names: [String]) async throws {
+        state.withLock { $0.known.formUnion(names) }
+        let isAll = !limits.areFiles || names.count <= Self.openedAtStart
+        var failure: DataSetCannotBeOpened?
+        var isOneOpen = false
+        for name in isAll ? names[...] : names.prefix(3) where isAll || !isOneOpen {
+            do {
+                try await use(name) { _ in }
+                isOneOpen = true
+            } catch let error as DataSetCannotBeOpened {
+                failure = failure ?? error
+                guard limits.areFiles else { throw ServerFailure(error.reason) }
+            }
+        }
+        if let failure, !isOneOpen { throw ServerFailure(failure.reason) }
+        guard limits.areFiles, let idle = limits.idle else { return }
+        state.withLock { state in
+            state.sweeping = Task { [weak self] in
+                while (try? await Task.sleep(for: idle / 4)) != nil {
+                    guard let self else { return }
+                    closeIdle(for: idle)
+                }
+            }
+        }
+    }
+
+    private func open(_ name: String) async throws {
+        do {
+            try await makeRoom()
+            let service = try await made(name)
+            let isWanted = state.withLock { state in
+                state.opening[name] = nil
+                guard !state.isStopped else { return false }
+                state.known.insert(name)
+                state.open[name] = Open(service: service)
+                return true
+            }
+            guard isWanted else {
+                await service.stop()
+                throw ConfinedValueIsGone()
+            }
+            telling.metrics.countDataSet(isOpened: true)
+            if state.withLock({ $0.failed.removeValue(forKey: name) }) != nil {
+                telling.log.log(
+                    .info, "storage",
+                    [("dataSet", .text(name)), ("reason", .text("it can be opened again"))])
+            }
+        } catch {
+            state.withLock { $0.opening[name] = nil }
+            switch error {
+            case is ConfinedValueIsGone, is DataSetIsElsewhere, is Problem: throw error
+            default: throw cannotOpen(name, error)
+            }
+        }
+    }
+
+    private func made(_ name: String) async throws -> DataSetService {
         try await make(name) { [weak self] in self?.tablesChanged(name) }
     }
 
-    var queueDepths: [(dataSet: String, depth: Int)] {
-        state.withLock { $0.open }.map { ($0.key, $0.value.queueDepth) }
-            .sorted { $0.dataSet < $1.dataSet }
+    /// Notes and logs why a data set cannot be opened. A later request tries again, after a pause.
+    private func cannotOpen(_ name: String, _ error: any Error) -> DataSetCannotBeOpened {
+        let reason = String(describing: error)
+        let pause = state.withLock { state in
+            let count = (state.failed[name]?.count ?? 0) + 1
+            let pause = min(Self.longestPause, 1 << min(count - 1, 6))
+            state.failed[name] = Failure(
+                count: count, until: .now + .seconds(pause), reason: reason)
+            return pause
+        }
+        telling.log.log(
+            .error, "storage",
+            [
+                ("dataSet", .text(name)), ("reason", .text(reason)),
+                (
+                    "remedy",
+                    .text("Other data sets are served. See what martlet doctor says of it.")
+                ),
+                ("nextInSeconds", .number(pause)),
+            ])
+        return DataSetCannotBeOpened(reason: reason)
     }
 
-    /// How many are open.
-    var count: Int { state.withLock { $0.open.count } }
+    // MARK: - Closing
 
-    /// Data sets that cannot be served just now, and why.
-    func hindrances() -> [(dataSet: String, reason: String)] {
-        var found: [(dataSet: String, reason: String)] = []
-        for (name, service) in state.withLock({ $0.open }).sorted(by: { $0.key < $1.key }) {
-            if let reason = change(of: name) ?? service.hindrance { found.append((name, reason)) }
+    /// Closes unused data sets until there is room for one more.
+    private func makeRoom() async throws {
+        while true {
+            let limit = await limits.open()
+            let (isFull, closing) = state.withLock { state -> (Bool, Task<Void, Never>?) in
+                // The data set that is about to be opened is counted already.
+                guard state.occupied > limit else {
+                    return (false, nil)
+                }
+                if let closing = state.closing.values.first { return (true, closing) }
+                let oldest = state.open.filter { $0.value.users == 0 }
+                    .min { $0.value.used < $1.value.used }
+                return (true, oldest.flatMap { close($0.key, &state) })
+            }
+            guard isFull else { return }
+            guard let closing else {
+                throw Problem.busy("Too many data sets are in use at the moment; try again.")
+            }
+            await closing.value
         }
-        return found
+    }
+
+    /// Closes the data sets that have been unused for at least `idle`.
+    func closeIdle(for idle: Duration) {
+        state.withLock { state in
+            let now = ContinuousClock.now
+            for (name, open) in state.open where open.users == 0 && now - open.used >= idle {
+                if !open.service.isAtWork { _ = close(name, &state) }
+            }
+        }
+    }
+
+    private func close(_ name: String, _ state: inout State) -> Task<Void, Never>? {
+        guard limits.areFiles, state.changed[name] == nil, !state.isStopped,
+            let service = state.open.removeValue(forKey: name)?.service
+        else { return nil }
+        let task = Task {
+            await service.stop()
+            self.state.withLock { $0.closing[name] = nil }
+            self.telling.metrics.countDataSet(isOpened: false)
+        }
+        state.closing[name] = task
+        return task
+    }
+
+    /// Finishes accepted work and closes every file.
+    func stop() async {
+        let (sweeping, opening, closing, changes) = state.withLock { state in
+            state.isStopped = true
+            return (
+                state.sweeping, Array(state.opening.values), Array(state.closing.values),
+                state.changed.values.compactMap(\.task)
+            )
+        }
+        sweeping?.cancel()
+        for change in changes { await change.value }
+        for task in opening { _ = await task.result }
+        for task in closing { await task.value }
+        let open = state.withLock { $0.open.values.map(\.service) }
+        await withTaskGroup { group in
+            for service in open { group.addTask { await service.stop() } }
+        }
+    }
+
+    // MARK: - For operators
+
+    /// The numbers of data sets.
+    struct Counts: Hashable, Sendable {
+        var known = 0
+        var open = 0
+        /// The number of data sets whose last opening failed.
+        var failed = 0
+    }
+
+    var counts: Counts {
+        state.withLock { state in
+            Counts(
+                known: state.known.count, open: state.occupied,
+                failed: state.failed.count)
+        }
+    }
+
+    private var open: [(name: String, service: DataSetService)] {
+        state.withLock { $0.open }.map { ($0.key, $0.value.service) }.sorted { $0.name < $1.name }
+    }
+
+    /// The depth of the writer's queue of each open data set.
+    var queueDepths: [(dataSet: String, depth: Int)] {
+        open.map { ($0.name, $0.service.queueDepth) }
+    }
+
+    /// The time for which all batches of an open data set have failed, in seconds.
+    var blockedWriters: [(dataSet: String, seconds: Double)] {
+        open.map { ($0.name, $0.service.writerBlocked) }
+    }
+
+    /// How many of their tables other programs keep locked.
+    var lockedTables: [(dataSet: String, count: Int)] {
+        open.map { ($0.name, $0.service.lockedTables) }
+    }
+
+    /// Data sets that are open and cannot be served just now, and why. One that cannot be opened is not
+    /// among them: the server can serve the others, and would be taken out of service for all.
+    func hindrances() -> [(dataSet: String, reason: String)] {
+        open.compactMap { name, service in
+            (change(of: name) ?? service.hindrance).map { (name, $0) }
+        }
     }
 
     /// Those whose tables have changed, and that are not open again yet.
@@ -131,38 +386,25 @@ final class DataSetDirectory: Sendable {
         }
     }
 
-    /// How those fare that others write to.
+    /// Returns the state of the open data sets that other processes write to.
     func followingStates() async -> [DataSetService.FollowingState] {
         var states: [DataSetService.FollowingState] = []
-        for (name, service) in state.withLock({ $0.open }).sorted(by: { $0.key < $1.key }) {
-            states.append(await service.followingState(name))
-        }
+        for (name, service) in open { states.append(await service.followingState(name)) }
         return states
     }
 
     /// How many wait for something new.
-    var waitingListeners: Int {
-        state.withLock { $0.open }.values.reduce(0) { $0 + $1.signal.waiterCount }
-    }
+    var waitingListeners: Int { open.reduce(0) { $0 + $1.service.signal.waiterCount } }
 
     /// Lets go all who wait for something new, so that the server can stop.
     func releaseListeners() {
-        for service in state.withLock({ $0.open }).values { service.signal.stop() }
+        for (_, service) in open { service.signal.stop() }
     }
+}
 
-    /// Finishes what was accepted and closes every file.
-    func stop() async {
-        let (opening, changes) = state.withLock { state in
-            state.isStopped = true
-            return (Array(state.opening.values), state.changed.values.compactMap(\.task))
-        }
-        for change in changes { await change.value }
-        let open = state.withLock { Array($0.open.values) }
-        for service in open { await service.stop() }
-        for task in opening {
-            if let service = try? await task.value { await service.stop() }
-        }
-    }
+/// The error of a data set that cannot be opened now; the log has named the reason.
+struct DataSetCannotBeOpened: Error, Hashable, Sendable {
+    let reason: String
 }
 
 // MARK: - Tables that change
@@ -190,7 +432,7 @@ extension DataSetDirectory {
 
     private func takeUp(_ name: String) {
         state.withLock { state in
-            guard !state.isStopped, let service = state.open[name] else { return }
+            guard !state.isStopped, let service = state.open[name]?.service else { return }
             state.changed[name]?.task = Task { await self.replace(service, name) }
         }
     }
@@ -199,10 +441,10 @@ extension DataSetDirectory {
         // Both would keep one folder in order.
         await old.snapshots.stop()
         do {
-            let new = try await open(name)
+            let new = try await made(name)
             let isWanted = state.withLock { state in
-                guard !state.isStopped else { return false }
-                state.open[name] = new
+                guard !state.isStopped, let users = state.open[name]?.users else { return false }
+                state.open[name] = Open(service: new, users: users)
                 return true
             }
             guard isWanted else { return await new.stop() }

@@ -28,6 +28,7 @@ extension DataSetService {
         let follower: Follower
         /// What brings what other programs write to where it is looked for; nil where they do.
         let reading: OutsideReading?
+        let locked: LockedTables
 
         func stop() async {
             await reading?.stop()
@@ -60,22 +61,37 @@ extension DataSetService {
             takeOutside(name, writer, feed, announcer, setup)
         }
         let newest = Mutex<Revision>(0)
+        let locked = LockedTables()
         let follower = Follower(
-            queue: lookout.queue,
+            queue: lookout.queue, pulse: setup.pulse,
             work: .init(
-                look: { try lookout.here { try $0.look() } },
-                found: { look in
+                look: {
+                    // The earlier end of the log is used, because own change sets move the end
+                    // without a look.
+                    let before = newest.withLock { max($0, feed.head.revision) }
+                    let look = try lookout.here { try $0.look() }
                     let head = feed.head.revision
-                    let before = newest.withLock { newest in
-                        defer { newest = head }
-                        return newest
+                    newest.withLock { $0 = head }
+                    if head < before {
+                        setup.log.log(
+                            .warning, "storage",
+                            [
+                                ("dataSet", .text(name)), ("reason", .text(Self.wentBack)),
+                                ("before", .number(Int(before))), ("now", .number(Int(head))),
+                            ])
+                        announcer.restarted(at: head)
                     }
-                    if head < before { announcer.restarted(at: head) }
-                    announcer.reached(head, isOurs: false)
+                    return look
+                },
+                isQuiet: opened.readers.quiet(),
+                found: { look in
+                    announcer.reached(feed.head.revision, isOurs: false)
                     if look.tables != opened.tables { setup.changed() }
                     if look.hasOutsideChanges { intake.take() }
+                    if let news = locked.found(look.locked) { tell(news, of: name, setup) }
                 },
                 report: { reason in
+                    if reason != nil { setup.metrics.countStorageFault("look") }
                     setup.log.log(
                         reason == nil ? .info : .error, "storage",
                         [
@@ -89,8 +105,33 @@ extension DataSetService {
         follower.start()
         return Following(
             lookout: lookout, follower: follower,
-            reading: try await read(name, opened, follower, setup))
+            reading: try await read(name, opened, follower, setup), locked: locked)
     }
+
+    private static func tell(_ news: LockedTables.News, of name: String, _ setup: Setup) {
+        switch news {
+        case .locked(let types):
+            setup.log.log(
+                .warning, "locked",
+                [
+                    ("dataSet", .text(name)), ("types", .text(types.joined(separator: ", "))),
+                    ("reason", .text("Another program has locked tables, also against reading.")),
+                    ("remedy", .text("Have its transaction end; pg_locks shows whose it is.")),
+                ])
+        case .free:
+            setup.log.log(
+                .info, "locked",
+                [
+                    ("dataSet", .text(name)),
+                    ("reason", .text("The tables are no longer locked.")),
+                ])
+        }
+    }
+
+    private static let wentBack = """
+        The log went back: the database was restored, or a standby that lagged took over. Devices send \
+        their own changes again; external writes in between are lost.
+        """
 
     /// Begins to read what other programs write, where it is not noted without.
     private static func read(
@@ -115,6 +156,7 @@ extension DataSetService {
 
     /// Tells the operator of a fault, and has the data set opened again where that helps.
     static func report(_ fault: StorageFault, of name: String, _ setup: Setup) {
+        setup.metrics.countStorageFault(fault.kind.rawValue)
         setup.log.log(
             .error, "storage",
             [("dataSet", .text(name)), ("reason", .text(fault.description))])

@@ -26,6 +26,8 @@ final class DataSetService: Sendable {
         var metrics: Metrics
         var log: ServerLog
         var snapshots: Snapshots
+        /// Says when to check whether files have changed.
+        var pulse: Pulse
         /// Redis, where there is one.
         var redis: RedisHub?
         /// Called, more than once, when the tables are others than those that were opened.
@@ -55,8 +57,12 @@ final class DataSetService: Sendable {
     private let metrics: Metrics
     private let writer: Confined<DataSetNode>
     private let reader: Confined<LogReader>
+    /// A reader of its own for comparisons, which read whole tables: nobody else waits for them.
+    private let comparer: Confined<LogReader>
+    private let comparisons = ComparisonRoom()
     private let queue: WriterQueue<AdmittedRequest, NodeAnswer>
     private let announcer: Announcer
+    private let health: WriterHealth
     /// What brings what others write.
     private let following: Following
 
@@ -84,28 +90,40 @@ final class DataSetService: Sendable {
         signal = RevisionSignal(opened.feed.head.revision)
         schemaDocument = opened.schemaDocument
         let settling = Self.settling(name, writer, setup)
-        reader = try await Confined(label: "martlet.reader.\(name)") {
+        let makeReader: @Sendable () -> LogReader = {
             LogReader(
                 feed: opened.feed, log: opened.readers.log(), check: opened.readers.check(),
                 settling: settling)
         }
+        reader = try await Confined(label: "martlet.reader.\(name)") { makeReader() }
+        comparer = try await Confined(label: "martlet.comparer.\(name)") { makeReader() }
         snapshots = SnapshotService(opened.snapshots(name, setup, unsendable, settling))
         announcer = Announcer(
-            signal: signal, snapshots: snapshots,
+            feed: opened.feed, signal: signal, snapshots: snapshots,
             outlet: try await opened.readers.outlet(of: opened.feed, name: name),
             notices: DispatchQueue(label: "martlet.notices.\(name)"))
+        let health = WriterHealth()
+        self.health = health
         var limits = WriterQueue<AdmittedRequest, NodeAnswer>.Limits()
         limits.dependencyWait = .seconds(setup.dependencyWaitSeconds)
         queue = WriterQueue(
             queue: writer.queue, limits: limits,
-            work: Self.work(name, writer, opened.feed, announcer, setup))
+            work: Self.work(name, writer, opened.feed, announcer, health, setup))
         following = try await Self.follow(name, opened, writer, announcer, setup)
         // Connecting to a database takes longer than most answers do.
-        Task { [reader] in try? await reader.run { _ = try $0.catchUp() } }
-        snapshots.start(at: opened.feed.head.revision) { [readers = opened.readers] in
+        if opened.readers.isRemote {
+            Task { [reader] in try? await reader.run { _ = try $0.catchUp() } }
+        }
+        snapshots.start(at: opened.feed.head.revision, bytes: opened.feed.loggedBytes) {
+            [readers = opened.readers] in
             // Where the log cannot be read, nothing is in it.
             let log = readers.log()
-            return { revision, lineage in (try? log.hash(at: revision))??.text == lineage }
+            return .init(
+                has: { (try? log.hash(at: $0))??.text == $1 },
+                bytes: { first, last, limit in
+                    let entries = try? log.entries(from: first, through: last, maxBytes: limit)
+                    return entries?.reduce(0) { $0 + $1.body.count } ?? 0
+                })
         }
     }
 
@@ -127,7 +145,8 @@ final class DataSetService: Sendable {
             identity = node.identity
             schema = node.schema
             tables = opened.tables
-            schemaDocument = SchemaDocument.bytes(node.schema, ddl: opened.ddl)
+            schemaDocument = SchemaDocument.bytes(
+                node.schema, ddl: opened.ddl, dataSet: node.identity)
         }
 
         func snapshots(
@@ -164,13 +183,14 @@ final class DataSetService: Sendable {
 
     private static func work(
         _ name: String, _ writer: Confined<DataSetNode>, _ feed: DataSetFeed,
-        _ announcer: Announcer, _ setup: Setup
+        _ announcer: Announcer, _ health: WriterHealth, _ setup: Setup
     ) -> WriterQueue<AdmittedRequest, NodeAnswer>.Work {
         let rest = StorageRest()
         return .init(
             setCount: { $0.request.changeSets.count },
             dependencies: { dependencies(of: $0.request) },
             identifiers: { $0.request.changeSets.compactMap(\.identifier) },
+            party: { $0.principal.identity },
             undecided: { identifiers, _ in
                 (try? writer.here { $0.undecided(identifiers) }) ?? []
             },
@@ -186,8 +206,18 @@ final class DataSetService: Sendable {
                     }
                     announcer.reached(feed.head.revision, isOurs: true)
                     if let fault = try writer.here({ $0.takeFault() }) {
-                        rest.begin(after: ContinuousClock.now - start)
+                        if fault.kind == .unreachable {
+                            rest.begin(after: ContinuousClock.now - start)
+                        }
+                        // A fault in one device's sets does not keep the others from writing.
+                        if fault.kind == .refused {
+                            health.worked()
+                        } else {
+                            health.failed(fault.kind)
+                        }
                         report(fault, of: name, setup)
+                    } else {
+                        health.worked()
                     }
                     return results
                 } catch {
@@ -235,14 +265,29 @@ final class DataSetService: Sendable {
     /// Why the data set cannot be served just now; nil where it can: its storage answers, and what
     /// others wrote is known.
     var hindrance: String? {
-        guard let age = following.follower.age else { return "it was not looked at yet" }
-        return age < .seconds(3)
-            ? nil : "its storage has not answered for \(age.components.seconds) s"
+        let age = following.follower.age
+        guard age < .seconds(3) else {
+            return "its storage has not answered for \(age.components.seconds) s"
+        }
+        return health.isHindered
+            ? "nothing could be written for \(health.blocked.components.seconds) s" : nil
     }
+
+    /// How many of the data set's tables another program keeps locked.
+    var lockedTables: Int { following.locked.count }
+
+    /// How long the writer has done nothing but fail, in seconds.
+    var writerBlocked: Double {
+        let (seconds, attoseconds) = health.blocked.components
+        return Double(seconds) + Double(attoseconds) / 1e18
+    }
+
+    /// Whether there is background work under way.
+    var isAtWork: Bool { queue.depth > 0 || snapshots.isAtWork }
 
     /// How the data set fares that others write to.
     func followingState(_ name: String) async -> FollowingState {
-        let age = following.follower.age ?? .seconds(0)
+        let age = following.follower.age
         let (seconds, attoseconds) = age.components
         // A storage that does not answer would hold up whoever asks for metrics.
         let account =
@@ -308,6 +353,18 @@ final class DataSetService: Sendable {
     }
 
     private func read(_ request: AdmittedRequest) async -> Verdict {
+        guard request.request.check != nil else { return await read(request, with: reader) }
+        let user = request.principal.identity
+        let verdict = await comparisons.run(user: user, device: request.request.clientID ?? "") {
+            await read(request, with: comparer)
+        }
+        return verdict
+            ?? .failure(.busy("Comparisons are under way for the device or its user; try again."))
+    }
+
+    private func read(
+        _ request: AdmittedRequest, with reader: Confined<LogReader>
+    ) async -> Verdict {
         do {
             switch try await reader.run({ $0.answer(to: request) }) {
             case .answer(let answer): return .success(answer)
@@ -326,6 +383,7 @@ final class DataSetService: Sendable {
         await queue.stop()
         await announcer.outlet?.end()
         await reader.end()
+        await comparer.end()
         await writer.end()
     }
 }

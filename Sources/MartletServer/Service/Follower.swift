@@ -3,13 +3,17 @@ internal import MartletProtocol
 internal import MartletServerCore
 internal import Synchronization
 
-/// Looks, ten times a second and whenever it is told to, for what others wrote to a data set.
+/// Looks for other processes' writes to a data set, ten times a second and whenever it is told to.
+/// If a cheap check shows that nothing was written, it looks every five seconds.
 ///
 /// After a failure it looks less often, down to every two seconds, and says so once.
 final class Follower: Sendable {
     struct Work: Sendable {
         /// Looks, and brings memory up to what is stored; on the follower's queue, may block.
         var look: @Sendable () throws -> StorageLook
+        /// Returns, at little cost, whether a look would find nothing new; nil if there is no such
+        /// check.
+        var isQuiet: (@Sendable () -> Bool)?
         /// There is something new, or other programs' changes wait to be taken.
         var found: @Sendable (StorageLook) -> Void
         /// Looking has begun to fail (the reason), or works again (nil).
@@ -21,8 +25,14 @@ final class Follower: Sendable {
         /// Whether a look is on its way that somebody asked for.
         var isAsked = false
         var failures = 0
-        /// When it last worked.
-        var seen: ContinuousClock.Instant?
+        /// The number of beats since the last look.
+        var beats = 0
+        /// The number under which the pulse knows it.
+        var pulse: Int?
+        /// Whether a look has worked.
+        var hasLooked = false
+        /// When it last worked; before the first, when the data set was opened.
+        var seen = ContinuousClock.now
     }
 
     /// The time between two looks.
@@ -32,17 +42,50 @@ final class Follower: Sendable {
     private static let longestPause = 2_000
 
     private let queue: DispatchQueue
+    /// The number of beats after which it looks in any case.
+    private static let mostBeats = 50
     private let work: Work
+    private let pulse: Pulse
     private let state = Mutex(State())
 
-    /// - Parameter queue: A serial queue of its own.
-    init(queue: DispatchQueue, work: Work) {
+    /// - Parameters:
+    ///   - queue: A serial queue of its own.
+    ///   - pulse: The timer that many followers share for their cheap checks.
+    init(queue: DispatchQueue, pulse: Pulse, work: Work) {
         self.queue = queue
+        self.pulse = pulse
         self.work = work
     }
 
     func start() {
-        queue.async { self.tick() }
+        guard let isQuiet = work.isQuiet else { return queue.async { self.tick() } }
+        queue.async { self.look() }
+        let number = pulse.add { [weak self] in self?.beat(isQuiet) }
+        state.withLock { $0.pulse = number }
+    }
+
+    /// Looks if there may be a write, or if the last look was long ago.
+    private func beat(_ isQuiet: @Sendable () -> Bool) {
+        let failures = state.withLock { state in
+            state.beats += 1
+            return state.failures
+        }
+        if failures == 0, isQuiet() {
+            let isLongAgo = state.withLock { state in
+                if state.hasLooked { state.seen = .now }
+                return state.beats >= Self.mostBeats
+            }
+            guard isLongAgo else { return }
+        }
+        let isFirst = state.withLock { state in
+            // After failures it looks less often.
+            let pause = min(Self.longestPause / 100, 1 << min(failures, 6))
+            guard !state.isStopped, !state.isAsked, state.beats >= (failures == 0 ? 1 : pause)
+            else { return false }
+            state.isAsked = true
+            return true
+        }
+        if isFirst { queue.async { self.look() } }
     }
 
     /// There may be something new.
@@ -58,13 +101,16 @@ final class Follower: Sendable {
 
     /// Looks no more; what is under way ends by itself.
     func stop() {
-        state.withLock { $0.isStopped = true }
+        let number = state.withLock { state in
+            state.isStopped = true
+            return state.pulse
+        }
+        if let number { pulse.remove(number) }
     }
 
-    /// How long ago a look last worked; nil before the first.
-    var age: Duration? {
-        state.withLock { $0.seen }.map { ContinuousClock.now - $0 }
-    }
+    /// How long ago a look last worked; before the first, how long ago the data set was opened, which
+    /// is a look too.
+    var age: Duration { ContinuousClock.now - state.withLock { $0.seen } }
 
     // MARK: - On the queue
 
@@ -80,6 +126,7 @@ final class Follower: Sendable {
     private func look() {
         let isWanted = state.withLock { state in
             state.isAsked = false
+            state.beats = 0
             return !state.isStopped
         }
         guard isWanted else { return }
@@ -87,6 +134,7 @@ final class Follower: Sendable {
             let look = try work.look()
             let hadFailed = state.withLock { state in
                 defer { state.failures = 0 }
+                state.hasLooked = true
                 state.seen = .now
                 return state.failures > 0
             }

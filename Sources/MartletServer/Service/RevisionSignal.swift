@@ -3,7 +3,8 @@ internal import Synchronization
 
 /// Wakes those who wait for a data set to move on.
 ///
-/// One timer serves all who wait, however many: it runs while anyone does, and looks once a second.
+/// One timer serves all waiting calls. It fires when the first of them has waited long enough, and
+/// at most once a second.
 final class RevisionSignal: Sendable {
     private struct Waiter {
         let revision: Revision
@@ -15,9 +16,13 @@ final class RevisionSignal: Sendable {
         var revision: Revision
         var waiters: [Int: Waiter] = [:]
         var last = 0
-        var isTicking = false
+        /// The time of the next look for calls whose time is up; nil while none waits.
+        var look: ContinuousClock.Instant?
         var isStopped = false
     }
+
+    /// The shortest time between two looks.
+    private static let pause = Duration.seconds(1)
 
     private let state: Mutex<State>
 
@@ -60,16 +65,21 @@ final class RevisionSignal: Sendable {
         }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let (answer, startsTicking) = state.withLock { state -> (Bool?, Bool) in
-                    if state.revision > revision { return (true, false) }
-                    if state.isStopped || Task.isCancelled { return (false, false) }
+                let now = ContinuousClock.now
+                let (answer, look) = state.withLock {
+                    state -> (Bool?, ContinuousClock.Instant?) in
+                    if state.revision > revision { return (true, nil) }
+                    if state.isStopped || Task.isCancelled { return (false, nil) }
                     state.waiters[number] = Waiter(
-                        revision: revision, deadline: .now + duration, continuation: continuation)
-                    defer { state.isTicking = true }
-                    return (nil, !state.isTicking)
+                        revision: revision, deadline: now + duration, continuation: continuation)
+                    let due = now + max(duration, Self.pause)
+                    // A later look finds that this one has replaced it.
+                    guard state.look.map({ due < $0 }) ?? true else { return (nil, nil) }
+                    state.look = due
+                    return (nil, due)
                 }
                 if let answer { continuation.resume(returning: answer) }
-                if startsTicking { tick() }
+                if let look { self.look(at: look) }
             }
         } onCancel: {
             let waiter = state.withLock { $0.waiters.removeValue(forKey: number) }
@@ -90,19 +100,26 @@ final class RevisionSignal: Sendable {
         for waiter in waiters { waiter.continuation.resume(returning: false) }
     }
 
-    private func tick() {
+    /// Resumes the calls whose time is up, now and later, until none waits.
+    private func look(at start: ContinuousClock.Instant) {
         Task {
+            var due = start
             while true {
-                guard (try? await Task.sleep(for: .seconds(1))) != nil else { return }
+                guard (try? await Task.sleep(until: due, clock: .continuous)) != nil else { return }
                 let now = ContinuousClock.now
-                let (late, isDone) = state.withLock { state in
+                let (late, next) = state.withLock { [due] state in
+                    guard state.look == due else {
+                        return ([Waiter](), ContinuousClock.Instant?.none)
+                    }
                     let late = state.waiters.filter { $0.value.deadline <= now }
                     for number in late.keys { state.waiters[number] = nil }
-                    state.isTicking = !state.waiters.isEmpty
-                    return (Array(late.values), state.waiters.isEmpty)
+                    state.look = state.waiters.values.map(\.deadline).min()
+                        .map { max($0, now + Self.pause) }
+                    return (Array(late.values), state.look)
                 }
                 for waiter in late { waiter.continuation.resume(returning: false) }
-                if isDone { return }
+                guard let next else { return }
+                due = next
             }
         }
     }

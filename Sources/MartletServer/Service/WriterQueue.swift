@@ -4,9 +4,10 @@ internal import Synchronization
 
 /// Collects what is to be written and hands it to the writer in batches: group commit.
 ///
-/// While one batch is being carried out the next one collects; there is no timer, so a lone
-/// request waits for nothing. One thread writes at a time. A request that names change sets which
-/// have not arrived waits, outside the queue, until they have been decided or its time is up.
+/// While one batch is carried out, the next one collects; there is no timer, so a lone request does
+/// not wait. One thread writes at a time. A request that names change sets which have not arrived
+/// waits outside the queue until they have been decided or its time is up. The number of these
+/// requests is limited, in total and for each party, so that they keep out nobody's other requests.
 final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
     typealias Verdict = Result<Answer, Problem>
 
@@ -18,6 +19,8 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
         var dependencies: @Sendable (Item) -> [String]
         /// The identifiers of an item's change sets.
         var identifiers: @Sendable (Item) -> [String]
+        /// Returns the party that sent an item.
+        var party: @Sendable (Item) -> String
         /// Those of the identifiers that have not been decided.
         var undecided: @Sendable ([String], Item) -> [String]
         /// Carries out a batch; one verdict for each item.
@@ -31,8 +34,13 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
         /// Change sets in one batch; the sets of one request stay together, so a batch may exceed
         /// it.
         var batchSets = 32
-        /// Requests waiting; one more is refused.
+        /// The most requests that wait for the writer; one more is refused.
         var waitingRequests = 2_048
+        /// The most requests that wait for other sets. One more does not wait, and is refused at
+        /// once because the other set is missing.
+        var parkedRequests = 1_024
+        /// The same limit for the requests of one party.
+        var parkedRequestsOfParty = 64
         /// Change sets waiting; with more, nothing further is taken.
         var waitingSets = 100_000
         /// How long a request waits for the sets it depends on.
@@ -44,6 +52,7 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
         let item: Item
         let setCount: Int
         let dependencies: [String]
+        let party: String
         let continuation: CheckedContinuation<Verdict, Never>
         var hasWaited = false
     }
@@ -53,6 +62,7 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
         var waitingSets = 0
         /// By number.
         var parked: [UInt64: (job: Job, missing: Set<String>)] = [:]
+        var parkedByParty: [String: Int] = [:]
         var lastNumber: UInt64 = 0
         var isRunning = false
         /// Whether a step of `rest` is on its way.
@@ -82,17 +92,19 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
     func submit(_ item: Item) async -> Verdict {
         let setCount = work.setCount(item)
         let dependencies = work.dependencies(item)
+        let party = work.party(item)
         return await withCheckedContinuation { continuation in
             let refusal = state.withLock { state -> Problem? in
                 if state.isStopped { return .stopping }
-                guard state.depth < limits.waitingRequests, state.waitingSets < limits.waitingSets
+                guard state.waiting.count < limits.waitingRequests,
+                    state.waitingSets < limits.waitingSets
                 else {
                     return .busy("Too many changes are waiting to be written; try again.")
                 }
                 state.lastNumber += 1
                 let job = Job(
                     number: state.lastNumber, item: item, setCount: setCount,
-                    dependencies: dependencies, continuation: continuation)
+                    dependencies: dependencies, party: party, continuation: continuation)
                 enqueue(job, &state)
                 return nil
             }
@@ -192,8 +204,12 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
         let missing = Set(work.undecided(job.dependencies, job.item)).subtracting(alongside)
         guard !missing.isEmpty else { return false }
         let isParked = state.withLock { state in
-            guard !state.isStopped else { return false }
+            let ofParty = state.parkedByParty[job.party, default: 0]
+            guard !state.isStopped, state.parked.count < limits.parkedRequests,
+                ofParty < limits.parkedRequestsOfParty
+            else { return false }
             state.parked[job.number] = (job, missing)
+            state.parkedByParty[job.party] = ofParty + 1
             return true
         }
         guard isParked else { return false }
@@ -217,6 +233,8 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
     private func unpark(_ number: UInt64, _ state: inout State) {
         guard var job = state.parked.removeValue(forKey: number)?.job else { return }
         job.hasWaited = true
+        let left = state.parkedByParty[job.party, default: 1] - 1
+        state.parkedByParty[job.party] = left > 0 ? left : nil
         enqueue(job, &state)
     }
 }

@@ -104,6 +104,16 @@ struct SnapshotFolder {
             codings: [zstd, gzip].map { .init(name: $0.coding.rawValue, sum: $0.sum) })
     }
 
+    /// Returns whether a folder has all the files of a manifest. It reads none of them.
+    static func holds(_ manifest: SnapshotManifest, in path: String) -> Bool {
+        manifest.parts.allSatisfy { part in
+            SnapshotCoding.allCases.allSatisfy { coding in
+                FileStamp(path: path + "/" + file(part.hash, coding))?.size
+                    == part[coding: coding.rawValue]?.sum.bytes
+            }
+        }
+    }
+
     // MARK: - Names
 
     static func file(_ hash: String, _ coding: SnapshotCoding) -> String {

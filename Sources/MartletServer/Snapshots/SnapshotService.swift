@@ -6,9 +6,9 @@ internal import Synchronization
 
 /// The snapshots of one data set: what there is, and when the next is made.
 ///
-/// They are made in the background, after so many revisions, and never for a request. One is made
-/// at a time in the whole server, so that making them takes one core and the memory of one. What
-/// failed is tried again by itself, however little is written meanwhile.
+/// The service makes snapshots in the background, after enough revisions or new data, and never for
+/// a request. It makes one at a time in the whole server, so that they take one core and the memory
+/// of one. If one fails, it is tried again automatically, even if nothing more is written.
 final class SnapshotService: Sendable {
     /// See `Settling`; from any thread.
     typealias Settling =
@@ -41,6 +41,18 @@ final class SnapshotService: Sendable {
         var unsendable: UnsendableRows
     }
 
+    /// Reads the past of the log; confined to the queue it is made on.
+    struct History {
+        /// Returns whether a hash is that of a revision's entry.
+        var has: (_ revision: Revision, _ lineage: String) -> Bool
+        /// Returns the bytes of the entries of a range, up to a limit.
+        var bytes: (_ first: Revision, _ last: Revision, _ limit: Int) -> Int
+    }
+
+    /// The bytes of new entries after which a snapshot is made, even if their number is small,
+    /// provided that they are half of the newest snapshot's size.
+    static let leastBytes = 4 << 20
+
     /// Between a failure and the next try: the first pause, doubled by each failure that follows,
     /// and the longest.
     static let firstPause = 1
@@ -52,8 +64,11 @@ final class SnapshotService: Sendable {
         /// The revision at which making one was begun last; nil until what is on the disk was taken
         /// up.
         var begun: Revision?
-        /// The newest revision heard of.
+        /// The log's bytes at that time, as far as they are counted.
+        var begunBytes = 0
+        /// The newest revision reported, and the log's bytes at that time.
         var newest: Revision = 0
+        var newestBytes = 0
         /// How many tries have failed since one worked. While there are any, only time brings the
         /// next.
         var failures = 0
@@ -73,38 +88,60 @@ final class SnapshotService: Sendable {
 
     /// Takes up what is on the disk, removes what a killed process left there, and makes a snapshot
     /// where there is none that fits.
-    /// - Parameter history: Makes, on the queue, what says whether a hash is that of the log's entry
-    ///   of a revision.
+    /// - Parameters:
+    ///   - bytes: The log's bytes, counted from any place.
+    ///   - history: Makes the reader of the log, on the queue.
     func start(
-        at revision: Revision,
-        history: @escaping @Sendable () -> (Revision, String) -> Bool
+        at revision: Revision, bytes: Int, history: @escaping @Sendable () -> History
     ) {
         enqueue {
-            let kept = try self.takeUp(history())
+            let log = history()
+            let kept = try self.takeUp(log.has)
+            let worthwhile = self.worthwhileBytes
+            var behind = 0
             let fits = kept.values.allSatisfy { manifests in
                 guard let newest = manifests.first else { return false }
-                return newest.schema == self.setup.schema
+                behind = max(behind, log.bytes(newest.revision + 1, revision, worthwhile))
+                return newest.schema == self.setup.schema && behind < worthwhile
                     && newest.parts.map(\.name) == self.setup.parts
                     && revision - newest.revision < self.setup.every
             }
             let oldest = kept.values.map { $0.first?.revision ?? 0 }.min() ?? 0
-            self.state.withLock { $0.begun = max(oldest, fits ? 0 : revision) }
+            self.state.withLock { state in
+                state.begun = max(oldest, fits ? 0 : revision)
+                state.begunBytes = bytes - (fits ? behind : 0)
+            }
             if !fits, revision > 0 { try self.make() }
         }
     }
 
     /// The data set has reached a revision.
-    func reached(_ revision: Revision) {
+    /// - Parameter bytes: The log's bytes, counted as for `start`.
+    func reached(_ revision: Revision, bytes: Int) {
+        let worthwhile = worthwhileBytes
         let isDue = state.withLock { state in
             state.newest = max(state.newest, revision)
-            guard let begun = state.begun, !state.isMaking, state.failures == 0,
-                revision - begun >= setup.every
+            state.newestBytes = max(state.newestBytes, bytes)
+            guard let begun = state.begun, !state.isMaking, state.failures == 0, revision > begun,
+                revision - begun >= setup.every || bytes - state.begunBytes >= worthwhile
             else { return false }
             state.begun = revision
+            state.begunBytes = bytes
             return true
         }
         if isDue { enqueue { try self.make() } }
     }
+
+    /// The bytes of new entries that justify a new snapshot.
+    private var worthwhileBytes: Int {
+        let largest = state.withLock { state in
+            state.kept.values.compactMap { $0.first?.parts.reduce(0) { $0 + $1.plain.bytes } }.max()
+        }
+        return max(Self.leastBytes, Int(clamping: (largest ?? 0) / 2))
+    }
+
+    /// Whether a snapshot is being made.
+    var isAtWork: Bool { state.withLock { $0.isMaking } }
 
     /// Ends what is being made, and returns when that is over.
     func stop() async {
@@ -120,10 +157,21 @@ final class SnapshotService: Sendable {
 
     // MARK: - For requests
 
-    /// The newest snapshot for a principal; nil where there is none yet.
+    /// Returns the newest snapshot for a principal; nil if there is none yet. If its files are
+    /// gone, the service forgets it and makes another.
     func manifest(for principal: Principal) -> SnapshotManifest? {
         let permissions = filter.permissionClass(of: principal)
-        return state.withLock { $0.kept[permissions]?.first }
+        guard let newest = state.withLock({ $0.kept[permissions]?.first }) else { return nil }
+        guard !SnapshotFolder.holds(newest, in: folder(permissions)) else { return newest }
+        state.withLock { $0.kept[permissions]?.removeAll { $0.revision <= newest.revision } }
+        setup.log.log(
+            .warning, "snapshot",
+            [
+                ("dataSet", .text(setup.name)), ("revision", .number(Int(newest.revision))),
+                ("reason", .text("Its files are gone; another one is made.")),
+            ])
+        enqueue { try self.make() }
+        return nil
     }
 
     /// A file that one of the snapshots for a principal names.
@@ -161,16 +209,16 @@ final class SnapshotService: Sendable {
                 // Where the server stops, what was begun is removed at the next start.
                 if self.isWanted { failure = error }
             }
-            let (ended, newest, failures) = self.state.withLock { state in
+            let (ended, newest, bytes, failures) = self.state.withLock { state in
                 state.isMaking = false
                 state.failures = failure == nil ? 0 : state.failures + 1
                 defer { state.ended.removeAll() }
-                return (state.ended, state.newest, state.failures)
+                return (state.ended, state.newest, state.newestBytes, state.failures)
             }
             ended.forEach { $0.resume() }
             if let failure { self.tryAgain(work, after: failures, failure) }
             // Enough may have come meanwhile, and perhaps nothing comes after it.
-            self.reached(newest)
+            self.reached(newest, bytes: bytes)
         }
     }
 
@@ -205,7 +253,10 @@ final class SnapshotService: Sendable {
     }
 
     private func make() throws {
-        state.withLock { $0.begun = max($0.begun ?? 0, $0.newest) }
+        state.withLock { state in
+            state.begun = max(state.begun ?? 0, state.newest)
+            state.begunBytes = max(state.begunBytes, state.newestBytes)
+        }
         let source = try setup.source { self.isWanted }
         defer { source.remove() }
         for permissions in filter.permissionClasses {

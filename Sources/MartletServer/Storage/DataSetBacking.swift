@@ -26,6 +26,8 @@ struct OpenedDataSet {
 /// Makes what reads a data set beside its writer. What is made has a connection of its own, opened
 /// when it is first needed, and is confined to whoever made it.
 protocol DataSetReaders: Sendable {
+    /// Whether it is worth connecting before a request needs it.
+    var isRemote: Bool { get }
     func log() -> any LogSource
     func check() -> any CheckSource
     /// A file of the data set at one moment, to make snapshots of; blocks.
@@ -36,6 +38,9 @@ protocol DataSetReaders: Sendable {
         -> SnapshotFile
     /// What looks for others' writes.
     func watch() -> any StorageWatch
+    /// Returns a function that says at little cost, on any thread, whether nothing was written
+    /// since its last call; nil if only a look can tell.
+    func quiet() -> (@Sendable () -> Bool)?
     /// What reads other programs' writes; nil where they are noted without.
     func outsideReader() throws -> (any OutsideReader)?
     /// What tells other processes of this one's commits; nil where there is no Redis.

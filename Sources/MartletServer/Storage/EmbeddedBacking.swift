@@ -13,9 +13,17 @@ struct EmbeddedBacking: DataSetBacking {
     let script: String
 
     func open(now: Int64, unsendable: UnsendableRows) throws -> OpenedDataSet {
-        let store = try EmbeddedStore(
-            path: path, script: script, identity: Hexadecimal.text(secureRandomBytes(16)),
-            now: now, unsendable: unsendable)
+        do {
+            return try openFile(now: now, unsendable: unsendable)
+        } catch {
+            throw ServerFailure("“\(path)” cannot be opened: \(error)")
+        }
+    }
+
+    private func openFile(now: Int64, unsendable: UnsendableRows) throws -> OpenedDataSet {
+        let (directory, name) = place
+        try UnfinishedRestore(of: name, in: directory).settle()
+        let store = try openStore(now: now, unsendable: unsendable)
         let readers = Readers(path: path, schema: store.schema, unsendable: unsendable)
         let connection = try Connection(path: path, mode: .readWrite)
         return OpenedDataSet(
@@ -24,10 +32,34 @@ struct EmbeddedBacking: DataSetBacking {
             readers: readers)
     }
 
+    /// The folder and the data set's name.
+    private var place: (directory: String, name: String) {
+        let name = path.split(separator: "/").last.map(String.init) ?? path
+        return (
+            String(path.dropLast(name.count + 1)), String(name.dropLast(".sqlite".count))
+        )
+    }
+
+    /// - Throws: An error that names the file that cannot be opened.
+    private func openStore(now: Int64, unsendable: UnsendableRows) throws -> EmbeddedStore {
+        do {
+            return try EmbeddedStore(
+                path: path, script: script, identity: Hexadecimal.text(secureRandomBytes(16)),
+                now: now, unsendable: unsendable)
+        } catch let fault as StorageFault {
+            throw ServerFailure(
+                """
+                “\(path)” cannot be opened: \(fault). The file, and its folder, have to belong to \
+                the user that the server runs as; martlet doctor says more.
+                """)
+        }
+    }
+
     private struct Readers: DataSetReaders {
         let path: String
         let schema: Schema
         let unsendable: UnsendableRows
+        var isRemote: Bool { false }
 
         func log() -> any LogSource {
             EmbeddedLog(path: path, vfs: nil, schema: schema, unsendable: unsendable)
@@ -43,6 +75,11 @@ struct EmbeddedBacking: DataSetBacking {
         }
 
         func watch() -> any StorageWatch { Watch(path: path) }
+
+        func quiet() -> (@Sendable () -> Bool)? {
+            let quiet = FileQuiet(path: path)
+            return { quiet.isQuiet() }
+        }
 
         func outsideReader() -> (any OutsideReader)? { nil }
 

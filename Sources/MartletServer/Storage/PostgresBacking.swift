@@ -21,13 +21,30 @@ struct PostgresBacking: DataSetBacking {
 
     func open(now: Int64, unsendable: UnsendableRows) throws -> OpenedDataSet {
         let tables = try readTables(now: now)
-        let store = try PostgresStore(place.address, PostgresPlace.options(name: "martlet writer"))
+        let store = try PostgresStore(
+            place.address, PostgresPlace.options(name: "martlet writer"), unsendable: unsendable
+        ) { [log, name = place.name] in
+            log.log(
+                .warning, "unreplicated",
+                [
+                    ("dataSet", .text(name)),
+                    ("reason", .text(Self.unreplicated)),
+                    ("remedy", .text(Self.unreplicatedRemedy)),
+                ])
+        }
         let readers = Readers(
             place: place, tables: tables, unsendable: unsendable, redis: redis, now: self.now)
         return OpenedDataSet(
             storage: store, log: readers.storedLog(), ddl: tables.deviceScript,
             tables: store.tables, readers: readers)
     }
+
+    private static let unreplicated = """
+        A commit's wait for a synchronous standby was cancelled: it holds here, and perhaps on no standby.
+        """
+    private static let unreplicatedRemedy = """
+        If this server fails before a standby has it, what others wrote is lost; devices send theirs again.
+        """
 
     /// The tables as they are at the start, with what there is to say of them; what changed since the
     /// last is announced to devices.
@@ -63,6 +80,7 @@ extension PostgresBacking {
         let unsendable: UnsendableRows
         let redis: RedisHub?
         let now: @Sendable () -> Int64
+        var isRemote: Bool { true }
 
         func storedLog() -> any LogSource {
             PostgresLog(
@@ -82,6 +100,8 @@ extension PostgresBacking {
         }
 
         func watch() -> any StorageWatch { PostgresWatch(place.address) }
+
+        func quiet() -> (@Sendable () -> Bool)? { nil }
 
         func outsideReader() throws -> (any OutsideReader)? {
             guard tables.capture == .logical else { return nil }

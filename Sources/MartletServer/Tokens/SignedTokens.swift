@@ -1,5 +1,5 @@
-internal import Foundation
 internal import OpenSSLKit
+internal import SystemKit
 internal import WebTokens
 
 /// Judges the tokens of an issuer, with keys that may change while the server runs.
@@ -24,7 +24,7 @@ struct SignedTokens {
         }
         self.settings = settings
         self.log = log
-        stamp = FileStamp(settings.keyFile)
+        stamp = FileStamp(path: settings.keyFile)
         checked = .now
         do {
             verifier = try Self.verifier(settings)
@@ -80,7 +80,7 @@ struct SignedTokens {
         let now = ContinuousClock.now
         guard now - checked >= .seconds(1) else { return }
         checked = now
-        let found = FileStamp(settings.keyFile)
+        let found = FileStamp(path: settings.keyFile)
         guard found != stamp else { return }
         stamp = found
         do {
@@ -105,22 +105,5 @@ struct SignedTokens {
         TokenVerifier(
             keys: try TokenKeys.load(path: settings.keyFile), audience: settings.audience,
             issuer: settings.issuer, leeway: settings.leeway)
-    }
-}
-
-/// What tells whether a file is the one it was.
-private struct FileStamp: Hashable {
-    private let modified: Date?
-    private let size: UInt64
-    private let number: UInt64
-
-    /// nil where there is no such file.
-    init?(_ path: String) {
-        guard let found = try? FileManager.default.attributesOfItem(atPath: path) else {
-            return nil
-        }
-        modified = found[.modificationDate] as? Date
-        size = (found[.size] as? NSNumber)?.uint64Value ?? 0
-        number = (found[.systemFileNumber] as? NSNumber)?.uint64Value ?? 0
     }
 }

@@ -12,6 +12,8 @@ struct AnswerBody {
     private let byteLimit: Int
     private var parts: [Part] = []
     private var count = 0
+    /// The bytes of the change sets so far.
+    var byteCount: Int { count }
     private var hasPieces = false
     private static let comma: [UInt8] = [UInt8(ascii: ",")]
     /// Below this many bytes compression saves less than it costs.

@@ -4,11 +4,16 @@ extension AnswerBuilder {
     /// The rows that changed after the device's revision in place of entries, then the sets of the
     /// request: accepted ones in their own form, refused ones.
     ///
-    /// All is read at one moment, after the request's own sets have been committed. Where the rows
-    /// do not fit, they are the whole answer: what the sets came to is told beside the last part,
-    /// when the device sends them again, for only then is it a state that they can be told upon.
+    /// All is read at one moment, after the request's own sets have been committed. If the rows do
+    /// not fit, they are the whole answer. The verdicts then come with the last part, when the
+    /// device sends its sets again, because only then has it a state to which they apply. Sets that
+    /// do not fit with the last part get their verdicts when they are sent again, too.
     func differenceAnswer(to question: Question) throws(Failure) -> PreparedAnswer {
-        let part = try difference(after: question.since, maxBytes: answerBytes)
+        let limit = room(question)
+        let part = try difference(
+            DifferenceQuestion(
+                since: question.since, cursor: question.cursor, maxBytes: limit,
+                partBytes: min(max(3 * limit, 64 << 10), Limits.differenceBytes)))
         let rows = try encoded(filter.rows(part, for: question.principal).changeSet)
         var sets: [[UInt8]] = []
         if part.isWhole {
@@ -18,17 +23,19 @@ extension AnswerBuilder {
             }
             for set in question.refused { sets.append(try encoded(set)) }
         }
-        let setBytes = sets.reduce(0) { $0 + $1.count }
-        // With no rows, or rows of little weight, the sets go in any case, so that there is an end
-        // to it.
-        let isTooMuch =
-            !part.rows.isEmpty && rows.count > answerBytes / 2
-            && rows.count + setBytes > answerBytes
-        let more = !part.isWhole || isTooMuch && !sets.isEmpty
-        var body = AnswerBody(acceptsGzip: question.acceptsGzip, byteLimit: answerBytes)
+        var body = AnswerBody(acceptsGzip: question.acceptsGzip, byteLimit: limit)
         body.addInAnyCase(rows)
-        if !more {
-            for set in sets { body.addInAnyCase(set) }
+        var more = !part.isWhole || question.hasPostponed
+        // Without rows, or with few bytes of rows, at least one set goes, so that this comes to an
+        // end; small ones go together.
+        let isLight = part.rows.isEmpty || rows.count <= limit / 2
+        let room = isLight ? max(limit, 64 << 10) : limit
+        for (index, set) in sets.enumerated() {
+            guard body.byteCount + set.count <= room || isLight && index == 0 else {
+                more = true
+                break
+            }
+            body.addInAnyCase(set)
         }
         var answer = try finish(
             body, question, at: part.reached, lineage: lineage(of: part, more: more), more: more)
@@ -37,10 +44,10 @@ extension AnswerBuilder {
     }
 
     /// The next part of a difference, up to the newest entry that is known in memory.
-    func difference(after since: Revision, maxBytes: Int) throws(Failure) -> DifferencePart {
+    func difference(_ question: DifferenceQuestion) throws(Failure) -> DifferencePart {
         guard let log else { throw .notInMemory }
         do throws(StorageFault) {
-            return try log.difference(after: since, maxBytes: maxBytes) {
+            return try log.difference(question) {
                 // A commit may be visible in the file before the feed knows of it, and a device
                 // that named its revision would then be ahead of the server.
                 cache.head.revision
@@ -53,7 +60,7 @@ extension AnswerBuilder {
     /// What an answer with the part names as its lineage.
     func lineage(of part: DifferencePart, more: Bool) throws(Failure) -> String {
         let hash = try hash(at: part.reached, head: part.head)
-        return more ? UnfinishedLineage.text(hash) : hash.text
+        return more ? UnfinishedLineage.text(hash, part.cursor) : hash.text
     }
 
     /// When the entries were accepted at which the rows of a part stand.

@@ -30,10 +30,19 @@ struct AnswerBuilder {
         /// Entries to be sent in the device's own form, also where they are not after `since`.
         var own: [Revision: [UInt8]] = [:]
         var refused: [ChangeSet] = []
+        /// Whether some sets of the request get their verdicts only when they are sent again.
+        var hasPostponed = false
         /// Whether the device asks for rows instead of entries.
         var wantsRows = false
+        /// The row after which the difference continues within a revision.
+        var cursor: RowCursor?
         /// What a comparison of the device's state found.
         var check: CheckAnswer?
+        /// The most bytes of change sets that the device asked for.
+        var answerBytes = Int.max
+        /// The client id of the request, which the answer repeats.
+        var clientID: String?
+        var request: String?
     }
 
     /// Why no answer could be made.
@@ -59,7 +68,7 @@ struct AnswerBuilder {
     }
 
     private func entriesAnswer(to question: Question) throws(Failure) -> PreparedAnswer {
-        var body = AnswerBody(acceptsGzip: question.acceptsGzip, byteLimit: answerBytes)
+        var body = AnswerBody(acceptsGzip: question.acceptsGzip, byteLimit: room(question))
         var reached = question.since
         var isCut = false
         for revision in question.own.keys.sorted() where revision <= question.since {
@@ -67,7 +76,7 @@ struct AnswerBuilder {
             isCut = isCut || !body.add(filter.entry(bytes, for: question.principal))
         }
         if !isCut { isCut = try !addEntries(&reached, &body, question) }
-        var more = isCut
+        var more = isCut || question.hasPostponed
         if !isCut {
             for set in question.refused {
                 guard let bytes = try? SyncCoder.encode(set) else { continue }
@@ -83,6 +92,11 @@ struct AnswerBuilder {
             more: more)
     }
 
+    /// Returns the bytes of change sets that the answer may have.
+    func room(_ question: Question) -> Int {
+        min(answerBytes, max(1, question.answerBytes))
+    }
+
     func finish(
         _ body: AnswerBody, _ question: Question, at reached: Revision, lineage: String,
         more: Bool
@@ -92,6 +106,9 @@ struct AnswerBuilder {
             head.dataSet = identity
             head.lineage = lineage
             head.schema = fingerprint
+            head.clientID = question.clientID
+            head.from = question.since
+            head.request = question.request
         }
         head.check = question.check
         let start: [UInt8]
@@ -195,7 +212,9 @@ struct AnswerBuilder {
     }
 
     private func suits(_ block: LogCache.Block, _ question: Question) -> Bool {
-        (question.device == 0 || !block.devices.contains(question.device))
+        // If the block does not fit, its entries go one by one, as far as they fit.
+        block.piece.uncompressedCount < room(question)
+            && (question.device == 0 || !block.devices.contains(question.device))
             && !question.own.keys.contains { (block.first...block.last).contains($0) }
             && filter.passesWhole(block, for: question.principal)
     }
@@ -210,15 +229,21 @@ struct AnswerBuilder {
         }
     }
 
-    /// The entries from `first` on: at least one, and no more bytes than a block holds.
+    /// Returns the entries from `first` on: at least one, and no more bytes than a block holds.
+    /// Rows replace an entry that is longer than a device takes, or that was emptied.
     func entries(
         from first: Revision, through last: Revision
     ) throws(Failure) -> [LogEntry] {
-        if let held = cache.entries(
-            from: first, through: last, maxBytes: LogCache.blockBytes), !held.isEmpty
-        {
-            return held
-        }
+        let held = cache.entries(from: first, through: last, maxBytes: LogCache.blockBytes) ?? []
+        let found = held.isEmpty ? try storedEntries(from: first, through: last) : held
+        let whole = found.prefix { !$0.body.isEmpty && $0.body.count <= Limits.entryBytes }
+        guard !whole.isEmpty else { throw .compacted }
+        return Array(whole)
+    }
+
+    private func storedEntries(
+        from first: Revision, through last: Revision
+    ) throws(Failure) -> [LogEntry] {
         guard let log else { throw .notInMemory }
         let found: [LogEntry]
         do throws(StorageFault) {
@@ -229,9 +254,7 @@ struct AnswerBuilder {
         guard found.first?.revision == first else {
             throw .fault(StorageFault(.failed, "the log lacks an entry"))
         }
-        let whole = found.prefix { !$0.body.isEmpty }
-        guard !whole.isEmpty else { throw .compacted }
-        return Array(whole)
+        return found
     }
 
     /// The block that begins at `first`, made where there is none yet.

@@ -10,14 +10,24 @@ package enum OwnForm {
     }
 
     /// An entry as its author receives it; without records where compaction has taken them, which
-    /// the author has then acknowledged.
+    /// the author has then acknowledged. Of an entry that is longer than a device takes, which only an
+    /// earlier release can have made, the author gets ids and revisions: the values come as rows, to him
+    /// as to all others.
     static func bytes(of entry: LogEntry) throws(WireFault) -> [UInt8] {
         guard !entry.body.isEmpty else {
             var set = ChangeSet()
             set.revision = entry.revision
             return try bytes(of: entry, holding: set)
         }
-        return try bytes(of: entry, holding: SyncCoder.decodeChangeSet(entry.body))
+        var set = try SyncCoder.decodeChangeSet(entry.body)
+        if entry.body.count > Limits.entryBytes {
+            for type in set.types.indices {
+                for record in set.types[type].entries.indices {
+                    set.types[type].entries[record].attributes = Attributes()
+                }
+            }
+        }
+        return try bytes(of: entry, holding: set)
     }
 
     /// An entry as its author receives it, where its set is at hand.

@@ -9,7 +9,7 @@ struct RangeComparison {
     struct Budget {
         var rows = Limits.checkRows
         /// Bytes of rows, about.
-        var bytes = 1 << 20
+        var bytes = Limits.checkBytes
         var leftOut = Limits.checkLeftOut
         /// Rows that cannot be sent and are named; what goes beyond is found when its range has
         /// become small.
@@ -175,8 +175,7 @@ struct RangeComparison {
                 continue
             }
             budget.rows -= 1
-            budget.bytes -= 16 * names.count
-            for case .text(let text) in attributes.values { budget.bytes -= text.utf8.count }
+            budget.bytes -= attributes.wireByteCount
             found.rows.append(
                 RecordEntry(
                     id: id, revision: rows.integer(Int32(names.count) + 1), attributes: attributes)
@@ -195,6 +194,7 @@ struct RangeComparison {
             }
             values.append(value)
         }
-        return Attributes(names: names, values: values)
+        let attributes = Attributes(names: names, values: values)
+        return attributes.exceeds(Limits.rowBytes) ? nil : attributes
     }
 }

@@ -18,12 +18,24 @@ public struct DeltaQuestion: Sendable {
     /// Whether a listener behind what the log holds is told so in place of getting rows: it
     /// fetches them otherwise.
     public var takesEntriesOnly = false
+    /// Bytes of a batch of entries beyond which such a listener is told to fetch them, too: compressed,
+    /// that takes a fraction of the time on a slow line.
+    public var mostEntryBytes = Int.max
+    /// The row behind which rows go on within a revision, where `lineage` does not say so.
+    private var cursor: RowCursor?
+
+    /// The row after which rows continue within a revision; nil if they continue after a whole
+    /// revision.
+    var rowCursor: RowCursor? { lineage == nil ? cursor : UnfinishedLineage.cursor(in: lineage) }
 
     public init(principal: Principal, since: Revision, byteLimit: Int = Limits.answerBytes) {
         self.principal = principal
         self.since = since
         self.byteLimit = byteLimit
     }
+
+    /// Whether the listener fetches a batch of so many bytes.
+    func fetches(_ count: Int) -> Bool { takesEntriesOnly && count > mostEntryBytes }
 
     /// Goes on behind a batch. Behind part of a difference more rows are wanted; the hash belonged
     /// to the version before.
@@ -33,6 +45,7 @@ public struct DeltaQuestion: Sendable {
         } else {
             wantsRows = batch.isDifference && batch.more
         }
+        cursor = batch.cursor
         lineage = nil
         since = batch.position
     }
@@ -60,7 +73,8 @@ extension DataSetFeed {
         let place = DeltaCache.Place(
             since: question.since, head: cache.head, byteLimit: question.byteLimit)
         guard question.lineage == nil, !question.wantsRows,
-            let made = deltaCache.batch(at: place), filter.showsEverything(to: question.principal)
+            let made = deltaCache.batch(at: place), !question.fetches(made.json.count),
+            filter.showsEverything(to: question.principal)
         else { return nil }
         guard let clientID = question.clientID, let known = knownDevice(clientID) else {
             return made
@@ -121,10 +135,16 @@ extension DataSetFeed {
         _ question: DeltaQuestion, head: LogHead, _ builder: AnswerBuilder
     ) throws(AnswerBuilder.Failure) -> DeltaBatchBytes {
         guard question.takesEntriesOnly else { return try difference(question, builder) }
+        return behind(question, head)
+    }
+
+    /// A batch without deltas that says to fetch everything up to the present head with `POST /sync`.
+    func behind(_ question: DeltaQuestion, _ head: LogHead) -> DeltaBatchBytes {
         var batch = DeltaBatch(
             from: question.since, deltas: [], nextVersion: question.since, dataSet: identity)
         batch.isBehind = true
-        // Whoever exchanges after this is told of it reaches at least the present head.
+        // The exchange may reach another server, which does not know all of it yet.
+        batch.goesOn = head.revision
         return DeltaBatchBytes(
             json: SyncCoder.encode(batch), nextVersion: question.since, position: head.revision,
             isEmpty: false, more: false, isDifference: false, isBehind: true, devices: [])
@@ -137,7 +157,7 @@ extension DataSetFeed {
         let place = DeltaCache.Place(
             since: question.since, head: head, byteLimit: question.byteLimit)
         if isShared, let made = deltaCache.batch(at: place), !made.devices.contains(device) {
-            return made
+            return question.fetches(made.json.count) ? behind(question, head) : made
         }
         var reached = question.since
         var body: [UInt8] = []
@@ -149,10 +169,18 @@ extension DataSetFeed {
                 }
                 let isOwn = device != 0 && entry.device == device
                 let piece = try piece(entry, isOwn: isOwn, question, builder)
+                if !body.isEmpty, body.count + piece.count > Limits.batchBytes {
+                    break reading
+                }
+                // More than a listener takes at once; rows are parted.
+                guard piece.count <= Limits.deltaBytes else {
+                    throw .compacted
+                }
                 if entry.device != 0 { devices.insert(entry.device) }
                 if !body.isEmpty, !piece.isEmpty { body.append(UInt8(ascii: ",")) }
                 body += piece
                 reached = entry.revision
+                if question.fetches(body.count) { return behind(question, head) }
             }
         }
         let frame = try frame(from: question.since, reached, head, builder)

@@ -1,13 +1,21 @@
 import MartletProtocol
 
 extension DataSetFeed {
-    /// The rows that changed after a cursor, one a line, in the order in which they last changed.
+    /// The rows that changed after a cursor, one a line, in the order in which they last changed. The rows
+    /// of one revision stay together; a listener before one that has more than a batch holds is told that
+    /// it is behind, and fetches them with `POST /sync`.
     func difference(
         _ question: DeltaQuestion, _ builder: AnswerBuilder
     ) throws(AnswerBuilder.Failure) -> DeltaBatchBytes {
-        let part = filter.rows(
-            try builder.difference(after: question.since, maxBytes: question.byteLimit),
-            for: question.principal)
+        let found = try builder.difference(
+            DifferenceQuestion(
+                since: question.since, cursor: question.rowCursor,
+                maxBytes: question.byteLimit, partBytes: Limits.differenceBytes,
+                keepsRevisions: true))
+        guard found.isWhole || found.reached > question.since else {
+            return behind(question, found.head)
+        }
+        let part = filter.rows(found, for: question.principal)
         var batch = DeltaBatch(
             from: question.since, deltas: [], nextVersion: part.reached, dataSet: identity,
             lineage: try builder.lineage(of: part, more: !part.isWhole),
@@ -18,10 +26,12 @@ extension DataSetFeed {
         for row in part.rows {
             batch.deltas.append(try delta(row, seconds: (times[row.place] ?? 0) / 1_000))
         }
-        return DeltaBatchBytes(
+        var made = DeltaBatchBytes(
             json: SyncCoder.encode(batch), nextVersion: part.reached, position: part.reached,
-            isEmpty: part.reached == question.since, more: !part.isWhole, isDifference: true,
-            isBehind: false, devices: [])
+            isEmpty: part.reached == question.since && part.cursor == nil, more: !part.isWhole,
+            isDifference: true, isBehind: false, devices: [])
+        made.cursor = part.cursor
+        return made
     }
 
     private func delta(

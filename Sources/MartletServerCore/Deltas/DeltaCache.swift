@@ -78,6 +78,8 @@ public struct DeltaBatchBytes: Sendable {
     public let isDifference: Bool
     /// Whether it says that the listener is behind what the log holds.
     public let isBehind: Bool
+    /// The last row, if its revision has more rows.
+    var cursor: RowCursor?
     /// The devices whose sets are in it: they get these in their own form.
     let devices: Set<Int64>
 }

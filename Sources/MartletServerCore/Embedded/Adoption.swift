@@ -8,6 +8,8 @@ import SQLiteRecords
 struct Adoption {
     /// Records in one entry, where references do not ask for more.
     static let recordsPerSet = 1_000
+    /// The bytes of records after which an entry ends.
+    private static let bytesPerSet = 1 << 20
 
     let session: EmbeddedSession
     let now: Int64
@@ -28,13 +30,15 @@ struct Adoption {
 
     private func adoptFlat(_ type: Int) throws {
         var pending: [(RecordAddress, Attributes)] = []
+        var bytes = 0
         try session.tables[type].forEach(unsendable: { throw unsendable(type, $0, $1) }) {
             id, row in
             try check(id, type)
             pending.append((RecordAddress(type, id), row))
-            if pending.count == Self.recordsPerSet {
+            bytes += row.wireByteCount
+            if pending.count == Self.recordsPerSet || bytes >= Self.bytesPerSet {
                 try enter(created: pending)
-                pending = []
+                (pending, bytes) = ([], 0)
             }
         }
         try enter(created: pending)
@@ -94,18 +98,28 @@ struct Adoption {
             """)
     }
 
-    /// Negative ids are the devices' own, and zero is none.
+    /// Refuses ids that no record may have: negative ids belong to devices, zero means none, and
+    /// the greatest would leave none for new records.
     private func check(_ id: RecordID, _ type: Int) throws(SchemaError) {
-        guard case .integer(let number) = id, number <= 0 else { return }
+        guard case .integer(let number) = id, !(1...Limits.greatestKey ~= number) else { return }
+        let what =
+            number <= 0 ? "is not positive" : "is greater than \(Limits.greatestKey)"
         throw SchemaError(
             """
-            table “\(session.schema.types[type].name)” has a row whose key is not positive; \
-            renumber it
+            table “\(session.schema.types[type].name)” has a row whose key \(what); renumber it
             """)
     }
 
+    /// Enters records as created, in several entries if one could not be sent.
     private func enter(created: [(address: RecordAddress, row: Attributes)]) throws {
         guard !created.isEmpty else { return }
+        let parts = EntryParts.of(created) { record in
+            40 + record.address.id.wireByteCount + record.row.wireByteCount
+        }
+        for part in parts { try enter(part: created[part]) }
+    }
+
+    private func enter(part created: ArraySlice<(address: RecordAddress, row: Attributes)>) throws {
         var types: [Int] = []
         for (address, _) in created where !types.contains(address.type) {
             types.append(address.type)
@@ -116,7 +130,7 @@ struct Adoption {
             account.set(address, .created, session.columns[address.type].withoutNulls(row))
             try session.store(RowFacts(revision: revision, author: 0, others: 0), of: address)
             if case .integer(let id) = address.id {
-                _ = session.skipIDs(of: address.type, through: id)
+                session.skipIDs(of: address.type, through: id)
             }
         }
         try enter(account.changeSet(session.schema, revision: revision).set, revision)
@@ -154,6 +168,7 @@ struct Adoption {
     func announceColumns(added: [Int: [String]]) throws {
         for (type, names) in added.sorted(by: { $0.key < $1.key }) {
             var pending: [RecordEntry] = []
+            var bytes = 0
             // A row that no device can be sent has nothing to be announced of.
             try session.tables[type].forEach(unsendable: { _, _ in }) { id, row in
                 var attributes = Attributes()
@@ -164,9 +179,10 @@ struct Adoption {
                 let facts = try session.rowFacts(RecordAddress(type, id))
                 pending.append(
                     RecordEntry(id: id, revision: facts?.revision, attributes: attributes))
-                if pending.count == Self.recordsPerSet {
+                bytes += attributes.wireByteCount
+                if pending.count == Self.recordsPerSet || bytes >= Self.bytesPerSet {
                     try enter(updated: pending, of: type)
-                    pending = []
+                    (pending, bytes) = ([], 0)
                 }
             }
             try enter(updated: pending, of: type)

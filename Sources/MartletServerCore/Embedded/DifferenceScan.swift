@@ -27,7 +27,8 @@ final class DifferenceScan {
         while try types.step() {
             guard let type = schema[types.text(1)] else { continue }
             sources[types.integer(0)] = Source(
-                table: RecordTable(type: type, connection: connection),
+                table: RecordTable(
+                    type: type, connection: connection, rowBytes: Limits.rowBytes),
                 columns: TypeColumns(type, schema: schema))
         }
         self.sources = sources
@@ -35,11 +36,11 @@ final class DifferenceScan {
 
     /// See `LogSource.difference`. Ends the transaction that reads, which is open.
     func part(
-        after since: Revision, maxBytes: Int, limit: () -> Revision
+        _ question: DifferenceQuestion, limit: () -> Revision
     ) throws(SQLiteError) -> DifferencePart {
         do throws(SQLiteError) {
             let head = try head()
-            let part = try scan(since, min(head.revision, limit()), maxBytes, head)
+            let part = try scan(question, through: min(head.revision, limit()), head)
             try connection.run("COMMIT")
             return part
         } catch {
@@ -72,21 +73,20 @@ final class DifferenceScan {
         """
 
     private func scan(
-        _ since: Revision, _ last: Revision, _ maxBytes: Int, _ head: LogHead
+        _ question: DifferenceQuestion, through last: Revision, _ head: LogHead
     ) throws(SQLiteError) -> DifferencePart {
         let statement = try connection.statement(Self.sql)
         defer { statement.reset() }
-        statement.bind(1, integer: since)
+        statement.bind(1, integer: question.since)
         statement.bind(2, integer: last)
-        var rows: [DifferencePart.Row] = []
-        var bytes = 0
+        var rows = GatheredDifference(question, head: head)
         while try statement.step() {
             let place = statement.integer(0)
-            if let before = rows.last?.place, before != place, bytes >= maxBytes {
-                return DifferencePart(rows: rows, reached: before, head: head)
-            }
-            guard let source = sources[statement.integer(1)] else { continue }
+            if let part = rows.part(endingBefore: place) { return part }
+            let number = statement.integer(1)
+            guard let source = sources[number] else { continue }
             let id = try statement.recordID(2)
+            guard !rows.isTold(RowCursor(type: number, id: id), at: place) else { continue }
             var attributes: Attributes?
             // A row that another program removed is gone, whatever is known of the record.
             if statement.integer(4) == 0 {
@@ -99,12 +99,11 @@ final class DifferenceScan {
                     continue
                 }
             }
-            rows.append(
-                DifferencePart.Row(
-                    place: place, type: source.table.type.name, id: id,
-                    revision: statement.integer(3), attributes: attributes))
-            bytes += 40 + (attributes?.roughByteCount ?? 0)
+            let row = DifferencePart.Row(
+                place: place, type: source.table.type.name, id: id,
+                revision: statement.integer(3), attributes: attributes)
+            if let part = rows.add(row, number: number) { return part }
         }
-        return DifferencePart(rows: rows, reached: max(since, last), head: head)
+        return rows.part(reaching: max(question.since, last))
     }
 }

@@ -73,7 +73,7 @@ package final class EmbeddedLog: LogSource {
     }
 
     package func difference(
-        after revision: Revision, maxBytes: Int, limit: () -> Revision
+        _ question: DifferenceQuestion, limit: () -> Revision
     ) throws(StorageFault) -> DifferencePart {
         let (open, scan) = try reading { (connection) throws(SQLiteError) in
             if let rows { return (connection, rows) }
@@ -89,7 +89,7 @@ package final class EmbeddedLog: LogSource {
             throw error
         }
         return try reading { (_) throws(SQLiteError) in
-            try scan.part(after: revision, maxBytes: maxBytes, limit: limit)
+            try scan.part(question, limit: limit)
         }
     }
 
@@ -98,6 +98,8 @@ package final class EmbeddedLog: LogSource {
         rows = nil
         connection = nil
     }
+
+    package func rest() { forget() }
 
     package func times(of revisions: [Revision]) throws(StorageFault) -> [Revision: Int64] {
         try reading { (connection) throws(SQLiteError) in

@@ -14,6 +14,10 @@ extension EmbeddedSession {
     /// Carries out one set within a savepoint.
     /// - Throws: what is not the set's fault.
     func apply(_ work: SetWork) throws(SQLiteError) -> SetOutcome {
+        try bounded { () throws(SQLiteError) in try outcome(of: work) }
+    }
+
+    private func outcome(of work: SetWork) throws(SQLiteError) -> SetOutcome {
         let counters = idCounters
         var attempt = try attempt(work, parking: false)
         if case .failed(let error) = attempt, error.isUniqueViolation {
@@ -47,8 +51,14 @@ extension EmbeddedSession {
                 result = try enter(execution.accepted, work, at: revision)
             }
         } catch {
-            guard connection.isInTransaction, Self.isOfTheSet(error) else { throw error }
-            result = .failed(error)
+            guard connection.isInTransaction else { throw error }
+            if error.isDiskFull, let table = try tableWithoutKeys() {
+                result = .refused(Self.noKeys(table))
+            } else if Self.isOfTheSet(error) {
+                result = .failed(error)
+            } else {
+                throw error
+            }
         }
         if case .accepted = result {
             try connection.run("RELEASE martlet_set")
@@ -57,6 +67,25 @@ extension EmbeddedSession {
             try connection.run("RELEASE martlet_set")
         }
         return result
+    }
+
+    /// A table whose AUTOINCREMENT has given the last key there is, which SQLite reports as a full disk:
+    /// another program has used that key, and a trigger wants one more.
+    private func tableWithoutKeys() throws(SQLiteError) -> String? {
+        let counters = try connection.integer(
+            "SELECT count(*) FROM main.sqlite_schema WHERE name = 'sqlite_sequence'")
+        guard counters == 1 else { return nil }
+        return try connection.text(
+            "SELECT name FROM main.sqlite_sequence WHERE seq = \(Int64.max) LIMIT 1")
+    }
+
+    private static func noKeys(_ table: String) -> Refusal {
+        Refusal(
+            .busy,
+            """
+            the database has no keys left for new rows of “\(table)”: the operator has to delete its row \
+            with the greatest key, and that of the table in sqlite_sequence
+            """, retryAfter: 60)
     }
 
     /// Writes the log entry of a set that was carried out.
@@ -74,6 +103,7 @@ extension EmbeddedSession {
                     .constraint,
                     "the database stored a value no device can be sent: \(error.message)"))
         }
+        if let refusal = SetMeasure.refusal(ofEntryBytes: body.count) { return .refused(refusal) }
         let question = work.question
         let entry = LogEntry(
             revision: revision, device: question.device,
@@ -86,14 +116,17 @@ extension EmbeddedSession {
 
     private func highestID(of type: Int) throws(SQLiteError) -> Int64? {
         let name = schema.types[type]
+        let key = SQLName.quoted(name.key)
         return try connection.integer(
-            "SELECT max(\(SQLName.quoted(name.key))) FROM \(SQLName.quoted(name.name))")
+            """
+            SELECT max(\(key)) FROM \(SQLName.quoted(name.name)) WHERE \(key) <= \(Self.greatestGiven)
+            """)
     }
 
     private func skipTakenIDs(_ plan: SetPlan) throws(SQLiteError) {
         for type in Set(plan.creates.map(\.type)) where schema.types[type].keyKind == .integer {
             if let highest = try highestID(of: type) {
-                _ = skipIDs(of: type, through: highest)
+                skipIDs(of: type, through: highest)
             }
         }
     }
@@ -102,10 +135,11 @@ extension EmbeddedSession {
     private static func isOfTheSet(_ error: SQLiteError) -> Bool {
         let tooBig: Int32 = 18
         return error.isConstraint || error.isMismatch || error.isStatementError
-            || error.code == tooBig
+            || error.isInterrupted || error.code == tooBig
     }
 
     private static func refusal(for error: SQLiteError) -> Refusal {
+        if error.isInterrupted { return Acceptance.excess }
         if error.isRaised {
             // The sentence is the schema's own.
             return Refusal(.constraint, "the database refused: \(error.message)")

@@ -4,16 +4,21 @@ import SQLiteKit
 import SQLiteRecords
 
 extension EmbeddedSession {
-    /// What the ON DELETE actions of a set's deletes would do, once its updates are done.
+    /// Returns the effect of the ON DELETE actions of a set's deletes, once its updates are done;
+    /// nil if that is more than one set may change.
     ///
     /// Breadth first from the deleted records. A record the set moves elsewhere is not reached
     /// through the reference it gives up; one it moves under a deleted record is.
     /// - Parameters:
     ///   - deleted: Permanent ids.
     ///   - updated: Permanent ids, with references as permanent ids.
+    ///   - most: The most records to find.
     func affected(
-        byDeleting deleted: [RecordAddress], updating updated: [RecordAddress: Attributes]
-    ) throws(SQLiteError) -> [AffectedRow] {
+        byDeleting deleted: [RecordAddress], updating updated: [RecordAddress: Attributes],
+        most: Int = SetMeasure.mostAffected
+    ) throws(SQLiteError) -> [AffectedRow]? {
+        var moved = MovedReferences(updated) { columns[$0].references.map(\.attribute) }
+        defer { updateLooks += moved.looks }
         var removed = Set(deleted)
         var queue = deleted.filter { !cascades.links(from: $0.type).isEmpty }
         var next = 0
@@ -22,35 +27,53 @@ extension EmbeddedSession {
             let parent = queue[next]
             next += 1
             for link in cascades.links(from: parent.type) {
-                let attribute = link.reference.attribute
-                var children: [RecordAddress] = []
-                for id in try tables[link.type].ids(where: link.reference, holds: parent.id) {
-                    let child = RecordAddress(link.type, id)
-                    if let moved = updated[child]?[attribute], moved != parent.id.value { continue }
-                    children.append(child)
-                }
-                for (child, attributes) in updated
-                where child.type == link.type && attributes[attribute] == parent.id.value {
-                    if !children.contains(child) { children.append(child) }
-                }
-                for child in children {
+                for child in try children(of: parent.id, link, &moved) {
                     guard link.reference.onDelete == .cascade else {
                         found.append(
-                            AffectedRow(
-                                address: child,
-                                effect: .changed(attribute: attribute, held: parent.id),
-                                facts: try rowFacts(child)))
+                            try affectedRow(
+                                child,
+                                .changed(attribute: link.reference.attribute, held: parent.id)))
                         continue
                     }
                     guard removed.insert(child).inserted else { continue }
-                    found.append(
-                        AffectedRow(
-                            address: child, effect: .removed, facts: try rowFacts(child)))
+                    found.append(try affectedRow(child, .removed))
                     if !cascades.links(from: child.type).isEmpty { queue.append(child) }
                 }
+                guard found.count <= most else { return nil }
             }
         }
         return found
+    }
+
+    private func affectedRow(
+        _ address: RecordAddress, _ effect: AffectedRow.Effect
+    ) throws(SQLiteError) -> AffectedRow {
+        AffectedRow(
+            address: address, effect: effect, facts: try rowFacts(address),
+            isSendable: isSendable(address))
+    }
+
+    /// Returns whether devices can be sent a row with this key.
+    func isSendable(_ address: RecordAddress) -> Bool {
+        SendableKey.fault(
+            of: address.id, schema.types[address.type], greatest: Limits.greatestKey) == nil
+    }
+
+    /// Returns the records that refer to one through a link, once the set's updates are done.
+    private func children(
+        of parent: RecordID, _ link: CascadeMap.Link, _ moved: inout MovedReferences
+    ) throws(SQLiteError) -> [RecordAddress] {
+        let attribute = link.reference.attribute
+        var children: [RecordAddress] = []
+        for id in try tables[link.type].ids(where: link.reference, holds: parent) {
+            let child = RecordAddress(link.type, id)
+            if let value = moved.value(of: attribute, of: child), value != parent.value { continue }
+            children.append(child)
+        }
+        let holders = moved.holders(of: parent, type: link.type, attribute: attribute)
+        guard !holders.isEmpty else { return children }
+        let known = Set(children)
+        return children + holders.filter { !known.contains($0) }
     }
 
     func rowFacts(_ address: RecordAddress) throws(SQLiteError) -> RowFacts? {

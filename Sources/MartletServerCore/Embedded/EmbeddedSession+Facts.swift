@@ -3,7 +3,19 @@ import MartletProtocol
 import SQLiteKit
 
 extension EmbeddedSession {
+    /// Returns the facts that a set is judged by. If they take too long to find, they say so.
     func facts(for question: SetQuestion) throws(SQLiteError) -> SetFacts {
+        do throws(SQLiteError) {
+            return try bounded { () throws(SQLiteError) in try allFacts(for: question) }
+        } catch {
+            guard error.isInterrupted, connection.isInTransaction else { throw error }
+            var facts = SetFacts()
+            facts.isExcessive = true
+            return facts
+        }
+    }
+
+    private func allFacts(for question: SetQuestion) throws(SQLiteError) -> SetFacts {
         var facts = SetFacts()
         if question.device != 0, let sequence = question.sequence {
             facts.used = try usedSequence(sequence, device: question.device)
@@ -36,13 +48,17 @@ extension EmbeddedSession {
         for create in plan.creates where !create.id.isTemporary {
             facts.rows[create.address] = try rowFacts(create.address)
         }
-        facts.affected = try affected(by: plan, facts)
+        if let affected = try affected(by: plan, facts) {
+            facts.affected = affected
+        } else {
+            facts.isExcessive = true
+        }
         return facts
     }
 
     private func affected(
         by plan: SetPlan, _ facts: SetFacts
-    ) throws(SQLiteError) -> [AffectedRow] {
+    ) throws(SQLiteError) -> [AffectedRow]? {
         let deleted = plan.deletes.map { facts.permanentAddress(of: $0.address) }
             .filter { !$0.id.isTemporary }
         guard deleted.contains(where: { !cascades.links(from: $0.type).isEmpty }) else {
@@ -93,11 +109,13 @@ extension EmbeddedSession {
             // The schema has grown since: the set gets the chance it never had.
             return nil
         }
-        let isKnownDevice = stored.device == 0 || stored.device == question.device
+        var isSamePrincipal = stored.device == 0 || stored.device == question.device
+        if !isSamePrincipal {
+            isSamePrincipal = try principal(of: stored.device) == question.principal.identity
+        }
         return DecidedSet(
             verdict: stored.verdict, isSameContent: stored.content == question.content,
-            isSamePrincipal: isKnownDevice
-                || principal(of: stored.device) == question.principal.identity)
+            isSamePrincipal: isSamePrincipal)
     }
 
     private func storedVerdict(_ question: SetQuestion) throws(SQLiteError) -> StoredVerdict? {

@@ -10,7 +10,8 @@ private struct OutsideRecord {
     /// Nil where it is gone.
     let row: Attributes?
 
-    var byteCount: Int { 40 + (row?.roughByteCount ?? 0) }
+    /// The approximate bytes of the record in an entry.
+    var byteCount: Int { 40 + address.id.wireByteCount + (row?.wireByteCount ?? 0) }
 }
 
 /// What is taken at once.
@@ -104,13 +105,12 @@ extension EmbeddedSession {
             guard error.isMismatch else { throw error }
             return nil
         }
-        if case .integer(let number) = id, number <= 0 {
-            // Negative ids are the devices' own, and zero is none.
-            unsendable.note(schema.types[type].name, id, "its key is not positive")
+        let name = schema.types[type]
+        if let fault = SendableKey.fault(of: id, name, greatest: Limits.greatestKey) {
+            unsendable.note(name.name, id, fault)
             return nil
         }
-        return RecordTable.mismatch(id, schema.types[type]) == nil
-            ? RecordAddress(type, id) : nil
+        return RecordAddress(type, id)
     }
 
     /// Reads the records of the notes, each where it was last noted, until there are enough.
@@ -146,8 +146,13 @@ extension EmbeddedSession {
         }
     }
 
-    /// Takes along what the part's records refer to and the log does not have.
+    /// Adds the records that the part's records refer to and that the log lacks. They come first,
+    /// so that devices have them wherever the part is cut.
     private func complete(_ part: inout OutsidePart) throws(SQLiteError) {
+        let own = part.records.count
+        defer {
+            part.records = part.records[own...].reversed() + part.records[..<own]
+        }
         var next = 0
         while next < part.records.count {
             let record = part.records[next]
@@ -156,7 +161,7 @@ extension EmbeddedSession {
             for (attribute, target) in columns[record.address.type].references {
                 guard let id = row[attribute].flatMap({ RecordID($0) }) else { continue }
                 let address = RecordAddress(target, id)
-                guard !part.addresses.contains(address),
+                guard !part.addresses.contains(address), isSendable(address),
                     try rowFacts(address)?.isDeleted ?? true,
                     let parent = try outsideRecord(address, nil), parent.row != nil
                 else { continue }
@@ -167,16 +172,27 @@ extension EmbeddedSession {
 
     // MARK: - Writing
 
-    /// Makes one entry; none where nothing of it is for devices.
+    /// Makes one entry, or several if one could not be sent, or none if devices get none of the
+    /// changes.
     private func enter(
         _ records: [OutsideRecord], now: Int64
     ) throws(SQLiteError) -> [LogEntry] {
         // An id is not given twice, also where nobody has seen the record.
         for address in records.map(\.address) {
-            if case .integer(let id) = address.id { _ = skipIDs(of: address.type, through: id) }
+            if case .integer(let id) = address.id { skipIDs(of: address.type, through: id) }
         }
         let known = records.filter { $0.row != nil || $0.facts?.isDeleted == false }
         guard !known.isEmpty else { return [] }
+        var entries: [LogEntry] = []
+        for part in EntryParts.of(known, bytes: \.byteCount) {
+            entries.append(try enterPart(known[part], now: now))
+        }
+        return entries
+    }
+
+    private func enterPart(
+        _ known: ArraySlice<OutsideRecord>, now: Int64
+    ) throws(SQLiteError) -> LogEntry {
         var account = SetAccount(types: Set(known.map(\.address.type)).sorted())
         let revision = try nextRevision()
         for record in known {
@@ -204,6 +220,6 @@ extension EmbeddedSession {
             revision: revision, device: 0, identifier: nil, sequence: nil, temporaries: nil,
             body: body, hash: head.hash.appending(body, identifier: nil), time: now)
         try append(entry, content: nil, now: now)
-        return [entry]
+        return entry
     }
 }

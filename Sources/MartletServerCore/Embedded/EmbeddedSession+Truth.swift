@@ -3,35 +3,71 @@ import MartletProtocol
 import SQLiteKit
 import SQLiteRecords
 
+/// The records that the true rows of several refused sets have needed so far; each is read once.
+struct TruthRecords {
+    fileprivate var known: [RecordAddress: TrueRecord] = [:]
+    /// The number of records that were read from the tables.
+    fileprivate(set) var readCount = 0
+}
+
 extension EmbeddedSession {
+    /// Reads the true rows for refused sets; see `ServerStorage.truths`.
+    func truths(
+        of questions: [TruthQuestion], setBytes: Int, maxBytes: Int
+    ) throws(SQLiteError) -> [SetTruth] {
+        var truths: [SetTruth] = []
+        var records = TruthRecords()
+        var bytes = 0
+        for question in questions {
+            let truth = try truth(of: question, room: setBytes, &records)
+            bytes += truth.byteCount
+            guard truths.isEmpty || bytes <= maxBytes else { break }
+            truths.append(truth)
+        }
+        truthReads += records.readCount
+        return truths
+    }
+
     /// The present state of the records a refused set names, and of those its deletes would
     /// change: those the device may have removed on its own side.
-    func truth(
-        of question: TruthQuestion, maxBytes: Int
-    ) throws(SQLiteError) -> [TypeChanges] {
-        var truth = GatheredTruth(room: maxBytes)
+    private func truth(
+        of question: TruthQuestion, room: Int, _ records: inout TruthRecords
+    ) throws(SQLiteError) -> SetTruth {
+        var truth = GatheredTruth(room: room)
         var deleted: [RecordAddress] = []
         for changes in question.set.types {
             guard let type = schema.index(of: changes.name) else { continue }
             for id in changes.create + changes.update {
-                _ = try add(RecordAddress(type, id), question.device, to: &truth)
+                _ = try add(RecordAddress(type, id), question.device, to: &truth, &records)
             }
             for id in changes.delete {
                 let address = RecordAddress(type, id)
-                if let found = try add(address, question.device, to: &truth) {
+                if let found = try add(address, question.device, to: &truth, &records) {
                     deleted.append(found)
                 }
             }
         }
-        for row in try affected(byDeleting: deleted, updating: [:]) {
-            _ = try add(row.address, question.device, to: &truth)
+        guard !truth.isCut else { return truth.truth(schema) }
+        do throws(SQLiteError) {
+            let rows = try bounded { () throws(SQLiteError) in
+                // A record takes at least this many bytes.
+                try affected(byDeleting: deleted, updating: [:], most: room / 48 + 1)
+            }
+            for row in rows ?? [] where row.isKnowable {
+                _ = try add(row.address, question.device, to: &truth, &records)
+            }
+            if rows == nil { truth.cut() }
+        } catch {
+            guard error.isInterrupted, connection.isInTransaction else { throw error }
+            truth.cut()
         }
-        return truth.types(schema)
+        return truth.truth(schema)
     }
 
     /// - Returns: The record's permanent address, where it has one.
     private func add(
-        _ sent: RecordAddress, _ device: Int64, to truth: inout GatheredTruth
+        _ sent: RecordAddress, _ device: Int64, to truth: inout GatheredTruth,
+        _ records: inout TruthRecords
     ) throws(SQLiteError) -> RecordAddress? {
         var address = sent
         if case .integer(let number) = sent.id, number < 0 {
@@ -39,29 +75,35 @@ extension EmbeddedSession {
                 device == 0
                 ? nil : try permanentID(of: number, type: sent.type, device: device)
             guard let known else {
-                truth.addAbsent(sent)
+                truth.add(.absent, at: sent, sent: sent.id, withoutNulls: columns[sent.type])
                 return nil
             }
             address = RecordAddress(sent.type, known)
         }
         guard truth.isWanted(address) else { return address }
-        let row: Attributes?
-        do throws(SQLiteError) {
-            row = try tables[address.type].read(address.id)
-        } catch {
-            // Nothing is said of a row that no device can be sent.
-            guard error.isMismatch else { throw error }
-            return address
-        }
-        guard let row else {
-            truth.addAbsent(address)
-            return address
-        }
         truth.add(
-            RecordEntry(
-                id: address.id, revision: try rowFacts(address)?.revision ?? 0,
-                oldID: sent.id == address.id ? nil : sent.id,
-                attributes: columns[address.type].withoutNulls(row)), of: address.type)
+            try record(address, &records), at: address, sent: sent.id,
+            withoutNulls: columns[address.type])
         return address
+    }
+
+    private func record(
+        _ address: RecordAddress, _ records: inout TruthRecords
+    ) throws(SQLiteError) -> TrueRecord {
+        if let known = records.known[address] { return known }
+        records.readCount += 1
+        let record: TrueRecord
+        do throws(SQLiteError) {
+            if let row = try tables[address.type].read(address.id) {
+                record = .present(row, revision: try rowFacts(address)?.revision ?? 0)
+            } else {
+                record = .absent
+            }
+        } catch {
+            guard error.isMismatch else { throw error }
+            record = .unsendable
+        }
+        records.known[address] = record
+        return record
     }
 }

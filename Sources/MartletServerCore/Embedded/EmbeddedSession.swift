@@ -15,18 +15,26 @@ final class EmbeddedSession {
     /// What changes rows behind the statements that are run, where the schema has any such thing.
     let capture: RowCapture?
     let columns: [TypeColumns]
+    /// Hears of rows that sets leave behind and no device can be sent.
+    let unsendable: UnsendableRows
+    let bound = WorkBound()
+    /// The number of records read for true rows since the file was opened.
+    var truthReads = 0
+    /// Updates looked at to find what deletes change, since the file was opened.
+    var updateLooks = 0
 
     private(set) var head: LogHead
     /// Entries up to this one may have lost their bodies.
     var floor: Revision = 0
-    private(set) var devices: [String: KnownDevice]
-    /// The principal of each device, by number.
-    private var principals: [Int64: String] = [:]
+    /// Devices that were looked up, by client id; there may be others.
+    var devices: [String: KnownDevice] = [:]
+    /// The number of devices of a principal, if it has been counted.
+    var deviceCounts: [String: Int] = [:]
     /// The next permanent id of each type, by position.
     private var nextIDs: [Int64]
     private var usedNumbers: Set<Int> = []
     /// The highest set number each device used, as far as looked up.
-    private var highestSequences: [Int64: Int64] = [:]
+    var highestSequences: [Int64: Int64] = [:]
     /// The lowest temporary id used, by device and type, as far as looked up: no lower one is in
     /// the id map.
     private var lowestTemporaries: [RecordAddress: Int64] = [:]
@@ -50,19 +58,24 @@ final class EmbeddedSession {
         return connection
     }
 
-    init(connection: Connection, schema: Schema) throws(SQLiteError) {
+    init(
+        connection: Connection, schema: Schema, unsendable: UnsendableRows = UnsendableRows()
+    ) throws(SQLiteError) {
         self.connection = connection
         self.schema = schema
-        tables = schema.types.map { RecordTable(type: $0, connection: connection) }
+        self.unsendable = unsendable
+        tables = schema.types.map {
+            RecordTable(type: $0, connection: connection, rowBytes: Limits.rowBytes)
+        }
         columns = schema.types.map { TypeColumns($0, schema: schema) }
         cascades = CascadeMap(schema)
         numbers = try Self.numbers(schema, connection)
         identity = try connection.text("SELECT identity FROM martlet_dataset") ?? ""
         capture = try RowCapture(connection: connection, schema: schema)
         head = LogHead(revision: 0, hash: LineageHash(stored: []))
-        devices = [:]
         nextIDs = []
         try reload()
+        bound.watch(connection)
     }
 
     private static func numbers(
@@ -95,15 +108,7 @@ final class EmbeddedSession {
         floor =
             try connection.integer("SELECT value FROM martlet_meta WHERE key = 'floor'") ?? 0
         devices = [:]
-        principals = [:]
-        let known = try connection.statement(
-            "SELECT client_id, number, principal, acknowledged FROM martlet_devices")
-        _ = try known.rows { (row) throws(SQLiteError) in
-            remember(
-                KnownDevice(
-                    number: row.integer(1), principal: row.text(2),
-                    acknowledged: row.integer(3)), clientID: row.text(0))
-        }
+        deviceCounts = [:]
         let next = try connection.statement(
             "SELECT next_id FROM martlet_types WHERE number = ?1")
         nextIDs = []
@@ -117,11 +122,6 @@ final class EmbeddedSession {
         highestSequences = [:]
         lowestTemporaries = [:]
         fileVersion = try connection.integer("PRAGMA data_version") ?? 0
-    }
-
-    private func remember(_ device: KnownDevice, clientID: String) {
-        devices[clientID] = device
-        principals[device.number] = device.principal
     }
 }
 
@@ -202,9 +202,14 @@ extension EmbeddedSession {
 // MARK: - Ids
 
 extension EmbeddedSession {
-    /// A permanent id never given before.
-    func nextID(of type: Int) -> Int64 {
+    /// The greatest id that the server gives. Another program may give a row any key up to
+    /// `Limits.greatestKey`: half of them are its own, so that one such row takes none from new records.
+    static let greatestGiven = Limits.greatestKey / 2
+
+    /// Returns a permanent id that was never given before; nil once the greatest has been given.
+    func nextID(of type: Int) -> Int64? {
         let id = nextIDs[type]
+        guard id <= Self.greatestGiven else { return nil }
         nextIDs[type] = id + 1
         usedNumbers.insert(type)
         return id
@@ -217,13 +222,12 @@ extension EmbeddedSession {
         set { nextIDs = newValue }
     }
 
-    /// Keeps the counter of a type above ids that did not come from it.
-    /// - Returns: Whether the counter was not.
-    func skipIDs(of type: Int, through id: Int64) -> Bool {
-        guard nextIDs[type] <= id else { return false }
+    /// Keeps the counter of a type above an id that did not come from it. It ignores ids above the
+    /// greatest that the counter can give.
+    func skipIDs(of type: Int, through id: Int64) {
+        guard nextIDs[type] <= id, id <= Self.greatestGiven else { return }
         nextIDs[type] = id + 1
         usedNumbers.insert(type)
-        return true
     }
 
     func permanentID(
@@ -265,73 +269,5 @@ extension EmbeddedSession {
         while try statement.step() {}
         let place = RecordAddress(type, .integer(device))
         lowestTemporaries[place] = min(lowestTemporaries[place] ?? temporary, temporary)
-    }
-}
-
-// MARK: - Devices
-
-extension EmbeddedSession {
-    func device(
-        clientID: String, principal: Principal, now: Int64
-    ) throws(SQLiteError) -> KnownDevice {
-        if let known = devices[clientID] { return known }
-        let statement = try connection.statement(
-            """
-            INSERT INTO martlet_devices (client_id, principal, acknowledged, since) \
-            VALUES (?1, ?2, 0, ?3)
-            """)
-        defer { statement.reset() }
-        statement.bind(1, text: clientID)
-        statement.bind(2, text: principal.identity)
-        statement.bind(3, integer: now)
-        while try statement.step() {}
-        let device = KnownDevice(
-            number: connection.lastInsertedRowID, principal: principal.identity,
-            acknowledged: 0)
-        remember(device, clientID: clientID)
-        highestSequences[device.number] = 0
-        return device
-    }
-
-    func principal(of device: Int64) -> String? {
-        principals[device]
-    }
-
-    func acknowledge(_ sequence: Int64, clientID: String) throws(SQLiteError) {
-        guard var known = devices[clientID], known.acknowledged < sequence else { return }
-        let statement = try connection.statement(
-            "UPDATE martlet_devices SET acknowledged = ?2 WHERE number = ?1")
-        defer { statement.reset() }
-        statement.bind(1, integer: known.number)
-        statement.bind(2, integer: sequence)
-        while try statement.step() {}
-        if floor > 0 { try empty(known, acknowledging: sequence) }
-        known.acknowledged = sequence
-        devices[clientID] = known
-    }
-
-    /// Whether the device may have used this number; false is certain.
-    func mayHaveUsed(_ sequence: Int64, device: Int64) throws(SQLiteError) -> Bool {
-        if let highest = highestSequences[device] { return sequence <= highest }
-        let statement = try connection.statement(
-            """
-            SELECT max(ifnull((SELECT max(sequence) FROM martlet_log \
-            WHERE device = ?1 AND device <> 0 AND sequence IS NOT NULL), 0), \
-            ifnull((SELECT max(sequence) FROM martlet_refusals \
-            WHERE device = ?1 AND sequence IS NOT NULL), 0))
-            """)
-        defer { statement.reset() }
-        statement.bind(1, integer: device)
-        let highest = try statement.step() ? statement.integer(0) : 0
-        highestSequences[device] = highest
-        return sequence <= highest
-    }
-
-    /// Notes a number as used. One whose set is rolled back later stays noted: that costs a look.
-    func note(sequence: Int64?, device: Int64) {
-        guard let sequence, let highest = highestSequences[device], sequence > highest else {
-            return
-        }
-        highestSequences[device] = sequence
     }
 }

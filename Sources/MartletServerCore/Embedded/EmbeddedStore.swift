@@ -18,8 +18,11 @@ public final class EmbeddedStore {
     let unsendable: UnsendableRows
     /// Nil after a fault, until `recover` has opened the file again.
     private var current: EmbeddedSession?
-    /// Contents of sets that made the database roll back more than themselves.
-    private var unbearable: Set<[UInt8]> = []
+    /// The refusals of sets that made the database roll back more than themselves, by the sets'
+    /// content.
+    private var unbearable: [[UInt8]: Refusal] = [:]
+    /// More than a batch has sets, so that none of a batch is forgotten while it is done again.
+    private static let mostUnbearable = 100_000
 
     /// Opens a file, creates what is missing in it, and brings its tables to what the script says.
     ///
@@ -45,7 +48,8 @@ public final class EmbeddedStore {
         do {
             let opening = try EmbeddedOpening(path: path, vfs: vfs)
             schema = try opening.prepare(script: script, identity: identity, now: now)
-            let session = try EmbeddedSession(connection: opening.connection, schema: schema)
+            let session = try EmbeddedSession(
+                connection: opening.connection, schema: schema, unsendable: unsendable)
             self.identity = session.identity
             current = session
         } catch let error as SQLiteError {
@@ -95,10 +99,14 @@ extension EmbeddedStore: ServerStorage {
 
     package func changesMore(_ work: SetWork) -> Bool { current?.capture != nil }
 
-    package func devices(named names: [String]) -> [String: KnownDevice] {
-        var known: [String: KnownDevice] = [:]
-        for name in names { known[name] = current?.devices[name] }
-        return known
+    package func devices(
+        named names: [String]
+    ) throws(StorageFault) -> [String: KnownDevice] {
+        try working { (session) throws(SQLiteError) in
+            var known: [String: KnownDevice] = [:]
+            for name in names { known[name] = try session.device(named: name) }
+            return known
+        }
     }
 
     package func begin(now: Int64, maxBytes: Int) throws(StorageFault) -> [LogEntry] {
@@ -132,17 +140,19 @@ extension EmbeddedStore: ServerStorage {
         current = nil
         do throws(SQLiteError) {
             let connection = try EmbeddedSession.connect(path: path, vfs: vfs)
-            current = try EmbeddedSession(connection: connection, schema: schema)
+            current = try EmbeddedSession(
+                connection: connection, schema: schema, unsendable: unsendable)
         } catch {
             throw StorageFault(error)
         }
     }
 
     package func register(
-        clientID: String, principal: Principal, now: Int64
-    ) throws(StorageFault) -> KnownDevice {
+        clientID: String, principal: Principal, most: Int, now: Int64
+    ) throws(StorageFault) -> KnownDevice? {
         try working { (session) throws(SQLiteError) in
-            try session.device(clientID: clientID, principal: principal, now: now)
+            try session.register(
+                clientID: clientID, principal: principal, most: most, now: now)
         }
     }
 
@@ -181,19 +191,23 @@ extension EmbeddedStore: ServerStorage {
 
     private func apply(_ work: SetWork) throws(StorageFault) -> SetOutcome {
         let session = try session()
-        guard !unbearable.contains(work.question.content) else {
-            return .refused(
-                Refusal(.constraint, "the database rolls everything back for this change"))
-        }
+        if let refusal = unbearable[work.question.content] { return .refused(refusal) }
         do throws(SQLiteError) {
             return try session.apply(work)
         } catch {
             // Without memory, with a disk that is full or fails, SQLite may give up the transaction
             // by itself: then the set is not to blame.
-            guard session.connection.isInTransaction || !error.isConstraint else {
-                // A trigger or a constraint of the schema rolled everything back. The set is kept
-                // in mind, so that it is refused alone when the batch is done again.
-                unbearable.insert(work.question.content)
+            guard
+                session.connection.isInTransaction || !error.isConstraint && !error.isInterrupted
+            else {
+                // A trigger or a constraint of the schema rolled everything back, or SQLite did so
+                // when the set was given up. The set is remembered, so that it is refused alone
+                // when the batch is done again.
+                if unbearable.count >= Self.mostUnbearable { unbearable.removeAll() }
+                unbearable[work.question.content] =
+                    error.isInterrupted
+                    ? Acceptance.excess
+                    : Refusal(.constraint, "the database rolls everything back for this change")
                 throw StorageFault(.rolledBack, error.description)
             }
             throw StorageFault(error)
@@ -209,14 +223,10 @@ extension EmbeddedStore: ServerStorage {
     }
 
     package func truths(
-        of questions: [TruthQuestion], maxBytes: Int
-    ) throws(StorageFault) -> [[TypeChanges]] {
+        of questions: [TruthQuestion], setBytes: Int, maxBytes: Int
+    ) throws(StorageFault) -> [SetTruth] {
         try working { (session) throws(SQLiteError) in
-            var truths: [[TypeChanges]] = []
-            for question in questions {
-                truths.append(try session.truth(of: question, maxBytes: maxBytes))
-            }
-            return truths
+            try session.truths(of: questions, setBytes: setBytes, maxBytes: maxBytes)
         }
     }
 }

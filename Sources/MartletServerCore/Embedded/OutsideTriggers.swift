@@ -34,11 +34,15 @@ struct OutsideTriggers {
     /// Makes all of them; there must be none.
     func install(on connection: Connection) throws(SQLiteError) {
         for (type, number) in zip(schema.types, numbers) {
-            for sql in triggers(type, number) { try connection.execute(sql) }
+            for sql in triggers(type, number, try RowConflicts(type, connection)) {
+                try connection.execute(sql)
+            }
         }
     }
 
-    private func triggers(_ type: EntityType, _ number: Int64) -> [String] {
+    private func triggers(
+        _ type: EntityType, _ number: Int64, _ conflicts: RowConflicts
+    ) -> [String] {
         let table = SQLName.quoted(type.name)
         let key = SQLName.quoted(type.key)
         func trigger(_ word: String, _ event: String, _ body: [String]) -> String {
@@ -49,40 +53,34 @@ struct OutsideTriggers {
             """
         }
         let note = "INSERT INTO martlet_outside (type, id)"
+        // Text keys differ if their bytes differ, whatever the column's collation says.
+        let byBytes = type.keyKind == .text ? " COLLATE BINARY" : ""
+        let isMoved = "OLD.\(key) IS NOT NEW.\(key)\(byBytes)"
         var triggers = [
             trigger("insert", "AFTER INSERT", ["\(note) VALUES (\(number), NEW.\(key));"]),
             trigger(
                 "update", "AFTER UPDATE",
                 [
                     "\(note) VALUES (\(number), NEW.\(key));",
-                    "\(note) SELECT \(number), OLD.\(key) WHERE OLD.\(key) IS NOT NEW.\(key);",
+                    "\(note) SELECT \(number), OLD.\(key) WHERE \(isMoved);",
                 ]),
             trigger("delete", "AFTER DELETE", ["\(note) VALUES (\(number), OLD.\(key));"]),
         ]
-        // REPLACE removes the rows in its way without a word where `recursive_triggers` is off, as
-        // it is in most programs.
-        let meeting = uniques(of: type).map { columns in
-            let same = columns.map { "\(SQLName.quoted($0)) = NEW.\(SQLName.quoted($0))" }
-            return "\(note) SELECT \(number), \(key) FROM \(table) "
-                + "WHERE \(same.joined(separator: " AND "))"
+        // REPLACE removes rows in its way without firing triggers if `recursive_triggers` is off,
+        // as it is in most programs. A row with the same integer key is noted as the new one.
+        let meetings =
+            (type.keyKind == .integer ? [] : conflicts.keyConditions)
+            + conflicts.indexes.map(\.isMetByNew)
+        let meeting = meetings.map {
+            "\(note) SELECT \(number), \(key) FROM \(table) WHERE (\($0))"
         }
         if !meeting.isEmpty {
             triggers.append(trigger("meet", "BEFORE INSERT", meeting.map { $0 + ";" }))
             triggers.append(
                 trigger(
                     "move", "BEFORE UPDATE",
-                    meeting.map { "\($0) AND \(key) IS NOT OLD.\(key);" }))
+                    meeting.map { "\($0) AND \(key) IS NOT OLD.\(key)\(byBytes);" }))
         }
         return triggers
-    }
-
-    /// Those whose columns have their values before the row is written.
-    private func uniques(of type: EntityType) -> [[String]] {
-        type.uniques.filter { columns in
-            !columns.isEmpty
-                && columns.allSatisfy {
-                    $0 != type.key && type[attribute: $0]?.isGenerated == false
-                }
-        }
     }
 }

@@ -51,9 +51,16 @@ struct RowCapture {
             """
             SELECT DISTINCT type, id FROM martlet_written WHERE id IS NOT NULL ORDER BY type, id
             """)
-        return try statement.rows { (row) throws(SQLiteError) in
-            RecordAddress(Int(row.integer(0)), try row.recordID(1))
+        let found = try statement.rows { (row) throws(SQLiteError) -> RecordAddress? in
+            do throws(SQLiteError) {
+                return RecordAddress(Int(row.integer(0)), try row.recordID(1))
+            } catch {
+                // A key that is neither an integer nor text is no record's.
+                guard error.isMismatch else { throw error }
+                return nil
+            }
         }
+        return found.compactMap(\.self)
     }
 
     private static func isNeeded(

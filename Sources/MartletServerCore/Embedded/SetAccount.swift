@@ -21,6 +21,8 @@ package struct SetAccount {
 
     private var lines: [Line] = []
     private var positions: [RecordAddress: Int] = [:]
+    /// The bytes that the lines hold; encoded, they take at least as many.
+    package private(set) var heldByteCount = 0
     /// The types in the order they are listed.
     private var types: [Int]
 
@@ -37,7 +39,9 @@ package struct SetAccount {
         _ address: RecordAddress, _ deed: Deed, _ attributes: Attributes = Attributes(),
         temporary: RecordID? = nil
     ) {
+        heldByteCount += attributes.heldByteCount + 1
         if let position = positions[address] {
+            heldByteCount -= lines[position].attributes.heldByteCount + 1
             lines[position].deed = deed
             lines[position].attributes = attributes
             return

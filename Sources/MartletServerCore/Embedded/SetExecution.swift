@@ -35,11 +35,24 @@ struct SetExecution {
     /// - Throws: what the database refused or could not do.
     mutating func run(parking: Bool) throws(SQLiteError) -> Refusal? {
         for create in plan.creates where create.id.isTemporary {
-            assigned[create.address] = .integer(session.nextID(of: create.type))
+            guard let id = session.nextID(of: create.type) else {
+                return Refusal(
+                    .constraint,
+                    """
+                    “\(session.schema.types[create.type].name)” has a record with the greatest key that \
+                    the server gives, \(EmbeddedSession.greatestGiven), so there is none for a new one
+                    """)
+            }
+            assigned[create.address] = .integer(id)
         }
         try session.capture?.start()
         if parking { try ValueParking(session: session, plan: plan, facts: facts).park() }
-        for create in plan.creates { try perform(create: create) }
+        for create in plan.creates {
+            try perform(create: create)
+            if let refusal = SetMeasure.refusal(ofEntryBytes: account.heldByteCount) {
+                return refusal
+            }
+        }
         for update in plan.updates {
             if let refusal = try perform(update: update) { return refusal }
         }
@@ -88,9 +101,11 @@ struct SetExecution {
         guard let stored = try table.updateReturning(address.id, attributes) else {
             return Refusal(.stale, "a record of “\(table.type.name)” is gone from its table")
         }
+        // This includes the attributes that stay, and throws if no device can be sent them all.
+        if stored.heldByteCount > Limits.unmeasuredBytes { _ = try table.read(address.id) }
         try store(facts.rows[address], address, isDeleted: false)
         account.set(address, .updated, stored)
-        return nil
+        return SetMeasure.refusal(ofEntryBytes: account.heldByteCount)
     }
 
     private mutating func perform(delete: SetPlan.Change) throws(SQLiteError) {
@@ -144,6 +159,13 @@ struct SetExecution {
     ) throws(SQLiteError) {
         let session = session
         let before = try session.rowFacts(address)
+        if before == nil, account[address] == nil {
+            let type = session.schema.types[address.type]
+            if let fault = SendableKey.fault(of: address.id, type, greatest: Limits.greatestKey) {
+                session.unsendable.note(type.name, address.id, fault)
+                return
+            }
+        }
         let outcome = try account.settle(
             address, listing: names, facts: before, of: session.columns[address.type]
         ) { (names) throws(SQLiteError) in try Self.row(address, names, session) }
@@ -153,7 +175,7 @@ struct SetExecution {
         case .changed(let isNew):
             try store(facts.rows[address] ?? before, address, isDeleted: false)
             if isNew, case .integer(let id) = address.id {
-                _ = session.skipIDs(of: address.type, through: id)
+                session.skipIDs(of: address.type, through: id)
             }
         }
     }

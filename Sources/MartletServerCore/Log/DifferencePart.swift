@@ -30,22 +30,31 @@ package struct DifferencePart: Sendable {
             self.revision = revision
             self.attributes = attributes
         }
+
+        /// The approximate bytes of the row in an answer; as a delta, it takes at most twice as
+        /// many.
+        package var byteCount: Int {
+            64 + type.utf8.count + id.wireByteCount + (attributes?.wireByteCount ?? 0)
+        }
     }
 
-    /// By place; those of one revision are never parted.
+    /// The rows in order. Rows of one revision are cut only if `cursor` is set.
     package var rows: [Row]
     /// Every change up to this revision is in `rows`, or was overtaken by a later one.
     package let reached: Revision
     /// The end of the log at the moment of reading.
     package let head: LogHead
+    /// The last of the rows, if its revision, which comes after `reached`, has more; else nil.
+    package let cursor: RowCursor?
 
     /// Whether nothing changed after `reached`.
     package var isWhole: Bool { reached == head.revision }
 
-    package init(rows: [Row], reached: Revision, head: LogHead) {
+    package init(rows: [Row], reached: Revision, head: LogHead, cursor: RowCursor? = nil) {
         self.rows = rows
         self.reached = reached
         self.head = head
+        self.cursor = cursor
     }
 }
 
@@ -75,17 +84,5 @@ extension DifferencePart {
         set.revision = reached
         set.isDifference = true
         return set
-    }
-}
-
-extension Attributes {
-    /// About how many bytes they take on the wire.
-    package var roughByteCount: Int {
-        var bytes = 0
-        for (name, value) in zip(names, values) {
-            bytes += name.utf8.count + 8
-            if case .text(let text) = value { bytes += text.utf8.count } else { bytes += 12 }
-        }
-        return bytes
     }
 }

@@ -57,6 +57,8 @@ package final class LogCache: Sendable {
         /// Entries that were dropped and still stand at the beginning of `entries`.
         var dropped = 0
         var entryBytes = 0
+        /// The bytes of all entries that were ever added.
+        var addedBytes = 0
         var blocks: [Revision: Block] = [:]
         var blockBytes = 0
         /// Of the newest revisions, up to the head's.
@@ -91,6 +93,7 @@ package final class LogCache: Sendable {
             }
             entries.append(entry)
             entryBytes += entry.footprint
+            addedBytes += entry.body.count
             hashes.append(entry.hash)
             head = LogHead(revision: entry.revision, hash: entry.hash)
         }
@@ -112,6 +115,9 @@ package final class LogCache: Sendable {
 
     /// Which history is held: another number after the log turned out to be another one.
     var generation: Int { state.withLock { $0.generation } }
+
+    /// The bytes of all entries that were ever added; the number grows as the log does.
+    var addedBytes: Int { state.withLock { $0.addedBytes } }
 
     /// `head` and `generation`, at one moment.
     var place: (head: LogHead, generation: Int) {

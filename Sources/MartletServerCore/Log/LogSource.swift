@@ -7,6 +7,8 @@ package protocol LogSource: AnyObject {
     /// What a difference is read with where other programs have written what is not in the log yet;
     /// set once by who can take it in. Not kept where the source sees to that by itself.
     var settling: Settling? { get set }
+    /// Frees memory and descriptors until the next question.
+    func rest()
     /// Where the log ends now.
     func extent() throws(StorageFault) -> LogExtent
     /// Consecutive entries beginning with `first`; ends with `last`, or earlier with the entry
@@ -19,12 +21,10 @@ package protocol LogSource: AnyObject {
     /// The entries of these revisions, in any order; those that do not exist are left out.
     func entries(at revisions: [Revision]) throws(StorageFault) -> [LogEntry]
     /// The rows that changed after a revision, all read at one moment.
-    /// - Parameters:
-    ///   - maxBytes: About how many bytes the rows may take on the wire. The part ends with the
-    ///     revision that reaches it, so that one always goes.
-    ///   - limit: Asked once the moment is fixed: the part ends there, also where there is more.
+    /// - Parameter limit: Called once the moment is fixed. The part ends at the revision that it
+    ///   returns, even if there are more.
     func difference(
-        after revision: Revision, maxBytes: Int, limit: () -> Revision
+        _ question: DifferenceQuestion, limit: () -> Revision
     ) throws(StorageFault) -> DifferencePart
     /// When entries were accepted, in milliseconds since 1970; those that do not exist are left
     /// out.
@@ -44,9 +44,18 @@ extension LogSource {
         set {}
     }
 
+    package func rest() {}
+
     package func block(
         from first: Revision, through last: Revision
     ) throws(StorageFault) -> LogCache.Block? { nil }
+
+    /// Calls `difference(_:limit:)` without a cursor.
+    package func difference(
+        after revision: Revision, maxBytes: Int, limit: () -> Revision
+    ) throws(StorageFault) -> DifferencePart {
+        try difference(DifferenceQuestion(since: revision, maxBytes: maxBytes), limit: limit)
+    }
 }
 
 /// Where a log ends and how much of it is whole, read at one moment.

@@ -2,8 +2,6 @@ import MartletCore
 import MartletProtocol
 
 extension BatchDecision {
-    /// Bytes one truth may take; what goes beyond is left out.
-    private static let truthBytes = 32 << 20
     /// Records that sets of one question to the storage name, about; one set is always asked about.
     private static let recordsAtOnce = 4_096
 
@@ -16,6 +14,9 @@ extension BatchDecision {
 
     /// Reads what the records of refused sets are now, at the end of the batch: a truth read
     /// earlier could bring back what a later set of the request has deleted.
+    ///
+    /// If the true rows of a set have no room in the answer, the answer leaves the set out, and its
+    /// verdict comes when the device sends the set again. So a verdict always comes with its rows.
     func addTruths(
         to works: inout [RequestWork?], filter: VisibilityFilter, of requests: [AdmittedRequest]
     ) throws(StorageFault) {
@@ -23,7 +24,12 @@ extension BatchDecision {
         for (index, request) in requests.enumerated() {
             guard var work = works[index], !work.refused.isEmpty else { continue }
             for (place, (set, refusal)) in zip(work.refused, work.refusals).enumerated() {
-                let types = truths[index][place] ?? []
+                let truth = truths[index][place]
+                guard truth != nil || refusal.isRetryable else {
+                    work.hasPostponed = true
+                    continue
+                }
+                let types = truth?.types ?? []
                 var down = ChangeSet(types: filter.truth(types, for: request.principal))
                 down.identifier = set.identifier
                 down.sequence = set.sequence
@@ -31,48 +37,79 @@ extension BatchDecision {
                 down.reason = refusal.reason
                 down.message = refusal.message
                 down.retryAfter = refusal.retryAfter
+                if truth?.isCut == true {
+                    down.isTruthCut = true
+                    down.message = refusal.message + Self.cutWords
+                }
                 work.refusedSets.append(down)
             }
             works[index] = work
         }
     }
 
-    /// The truths of the finally refused sets of each request, by position among its refused; as
-    /// many as an answer may hold.
+    private static let cutWords = """
+        ; the server's rows of these records are more than an answer holds, and some are not listed
+        """
+
+    /// Returns the true rows of the finally refused sets of each request, by index among its
+    /// refused sets: as many as its answer and the batch may hold.
     private func truths(
         for works: [RequestWork?]
-    ) throws(StorageFault) -> [[Int: [TypeChanges]]] {
-        var found = [[Int: [TypeChanges]]](repeating: [:], count: works.count)
+    ) throws(StorageFault) -> [[Int: SetTruth]] {
+        var found = [[Int: SetTruth]](repeating: [:], count: works.count)
         var rooms = [Int](repeating: Limits.answerBytes, count: works.count)
+        var waiting = Self.places(in: works)[...]
+        var room = Limits.truthBatchBytes
+        while room > 0, !waiting.isEmpty {
+            let asked = next(&waiting, works, rooms)
+            guard !asked.isEmpty else { break }
+            let truths = try storage.truths(
+                of: asked.map { place in
+                    TruthQuestion(
+                        device: works[place.request]?.device ?? 0,
+                        set: works[place.request]?.refused[place.set] ?? ChangeSet())
+                }, setBytes: Limits.answerBytes, maxBytes: room)
+            guard !truths.isEmpty else {
+                throw StorageFault(.failed, "the storage did not tell a truth")
+            }
+            for (place, truth) in zip(asked, truths) {
+                room -= truth.byteCount
+                guard rooms[place.request] > 0 else { continue }
+                let isFirst = found[place.request].isEmpty
+                if isFirst || truth.byteCount <= rooms[place.request] {
+                    found[place.request][place.set] = truth
+                    rooms[place.request] -= truth.byteCount
+                } else {
+                    // The sets after it get their verdicts after it, too.
+                    rooms[place.request] = 0
+                }
+            }
+            waiting = asked[truths.count...] + waiting
+        }
+        return found
+    }
+
+    private static func places(in works: [RequestWork?]) -> [Place] {
         var places: [Place] = []
         for (index, work) in works.enumerated() {
             for (place, refusal) in (work?.refusals ?? []).enumerated() where !refusal.isRetryable {
                 places.append(Place(request: index, set: place))
             }
         }
-        var next = 0
-        while next < places.count {
-            var asked: [Place] = []
-            var questions: [TruthQuestion] = []
-            var records = 0
-            while next < places.count, records < Self.recordsAtOnce {
-                let place = places[next]
-                next += 1
-                guard rooms[place.request] > 0, let work = works[place.request] else { continue }
-                let set = work.refused[place.set]
-                asked.append(place)
-                questions.append(TruthQuestion(device: work.device, set: set))
-                records += set.types.reduce(1) {
-                    $0 + $1.create.count + $1.update.count + $1.delete.count
-                }
-            }
-            guard !questions.isEmpty else { continue }
-            let truths = try storage.truths(of: questions, maxBytes: Self.truthBytes)
-            for (place, types) in zip(asked, truths) where rooms[place.request] > 0 {
-                found[place.request][place.set] = types
-                rooms[place.request] -= types.reduce(0) { $0 + $1.entries.count * 200 }
-            }
+        return places
+    }
+
+    /// Takes the next sets of requests that have room, up to a number of records.
+    private func next(
+        _ waiting: inout ArraySlice<Place>, _ works: [RequestWork?], _ rooms: [Int]
+    ) -> [Place] {
+        var asked: [Place] = []
+        var records = 0
+        while records < Self.recordsAtOnce, let place = waiting.popFirst() {
+            guard rooms[place.request] > 0, let work = works[place.request] else { continue }
+            asked.append(place)
+            records += 1 + work.refused[place.set].recordCount
         }
-        return found
+        return asked
     }
 }

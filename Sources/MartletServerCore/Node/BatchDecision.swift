@@ -32,10 +32,15 @@ struct BatchDecision {
     private let rules: Rules
     private let hashes: AnswerBuilder
     private let now: Int64
+    private let devicesPerUser: Int
+    /// Sets of the one request that are put off without a try, by position.
+    private let unbearable: Set<Int>
     /// The log's new entries.
     private(set) var entries: [LogEntry] = []
     /// Devices met, by client id.
     private(set) var devices: [String: KnownDevice] = [:]
+    /// The client ids in the batch that are not known as devices.
+    private(set) var strangers: Set<String> = []
 
     private var works: [RequestWork?] = []
     private var requests: [AdmittedRequest?] = []
@@ -44,7 +49,12 @@ struct BatchDecision {
     /// Sets that were judged and not carried out yet, in order, by position in `items`.
     private var judged: [(item: Int, verdict: Verdict)] = []
 
-    init(storage: any ServerStorage, rules: Rules, hashes: AnswerBuilder, now: Int64) {
+    init(
+        storage: any ServerStorage, rules: Rules, hashes: AnswerBuilder, now: Int64,
+        devicesPerUser: Int, unbearable: Set<Int> = []
+    ) {
+        self.devicesPerUser = devicesPerUser
+        self.unbearable = unbearable
         self.storage = storage
         self.rules = rules
         self.hashes = hashes
@@ -95,22 +105,34 @@ struct BatchDecision {
         }
         guard !names.isEmpty else { return }
         devices = try storage.devices(named: names)
+        try register()
         for (index, request) in requests.enumerated() {
             guard let request, works[index]?.problem == nil,
                 let name = request.request.clientID
             else { continue }
-            let known: KnownDevice
-            if let held = devices[name] {
-                known = held
-            } else {
-                known = try storage.register(
-                    clientID: name, principal: request.principal, now: now)
-                devices[name] = known
+            guard let known = devices[name] else {
+                strangers.insert(name)
+                continue
             }
             if known.principal == request.principal.identity {
                 works[index]?.device = known.number
             } else {
                 works[index]?.problem = RequestCheck.clientBound
+            }
+        }
+    }
+
+    /// Registers devices with their first change sets. A device that only asks leaves nothing
+    /// behind.
+    private mutating func register() throws(StorageFault) {
+        for (index, request) in requests.enumerated() {
+            guard let request, works[index]?.problem == nil, !request.isPull,
+                let name = request.request.clientID, devices[name] == nil
+            else { continue }
+            devices[name] = try storage.register(
+                clientID: name, principal: request.principal, most: devicesPerUser, now: now)
+            if devices[name] == nil {
+                works[index]?.problem = RequestCheck.tooManyDevices(devicesPerUser)
             }
         }
     }
@@ -137,11 +159,13 @@ struct BatchDecision {
         for (index, request) in requests.enumerated() {
             let start = items.count
             if let request, let work = works[index], work.problem == nil {
-                for set in request.request.changeSets {
+                for (place, set) in request.request.changeSets.enumerated() {
+                    let question =
+                        unbearable.contains(place)
+                        ? Self.unasked(request) : question(set, request, work.device)
                     items.append(
                         Item(
-                            request: index, set: set,
-                            question: question(set, request, work.device), facts: SetFacts()))
+                            request: index, set: set, question: question, facts: SetFacts()))
                 }
             }
             places.append(start..<items.count)
@@ -158,6 +182,13 @@ struct BatchDecision {
             throw StorageFault(.failed, "the storage did not give all facts")
         }
         for (place, facts) in zip(places, found) { items[place].facts = facts }
+    }
+
+    /// The question of a set that is put off: it names nothing.
+    private static func unasked(_ admitted: AdmittedRequest) -> SetQuestion {
+        SetQuestion(
+            device: 0, principal: admitted.principal, identifier: nil, sequence: nil,
+            dependency: nil, content: [], reading: .failure(DataSetNode.unbearable))
     }
 
     private func question(
@@ -254,6 +285,7 @@ struct BatchDecision {
                 dependency: item.set.dependencyIdentifier, followsRetryable: work.hasRetryable)
             try Acceptance.judge(
                 plan, in: context, facts: facts, schema: storage.schema, rules: rules)
+            facts.beginAnew(with: plan)
             return .acceptable(
                 SetWork(
                     question: item.question, plan: plan, facts: facts,

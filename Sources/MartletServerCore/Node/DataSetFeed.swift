@@ -26,7 +26,27 @@ public final class DataSetFeed: Sendable {
     /// Whether other processes write to the log too: what is in memory may be old.
     let isShared: Bool
     let deltaCache: DeltaCache
-    private let devices = Mutex<[String: KnownDevice]>([:])
+    private let met = Mutex(Met())
+
+    /// The devices that a node has met, by client id.
+    private struct Met {
+        var devices: [String: KnownDevice] = [:]
+        /// Client ids that have never sent a change set, with the end of the log when that was
+        /// found.
+        var strangers: [String: Revision] = [:]
+    }
+
+    /// The state of a client id.
+    enum Standing: Equatable {
+        case device(KnownDevice)
+        /// It has never sent a change set.
+        case stranger
+        /// It has not been met; only the storage knows.
+        case unmet
+    }
+
+    /// The most client ids that are kept of each kind.
+    private static let mostDevices = 65_536
 
     /// - Parameter deltaBytes: Memory for entries as listeners get them, about.
     init(
@@ -45,6 +65,9 @@ public final class DataSetFeed: Sendable {
 
     /// The newest committed revision and its hash.
     public var head: LogHead { cache.head }
+    /// The bytes of the log's entries that this feed has met. Only differences between two values
+    /// have a meaning.
+    package var loggedBytes: Int { cache.addedBytes }
     /// Who is behind this revision gets a difference: compaction has emptied entries up to it.
     public var floor: Revision { cache.floor }
 
@@ -59,14 +82,18 @@ public final class DataSetFeed: Sendable {
     ) -> Outcome {
         guard admitted.isPull else { return .needsNode }
         var number: Int64 = 0
-        if let clientID = admitted.request.clientID {
-            guard let device = devices.withLock({ $0[clientID] }) else { return .needsNode }
-            guard device.principal == admitted.principal.identity else {
-                return .problem(RequestCheck.clientBound)
-            }
-            number = device.number
-        }
         let head = cache.head
+        if let clientID = admitted.request.clientID {
+            switch standing(of: clientID, at: head.revision) {
+            case .unmet: return .needsNode
+            case .stranger: break
+            case .device(let device):
+                guard device.principal == admitted.principal.identity else {
+                    return .problem(RequestCheck.clientBound)
+                }
+                number = device.number
+            }
+        }
         if let problem = RequestCheck.problem(with: admitted, identity: identity, head: head) {
             return mayBeOld(problem, log) ? .needsLog : .problem(problem)
         }
@@ -112,7 +139,20 @@ public final class DataSetFeed: Sendable {
 
     /// What is known of a device; nil for one not met before.
     func knownDevice(_ clientID: String) -> KnownDevice? {
-        devices.withLock { $0[clientID] }
+        met.withLock { $0.devices[clientID] }
+    }
+
+    /// Returns the state of a client id.
+    /// - Parameter revision: The end of the answer. If other processes write to the log too, any
+    ///   newer entry may have made a stranger a device.
+    func standing(of clientID: String, at revision: Revision) -> Standing {
+        met.withLock { met in
+            if let device = met.devices[clientID] { return .device(device) }
+            guard let found = met.strangers[clientID], !isShared || found == revision else {
+                return .unmet
+            }
+            return .stranger
+        }
     }
 
     func builder(log: (any LogSource)?) -> AnswerBuilder {
@@ -132,17 +172,36 @@ public final class DataSetFeed: Sendable {
                 && admitted.request.protocolVersion == nil)
         question.wantsRows =
             admitted.request.wantsRows || UnfinishedLineage.isNamed(admitted.request.lineage)
+        question.answerBytes = admitted.request.answerBytes.map(Int.init) ?? .max
+        question.clientID = admitted.request.clientID
+        question.request = admitted.request.request
+        question.cursor = UnfinishedLineage.cursor(in: admitted.request.lineage)
         return question
     }
 
     /// Takes over devices that a node has met. To whom a device is bound never changes.
     func learn(_ known: [String: KnownDevice]) {
         guard !known.isEmpty else { return }
-        devices.withLock { $0.merge(known) { _, new in new } }
+        met.withLock { met in
+            if met.devices.count > Self.mostDevices { met.devices.removeAll() }
+            met.devices.merge(known) { _, new in new }
+            for name in known.keys { met.strangers[name] = nil }
+        }
+    }
+
+    /// Notes the client ids that the storage did not know when the log ended at a revision.
+    func meet(_ strangers: Set<String>, at revision: Revision) {
+        guard !strangers.isEmpty else { return }
+        met.withLock { met in
+            if met.strangers.count > Self.mostDevices { met.strangers.removeAll() }
+            for name in strangers where met.devices[name] == nil {
+                met.strangers[name] = revision
+            }
+        }
     }
 
     /// What is known may be of a transaction that was undone.
     func forgetDevices() {
-        devices.withLock { $0.removeAll() }
+        met.withLock { $0 = Met() }
     }
 }

@@ -14,6 +14,8 @@ public final class DataSetNode {
 
     /// Who may do what; takes effect with the next batch.
     public var rules: Rules
+    /// The most devices of a user, because invented ones would stay for ever.
+    public var devicesPerUser = 10_000
     /// What answers pulls from memory.
     public let feed: DataSetFeed
     /// Bytes of other programs' changes that one batch takes along, about.
@@ -50,6 +52,7 @@ public final class DataSetNode {
         storage: any ServerStorage, log: any LogSource, rules: Rules, filter: VisibilityFilter,
         cacheBytes: Int, answerBytes: Int = Limits.answerBytes
     ) throws(StorageFault) {
+        LimitRelation.check()
         self.storage = storage
         self.log = log
         self.rules = rules
@@ -67,6 +70,7 @@ public final class DataSetNode {
             cache.append(entries)
             reached = last.revision
         }
+        log.rest()
         feed = DataSetFeed(
             cache: cache, deltaBytes: min(4 << 20, cacheBytes / 4), identity: storage.identity,
             fingerprint: storage.schema.fingerprint,
@@ -109,17 +113,34 @@ public final class DataSetNode {
     public func decide(
         _ requests: [AdmittedRequest], now: Int64
     ) -> [Result<NodeAnswer, Problem>] {
+        decide(requests, now: now, leavingOut: nil)
+    }
+
+    /// - Parameter unbearable: Sets of the one request that are put off without a try, by position; nil
+    ///   if none has been looked for.
+    func decide(
+        _ requests: [AdmittedRequest], now: Int64, leavingOut unbearable: Set<Int>?
+    ) -> [Result<NodeAnswer, Problem>] {
         lastTime = now
         // Each set that rolls back everything is found in one round and refused in the next.
         var rounds = 1 + requests.reduce(0) { $0 + $1.request.changeSets.count }
         while true {
             do throws(StorageFault) {
                 if needsRecovery { try recover() }
-                return try attempt(requests, now: now)
+                return try attempt(requests, now: now, leavingOut: unbearable ?? [])
             } catch {
                 needsRecovery = true
                 rounds -= 1
                 if error.kind == .rolledBack, rounds > 0 { continue }
+                if error.kind == .refused, requests.count > 1 {
+                    // One request must not keep the others out.
+                    return requests.flatMap { decide([$0], now: now) }
+                }
+                if error.kind == .refused, unbearable == nil, let request = requests.first,
+                    request.request.changeSets.count > 1
+                {
+                    return decideApart(request, now: now)
+                }
                 // Now rather than later, so that a reader beside the node sees no open
                 // transaction; when it fails, the next batch tries again.
                 let found = faultAfterRecovery(from: error)
@@ -173,7 +194,7 @@ public final class DataSetNode {
     }
 
     private func attempt(
-        _ requests: [AdmittedRequest], now: Int64
+        _ requests: [AdmittedRequest], now: Int64, leavingOut unbearable: Set<Int>
     ) throws(StorageFault) -> [Result<NodeAnswer, Problem>] {
         // What needs no decision is answered last, from the state the others leave behind.
         var needsWriter = false
@@ -182,11 +203,15 @@ public final class DataSetNode {
         if needsWriter {
             let outside = try beginWhole(now: now)
             var batch = BatchDecision(
-                storage: storage, rules: rules, hashes: feed.builder(log: log), now: now)
+                storage: storage, rules: rules, hashes: feed.builder(log: log), now: now,
+                devicesPerUser: devicesPerUser, unbearable: unbearable)
             works = try batch.decide(requests.map { needsNode($0) ? $0 : nil })
             try batch.addTruths(to: &works, filter: feed.filter, of: requests)
-            try commit(outside + batch.entries)
+            // The feed learns of a device before it sees the device's entries, or it would send
+            // them to the device as another's.
             feed.learn(batch.devices)
+            try commit(outside + batch.entries)
+            feed.meet(batch.strangers, at: feed.head.revision)
         }
         var results: [Result<NodeAnswer, Problem>] = []
         for (index, request) in requests.enumerated() {
@@ -199,7 +224,7 @@ public final class DataSetNode {
         // Where others write to the log, memory may be behind; after a transaction it is not.
         if !request.isPull || storage.isShared { return true }
         guard let clientID = request.request.clientID else { return false }
-        return feed.knownDevice(clientID) == nil
+        return feed.standing(of: clientID, at: feed.head.revision) == .unmet
     }
 
     private func answer(
@@ -219,6 +244,7 @@ public final class DataSetNode {
             var question = feed.question(admitted, work.device, feed.head)
             question.own = try ownForms(work)
             question.refused = work.refusedSets
+            question.hasPostponed = work.hasPostponed
             let unread = UnreadAnswer(question: question, work: work)
             do throws(AnswerBuilder.Failure) {
                 return .success(.made(try unread.make(with: feed.builder(log: nil))))

@@ -88,7 +88,19 @@ enum RequestCheck {
 
     static let clientBound = Problem(
         status: 403, kind: "clientBound",
-        detail: "the “clientId” belongs to another user; the device needs one of its own")
+        detail: """
+            the “clientId” belongs to another user; the device needs one of its own, or, if the \
+            server's data was restored without its tokens, the token that it had
+            """)
+
+    static func tooManyDevices(_ most: Int) -> Problem {
+        Problem(
+            status: 403, kind: "tooManyDevices",
+            detail: """
+                the user of the token has \(most) devices already, which is as many as a user may \
+                have; give the device's user a token of another user
+                """)
+    }
 
     static let identityReused = Problem(
         status: 409, kind: "identityReused",
@@ -117,7 +129,15 @@ enum RequestCheck {
                     they are now; send the same again
                     """,
                 retryAfter: 5)
-        case .failed, .rolledBack:
+        case .refused:
+            Problem(
+                status: 503, kind: "storage",
+                detail: """
+                    the database refuses a part of the request; the server's log says what to correct \
+                    there; then send the same request again
+                    """,
+                retryAfter: 60)
+        case .failed, .rolledBack, .unreachable:
             Problem(
                 status: 503, kind: "storage",
                 detail: "the server could not read or write its file; send the same again",

@@ -15,6 +15,8 @@ struct RequestWork {
     var refusals: [Refusal] = []
     /// The refused sets as they go down.
     var refusedSets: [ChangeSet] = []
+    /// Whether refused sets are missing, because their true rows have no room in this answer.
+    var hasPostponed = false
     /// Identifiers of sets that were decided on here, for sets that depend on them: a refusal
     /// without a device is not kept anywhere else.
     var decided: Set<String> = []

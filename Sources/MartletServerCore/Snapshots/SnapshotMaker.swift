@@ -127,14 +127,15 @@ public final class SnapshotMaker {
 
     private static func name(_ part: Int) -> String { "part\(part)" }
 
-    /// Makes a file with the tables and without rows.
+    /// Makes a file with the tables and without rows. It may become a device's file, so it is made
+    /// to give free pages back.
     private func begin(_ path: String, like source: Connection) throws {
         try DatabaseFile.remove(path, vfs: vfs)
         let pageSize = try source.integer("PRAGMA main.page_size") ?? 4_096
         let connection = try Connection(path: path, vfs: vfs)
         try connection.execute(
             """
-            PRAGMA page_size = \(pageSize); PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
+            PRAGMA page_size = \(pageSize); PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
             """)
         try connection.begin()
         for table in try SchemaMigration.tables(of: source) { try connection.execute(table) }

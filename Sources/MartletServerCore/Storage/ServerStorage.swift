@@ -57,9 +57,11 @@ package protocol ServerStorage: AnyObject {
     /// Those of the devices that are known, by client id.
     func devices(named: [String]) throws(StorageFault) -> [String: KnownDevice]
     /// Makes a device known that is not.
+    /// - Parameter most: The most devices that the principal may have.
+    /// - Returns: Nil if the principal has that many.
     func register(
-        clientID: String, principal: Principal, now: Int64
-    ) throws(StorageFault) -> KnownDevice
+        clientID: String, principal: Principal, most: Int, now: Int64
+    ) throws(StorageFault) -> KnownDevice?
     /// Notes that the device has stored the answers to its sets up to this one.
     func acknowledge(_ sequence: Int64, clientID: String) throws(StorageFault)
 
@@ -80,13 +82,18 @@ package protocol ServerStorage: AnyObject {
     ///   - bytes: Bodies after which it stops; one entry is always passed.
     /// - Returns: How many entries were emptied.
     func compact(through target: Revision, entries: Int, bytes: Int) throws(StorageFault) -> Int
-    /// The present state of the records the sets name, and of those their deletes would change:
-    /// what exists under `update`, what does not under `delete`.
-    /// - Parameter maxBytes: About how many bytes each may take on the wire; rows beyond are left
-    ///   out.
+    /// Returns the present state of the records that the sets name, and of those that their deletes
+    /// would change: existing ones under `update`, missing ones under `delete`. A record that
+    /// several sets name is read once.
+    /// - Parameters:
+    ///   - setBytes: The approximate bytes that the rows of one set may take on the wire; one
+    ///     record always has room.
+    ///   - maxBytes: The approximate bytes of all rows together; those of the first set are always
+    ///     returned.
+    /// - Returns: The rows for the first questions, as many as have room: at least one.
     func truths(
-        of questions: [TruthQuestion], maxBytes: Int
-    ) throws(StorageFault) -> [[TypeChanges]]
+        of questions: [TruthQuestion], setBytes: Int, maxBytes: Int
+    ) throws(StorageFault) -> [SetTruth]
 }
 
 /// What a look at a storage found.
@@ -99,10 +106,14 @@ package struct StorageLook: Hashable, Sendable {
     /// The state of the tables, which grows as tables and columns come and go; 0 where none do while
     /// the storage is open.
     package var tables: Int64
+    /// Types whose tables another program has locked whole: they can be neither read nor written.
+    package var locked: [String]
 
     package init(
-        head: LogHead, floor: Revision, hasOutsideChanges: Bool, tables: Int64 = 0
+        head: LogHead, floor: Revision, hasOutsideChanges: Bool, tables: Int64 = 0,
+        locked: [String] = []
     ) {
+        self.locked = locked
         self.head = head
         self.floor = floor
         self.hasOutsideChanges = hasOutsideChanges

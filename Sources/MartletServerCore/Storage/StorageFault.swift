@@ -3,7 +3,7 @@ public import SQLiteKit
 /// A storage that could not do its work; what was asked has not happened.
 public struct StorageFault: Error, Hashable, Sendable, CustomStringConvertible {
     /// What stood in the way.
-    public enum Kind: String, Hashable, Sendable {
+    public enum Kind: String, CaseIterable, Hashable, Sendable {
         /// Another program holds a lock.
         case busy
         /// No room on the disk.
@@ -14,6 +14,11 @@ public struct StorageFault: Error, Hashable, Sendable, CustomStringConvertible {
         /// The tables are others than when the storage was opened, and nothing is written until it is
         /// opened again.
         case changed
+        /// A part of the batch was refused outside the savepoints of its sets. Its requests are
+        /// then carried out one by one.
+        case refused
+        /// The database cannot be reached.
+        case unreachable
         /// Anything else: reading or writing failed, the file is damaged.
         case failed
     }

@@ -1,4 +1,4 @@
-internal import MartletCore
+package import MartletCore
 package import MartletProtocol
 internal import SQLiteKit
 internal import SQLiteRecords
@@ -20,6 +20,8 @@ package struct RecordChange: Sendable {
     package let before: Attributes?
     /// Create: all attributes that are not null, and nulls where there is a default. Update: those that changed. Delete: none.
     package let after: Attributes
+    /// The revision that the change is based on; nil for the record's present one.
+    package var base: Revision?
 
     package init(
         type: Int, id: RecordID, operation: Operation, before: Attributes?, after: Attributes
@@ -40,68 +42,78 @@ extension LocalStore {
         }
     }
 
-    /// Takes what the triggers have noted and empties the note: the net change of each record, in
-    /// the order in which the records were first touched. Runs in the caller's transaction.
-    ///
-    /// - Complexity: O(*n*) in the rows noted, with one look-up for each record touched.
-    package func takeCapture() throws -> [RecordChange] {
-        var touched: [Touched] = []
+    /// Takes the triggers' notes and deletes them. It returns each record once, in the order in
+    /// which they were first written. Runs in the caller's transaction.
+    package func takeNotes() throws -> [NotedRecord] {
+        var noted: [NotedRecord] = []
         var positions: [Key: Int] = [:]
         let rows = try connection.statement("SELECT * FROM martlet_capture ORDER BY n")
         defer { rows.reset() }
         while try rows.step() {
             let number = rows.integer(1)
-            guard let type = index(ofNumber: number) else { continue }
-            let key = Key(type: type, id: try rows.recordID(3))
+            // A row under an impossible key is no record.
+            guard let type = index(ofNumber: number), let id = try? rows.recordID(3) else {
+                continue
+            }
+            let key = Key(type: type, id: id)
             let operation = rows.integer(2)
             let position: Int
             if let known = positions[key] {
                 position = known
             } else {
-                position = touched.count
+                position = noted.count
                 positions[key] = position
-                touched.append(
-                    Touched(key: key, existed: operation != CaptureTriggers.Operation.inserted))
+                noted.append(
+                    NotedRecord(
+                        type: type, id: key.id,
+                        existed: operation != CaptureTriggers.Operation.inserted))
             }
-            guard operation != CaptureTriggers.Operation.inserted, touched[position].existed else {
+            guard operation != CaptureTriggers.Operation.inserted, noted[position].existed else {
                 continue
             }
-            try collect(rows, type: type, into: &touched[position])
+            try collect(rows, type: type, into: &noted[position])
         }
-        guard !touched.isEmpty else { return [] }
+        guard !noted.isEmpty else { return [] }
         try connection.run("DELETE FROM martlet_capture")
-        return try touched.compactMap { try net($0) }
+        return noted
     }
 
-    /// Takes the old values of one noted row, where none are known yet: the oldest count.
+    /// Takes the old values of one noted row, unless some are known already: the oldest count. A
+    /// value that the wire cannot carry counts as null, so that any other value is sent.
     private func collect(
-        _ row: Statement, type: Int, into touched: inout Touched
+        _ row: Statement, type: Int, into noted: inout NotedRecord
     ) throws {
-        guard touched.old.isEmpty else { return }
+        guard noted.old.isEmpty else { return }
         let attributes = schema.types[type].attributes
-        touched.old = [Value?](repeating: nil, count: attributes.count)
+        noted.old = [Value?](repeating: nil, count: attributes.count)
         var column: Int32 = 4
         for index in attributes.indices where !attributes[index].isGenerated {
-            touched.old[index] = try row.value(column, kind: attributes[index].kind)
+            do {
+                noted.old[index] = try row.value(column, kind: attributes[index].kind)
+            } catch {
+                guard error.isMismatch else { throw error }
+                noted.old[index] = .null
+            }
             column += 1
         }
     }
 
-    private func net(_ touched: Touched) throws -> RecordChange? {
-        let type = touched.key.type
-        let id = touched.key.id
-        let now = try tables[type].read(id)
-        guard touched.existed else {
+    /// Returns the overall change of a noted record; nil if it is as it was.
+    /// - Throws: `SQLiteError` with `isMismatch` if it holds a value that the wire cannot carry.
+    /// - Complexity: One look-up.
+    package func change(of noted: NotedRecord) throws -> RecordChange? {
+        let now = try tables[noted.type].read(noted.id)
+        guard noted.existed else {
             guard let now else { return nil }
             return RecordChange(
-                type: type, id: id, operation: .create, before: nil,
-                after: created(now, type: type))
+                type: noted.type, id: noted.id, operation: .create, before: nil,
+                after: created(now, type: noted.type))
         }
-        return try changed(touched, now: now)
+        return try changed(noted, now: now)
     }
 
-    private func changed(_ touched: Touched, now: Attributes?) throws -> RecordChange? {
-        let type = touched.key.type
+    private func changed(_ touched: NotedRecord, now: Attributes?) throws -> RecordChange? {
+        let type = touched.type
         let attributes = schema.types[type].attributes
         var names: [String] = []
         var oldest: [Value] = []
@@ -125,7 +137,7 @@ extension LocalStore {
         }
         if now != nil, changedNames.isEmpty { return nil }
         return RecordChange(
-            type: type, id: touched.key.id, operation: now == nil ? .delete : .update,
+            type: type, id: touched.id, operation: now == nil ? .delete : .update,
             before: Attributes(names: names, values: oldest),
             after: Attributes(names: changedNames, values: changedValues))
     }
@@ -166,15 +178,38 @@ struct Key: Hashable {
     let id: RecordID
 }
 
-private struct Touched {
-    let key: Key
-    let existed: Bool
+/// A record that one or more transactions wrote.
+package struct NotedRecord: Sendable {
+    /// The type's position in the schema.
+    package let type: Int
+    package let id: RecordID
+    /// Whether the record existed before.
+    package let existed: Bool
     /// By attribute position: the oldest noted value; empty when nothing was noted.
-    var old: [Value?] = []
+    package fileprivate(set) var old: [Value?] = []
 
-    init(key: Key, existed: Bool) {
-        self.key = key
+    init(type: Int, id: RecordID, existed: Bool) {
+        self.type = type
+        self.id = id
         self.existed = existed
+    }
+
+    /// Makes the note of a record with its earlier values.
+    /// - Parameter image: The earlier values, without nulls; nil if the record did not exist.
+    package init(type: Int, id: RecordID, image: Attributes?, schema: Schema) {
+        self.init(type: type, id: id, existed: image != nil)
+        guard let image else { return }
+        old = schema.types[type].attributes.map { $0.isGenerated ? nil : image[$0.name] ?? .null }
+    }
+
+    /// Returns the earlier values, without nulls; nil if the record did not exist.
+    package func image(_ described: EntityType) -> Attributes? {
+        guard existed else { return nil }
+        var image = Attributes()
+        for (attribute, value) in zip(described.attributes, old) {
+            if let value, value != .null { image[attribute.name] = value }
+        }
+        return image
     }
 }
 

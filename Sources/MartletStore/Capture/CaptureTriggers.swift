@@ -1,4 +1,5 @@
 internal import MartletCore
+internal import MartletProtocol
 internal import SQLiteKit
 internal import SQLiteRecords
 
@@ -19,17 +20,23 @@ enum CaptureTriggers {
     }
 
     static let refusedKey =
-        "martlet: a new record's integer key must be negative; take it from"
+        "martlet: a new record's integer key must be negative and the next one; take it from"
         + " (SELECT id FROM martlet_new_id)"
-    static let refusedTextKey = "martlet: a record's key must be a non-empty text"
+    static let refusedDeletedKey =
+        "martlet: the record with this key was deleted, and cannot come back under it; insert a new"
+        + " one, with a key from (SELECT id FROM martlet_new_id)"
+    static let refusedTextKey =
+        "martlet: a record's key must be a non-empty text without NUL, of at most"
+        + " \(Limits.textBytes >> 20) MiB"
+    /// How far below the next temporary id a key may be. Other programs insert fewer records
+    /// between two looks, and the range of keys is far larger.
+    private static let mostTemporaryIDs: Int64 = 1 << 32
     static let refusedKeyChange =
         "martlet: the key of a record cannot be changed; delete the"
         + " record and insert a new one"
 
-    private static func names(number: Int64) -> [String] {
-        ["insert", "before", "update", "key", "unique", "delete"].map {
-            "martlet_capture_\($0)_\(number)"
-        }
+    private static func name(_ event: String, _ number: Int64) -> String {
+        "martlet_capture_\(event)_\(number)"
     }
 
     private static func literal(_ text: String) -> String {
@@ -53,11 +60,21 @@ enum CaptureTriggers {
         return present
     }
 
-    /// Whether the file has triggers of the app's, or of its full-text indexes.
-    static func areBesideOthers(_ connection: Connection) throws(SQLiteError) -> Bool {
-        try connection.integer(
-            "SELECT 1 FROM main.sqlite_schema"
-                + " WHERE type = 'trigger' AND name NOT GLOB 'martlet_capture_*' LIMIT 1") != nil
+    /// Returns whether the capture triggers of all types are up to date.
+    static func areBrought(
+        _ connection: Connection, to types: [EntityType], numbers: [Int64]
+    ) throws(SQLiteError) -> Bool {
+        try Set(present(connection).values) == Set(wanted(connection, types, numbers))
+    }
+
+    private static func wanted(
+        _ connection: Connection, _ types: [EntityType], _ numbers: [Int64]
+    ) throws(SQLiteError) -> [String] {
+        var wanted: [String] = []
+        for (type, number) in zip(types, numbers) {
+            wanted += statements(type, number, try RowConflicts(type, connection))
+        }
+        return wanted
     }
 
     /// Makes the capture triggers of all types what they should be.
@@ -66,7 +83,7 @@ enum CaptureTriggers {
     static func bring(
         _ connection: Connection, to types: [EntityType], numbers: [Int64]
     ) throws(SQLiteError) -> Bool {
-        let wanted = zip(types, numbers).flatMap { statements(type: $0, number: $1) }
+        let wanted = try wanted(connection, types, numbers)
         // SQLite keeps a trigger's text as it was written.
         guard try Set(present(connection).values) != Set(wanted) else { return false }
         try dropAll(connection)
@@ -74,6 +91,43 @@ enum CaptureTriggers {
             try connection.execute(statement)
         }
         return true
+    }
+
+    /// Makes the capture triggers of the types that have not got theirs: of a table that was made anew, or
+    /// has other indexes. Those of types that only another process knows stay.
+    /// - Returns: Whether any were not as they should be.
+    static func complete(
+        _ connection: Connection, _ types: [(EntityType, Int64)]
+    ) throws(SQLiteError) -> Bool {
+        let find = try connection.statement(
+            "SELECT tbl_name, sql FROM main.sqlite_schema WHERE type = 'trigger' AND name = ?")
+        var isComplete = true
+        for (type, number) in types {
+            let wanted = statements(type, number, try RowConflicts(type, connection))
+            let table = SQLName.folded(type.name)
+            var areThere = true
+            var present: [String] = []
+            for statement in wanted {
+                guard let name = TriggerDeclaration.name(statement) else { continue }
+                find.bind(1, text: name)
+                defer { find.reset() }
+                guard try find.step() else {
+                    areThere = false
+                    continue
+                }
+                present.append(name)
+                if SQLName.folded(find.text(0)) != table || find.text(1) != statement {
+                    areThere = false
+                }
+            }
+            if areThere { continue }
+            isComplete = false
+            for name in present {
+                try connection.execute("DROP TRIGGER \(SQLName.quoted(name))")
+            }
+            for statement in wanted { try connection.execute(statement) }
+        }
+        return !isComplete
     }
 
     /// The columns a note of a record holds, in order.
@@ -97,20 +151,28 @@ enum CaptureTriggers {
         return Int64(bitPattern: hash)
     }
 
+    private static let on = "(SELECT capture FROM martlet_control)"
+
     /// The CREATE statements for one type.
-    static func statements(type: EntityType, number: Int64) -> [String] {
+    private static func statements(
+        _ type: EntityType, _ number: Int64, _ conflicts: RowConflicts
+    ) -> [String] {
         let table = SQLName.quoted(type.name)
         let key = SQLName.quoted(type.key)
         let columns = noted(type).map { SQLName.quoted($0) }
-        let on = "(SELECT capture FROM martlet_control)"
         let slots = columns.indices.map { ", v\($0)" }.joined()
         let into = "INSERT INTO martlet_capture(type, operation, id\(slots))"
         let oldRow = columns.map { ", OLD.\($0)" }.joined()
         let row = columns.map { ", \($0)" }.joined()
-        let names = names(number: number)
-        var statements = [
+        let image = "\(into) SELECT \(number), \(Operation.image), \(key)\(row) FROM \(table)"
+        let isThere = conflicts.keyConditions
+            .map { "EXISTS (SELECT 1 FROM \(table) WHERE \($0))" }.joined(separator: " OR ")
+        let isSame = conflicts.keyConditions.joined(separator: " OR ")
+        // If a table has only a key, an update cannot change anything.
+        let update = "\(into) VALUES (\(number), \(Operation.updated), OLD.\(key)\(oldRow));"
+        return [
             """
-            CREATE TRIGGER \(names[0]) AFTER INSERT ON \(table) WHEN \(on) BEGIN
+            CREATE TRIGGER \(name("insert", number)) AFTER INSERT ON \(table) WHEN \(on) BEGIN
                 \(keyCheck(type, key: key, number: number))
                 INSERT INTO martlet_capture(type, operation, id)
                     VALUES (\(number), \(Operation.inserted), NEW.\(key));
@@ -118,87 +180,120 @@ enum CaptureTriggers {
             """,
             // The flag is read only where there is something to note: it costs more than the look-up.
             """
-            CREATE TRIGGER \(names[1]) BEFORE INSERT ON \(table)
-            WHEN CASE WHEN EXISTS (SELECT 1 FROM \(table) WHERE \(key) = NEW.\(key)) THEN \(on) END
+            CREATE TRIGGER \(name("before", number)) BEFORE INSERT ON \(table)
+            WHEN CASE WHEN \(isThere) THEN \(on) END
             BEGIN
-                \(into) SELECT \(number), \(Operation.image), \(key)\(row)
-                    FROM \(table) WHERE \(key) = NEW.\(key);
+                \(image) WHERE \(isSame);
             END
             """,
             """
-            CREATE TRIGGER \(names[3]) BEFORE UPDATE OF \(key) ON \(table)
-            WHEN \(on) AND OLD.\(key) IS NOT NEW.\(key) BEGIN
-                SELECT RAISE(ABORT, \(literal(refusedKeyChange)));
+            CREATE TRIGGER \(name("update", number)) AFTER UPDATE ON \(table) WHEN \(on) BEGIN
+                \(keyChangeCheck(type, key: key, conflicts))
+                \(columns.isEmpty ? "" : update)
             END
             """,
             """
-            CREATE TRIGGER \(names[5]) AFTER DELETE ON \(table) WHEN \(on) BEGIN
+            CREATE TRIGGER \(name("delete", number)) AFTER DELETE ON \(table) WHEN \(on) BEGIN
                 \(into) VALUES (\(number), \(Operation.deleted), OLD.\(key)\(oldRow));
             END
             """,
-        ]
-        if !columns.isEmpty {
-            statements.append(
-                """
-                CREATE TRIGGER \(names[2]) AFTER UPDATE ON \(table) WHEN \(on) BEGIN
-                    \(into) VALUES (\(number), \(Operation.updated), OLD.\(key)\(oldRow));
-                END
-                """)
-        }
-        return statements
-            + unique(
-                type, names: names, table: table, key: key, row: row, number: number, into: into)
+        ] + unique(type, number, conflicts, image: image)
+    }
+
+    /// Refuses another key, by whichever of its names it was set. Text keys differ if their bytes
+    /// differ, whatever the column's collation says. A rowid that is not the key is no part of the
+    /// record, but an UPDATE OR REPLACE of it removes the row that has it.
+    private static func keyChangeCheck(
+        _ type: EntityType, key: String, _ conflicts: RowConflicts
+    ) -> String {
+        let rowID = conflicts.rowID.map { " OR OLD.\($0) IS NOT NEW.\($0)" } ?? ""
+        return """
+            SELECT RAISE(ABORT, \(literal(refusedKeyChange)))
+                    WHERE OLD.\(key) IS NOT NEW.\(key)\(byBytes(type))\(rowID);
+            """
+    }
+
+    /// Returns SQL after a comparison of two keys that makes equal mean equal bytes.
+    private static func byBytes(_ type: EntityType) -> String {
+        type.keyKind == .text ? " COLLATE BINARY" : ""
     }
 
     /// Refuses a key the server would not take, with a sentence that says what to do.
     private static func keyCheck(_ type: EntityType, key: String, number: Int64) -> String {
         switch type.keyKind {
         case .integer:
-            // The plus takes the key's affinity away, with which the id could not be looked up.
-            """
-            SELECT RAISE(ABORT, \(literal(refusedKey))) WHERE NEW.\(key) >= 0 AND NOT EXISTS (
-                    SELECT 1 FROM martlet_records WHERE type = \(number) AND id = +NEW.\(key));
-            """
+            integerKeyCheck(key: key, number: number)
         case .text:
             """
             SELECT RAISE(ABORT, \(literal(refusedTextKey)))
-                    WHERE typeof(NEW.\(key)) <> 'text' OR NEW.\(key) = '';
+                    WHERE typeof(NEW.\(key)) <> 'text' OR NEW.\(key) = ''
+                        OR length(CAST(NEW.\(key) AS BLOB)) > \(Limits.textBytes)
+                        OR instr(NEW.\(key), char(0)) > 0;
             """
         }
+    }
+
+    /// A row under a permanent key may only replace the record that has the key, and one under a
+    /// temporary key only an own record that still exists. Any other row is a new record, whose key
+    /// must be new. SQLite itself chooses a key for an insert without one: the highest of the table
+    /// plus one.
+    private static func integerKeyCheck(key: String, number: Int64) -> String {
+        // The plus removes the key's affinity, which would prevent a look-up of the id.
+        let queued = """
+            SELECT 1 FROM martlet_changes WHERE type = \(number) AND id = +NEW.\(key)
+                        AND operation
+            """
+        let next = "(SELECT value FROM martlet_state WHERE name = 'nextTemporaryID')"
+        let open = "(SELECT value FROM martlet_state WHERE name = 'openSet')"
+        return """
+            SELECT CASE
+                    WHEN \(next) - NEW.\(key) BETWEEN 0 AND \(mostTemporaryIDs) THEN NULL
+                    WHEN EXISTS (\(queued) = \(RecordChange.Operation.delete.rawValue)
+                        AND sequence IS NOT \(open))
+                        THEN RAISE(ABORT, \(literal(refusedDeletedKey)))
+                    WHEN CASE WHEN NEW.\(key) < 0
+                        THEN EXISTS (\(queued) = \(RecordChange.Operation.create.rawValue))
+                        ELSE EXISTS (
+                            SELECT 1 FROM martlet_records WHERE type = \(number) AND id = +NEW.\(key))
+                        END THEN NULL
+                    ELSE RAISE(ABORT, \(literal(refusedKey))) END;
+            """
     }
 
     /// Notes the rows that a REPLACE on a secondary UNIQUE constraint may delete. The insert half
     /// joins the trigger on the key only where there is such a constraint.
     private static func unique(
-        _ type: EntityType, names: [String], table: String, key: String, row: String,
-        number: Int64, into: String
+        _ type: EntityType, _ number: Int64, _ conflicts: RowConflicts, image: String
     ) -> [String] {
-        guard !type.uniques.isEmpty else { return [] }
-        let collisions = type.uniques.map { columns in
-            columns.map { column in
-                let name = column == type.key ? key : SQLName.quoted(column)
-                return "\(name) = NEW.\(name)"
-            }.joined(separator: " AND ")
+        guard !conflicts.indexes.isEmpty else { return [] }
+        let table = SQLName.quoted(type.name)
+        let key = SQLName.quoted(type.key)
+        let other = "\(key) IS NOT"
+        func bodies(_ row: String) -> String {
+            conflicts.indexes.map { index in
+                """
+                \(image)
+                        WHERE (\(index.isMetByNew)) AND \(other) \(row).\(key)\(byBytes(type));
+                """
+            }.joined(separator: "\n    ")
         }
-        let watched = Set(type.uniques.joined()).sorted().map { SQLName.quoted($0) }
-            .joined(separator: ", ")
-        let any = collisions.map { "(\($0))" }.joined(separator: " OR ")
-        let own = SQLName.quoted(type.key)
-        let body = """
-            \(into) SELECT \(number), \(Operation.image), \(key)\(row)
-                    FROM \(table) WHERE (\(any)) AND \(own) IS NOT
-            """
+        // A row can conflict with another only by these columns, or by any column if one index says
+        // so.
+        let watched = conflicts.indexes.map(\.watchedColumns)
+        let columns =
+            watched.contains { $0 == nil } ? nil : Set(watched.compactMap(\.self).joined())
+        let of = columns.map { " OF \(SQLName.list($0.sorted()))" } ?? ""
         return [
             """
-            CREATE TRIGGER \(names[4]) BEFORE INSERT ON \(table)
-            WHEN (SELECT capture FROM martlet_control) BEGIN
-                \(body) NEW.\(key);
+            CREATE TRIGGER \(name("unique", number)) BEFORE INSERT ON \(table)
+            WHEN \(on) BEGIN
+                \(bodies("NEW"))
             END
             """,
             """
-            CREATE TRIGGER \(names[4])_update BEFORE UPDATE OF \(watched) ON \(table)
-            WHEN (SELECT capture FROM martlet_control) BEGIN
-                \(body) OLD.\(key);
+            CREATE TRIGGER \(name("unique", number))_update BEFORE UPDATE\(of) ON \(table)
+            WHEN \(on) BEGIN
+                \(bodies("OLD"))
             END
             """,
         ]

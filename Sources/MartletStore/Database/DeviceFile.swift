@@ -38,7 +38,7 @@ struct DeviceFile {
                         + " them into it with “martlet import”.")
             }
         }
-        try connection.execute(DeviceTables.script)
+        try connection.execute(DeviceTables.script + DeviceTables.withheld)
         try connection.execute(DeviceTables.captureTable(width: 0))
         try connection.execute(
             """
@@ -78,19 +78,55 @@ struct DeviceFile {
         return try find.step() ? find.integer(0) : nil
     }
 
+    /// Returns whether capture fits the types.
+    func isCaptureSetUp(of schema: Schema, numbers: [Int64]) throws -> Bool {
+        guard let width = try DeviceTables.captureWidth(connection) else { return false }
+        return try width >= Self.width(of: schema) && DeviceTables.areKeysBrought(connection)
+            && DeviceTables.isParkingBrought(connection)
+            && CaptureTriggers.areBrought(connection, to: schema.types, numbers: numbers)
+            && recordedLayout() == CaptureTriggers.layout(schema.types, numbers: numbers)
+    }
+
+    /// Returns the number of columns that the notes of the widest type take.
+    private static func width(of schema: Schema) -> Int {
+        schema.types.map { $0.attributes.count { !$0.isGenerated } }.max() ?? 0
+    }
+
     /// Brings capture to what the types need: the width of its table, its triggers.
     func setUpCapture(of schema: Schema, numbers: [Int64]) throws {
-        let widest = schema.types.map { $0.attributes.count { !$0.isGenerated } }.max() ?? 0
         let width = try DeviceTables.captureWidth(connection) ?? 0
-        for column in width..<max(width, widest) {
+        for column in width..<max(width, Self.width(of: schema)) {
             try connection.execute("ALTER TABLE martlet_capture ADD COLUMN v\(column)")
         }
-        try CaptureTriggers.bring(connection, to: schema.types, numbers: numbers)
+        try DeviceTables.bringKeys(connection)
+        try DeviceTables.bringParking(connection)
+        if try CaptureTriggers.bring(connection, to: schema.types, numbers: numbers) {
+            try passKeys(of: schema)
+        }
         let layout = CaptureTriggers.layout(schema.types, numbers: numbers)
         if try recordedLayout() != layout {
             try connection.execute(
                 "INSERT OR REPLACE INTO martlet_state VALUES ('layout', \(layout))")
         }
+    }
+
+    /// Moves the next temporary id below those of rows whose writing nobody saw, so that none of
+    /// them is given again.
+    func passKeys(of schema: Schema) throws {
+        var lowest: Int64 = 0
+        for type in schema.types where type.keyKind == .integer {
+            let key = SQLName.quoted(type.key)
+            let least = try connection.integer(
+                "SELECT min(\(key)) FROM \(SQLName.quoted(type.name))")
+            if let least, least >= DeviceTables.lowestID { lowest = min(lowest, least) }
+        }
+        try connection.execute(
+            """
+            UPDATE martlet_state SET value = \(lowest - 1)
+                WHERE name = 'nextTemporaryID' AND value >= \(lowest);
+            UPDATE martlet_state SET value = \(DeviceTables.lowestID / 2)
+                WHERE name = 'nextTemporaryID' AND value < \(DeviceTables.lowestID);
+            """)
     }
 
     /// Which column a note holds where, as the file has it; nil in a file of an earlier release.

@@ -1,7 +1,7 @@
 internal import SQLiteKit
 
 /// Martlet's own tables in a device's file.
-enum DeviceTables {
+package enum DeviceTables {
     /// The form of these tables; a later release that changes them counts up and migrates.
     static let format: Int64 = 1
 
@@ -45,7 +45,7 @@ enum DeviceTables {
         CREATE TABLE IF NOT EXISTS martlet_parked(
             sequence INTEGER PRIMARY KEY, identifier TEXT NOT NULL UNIQUE, reason TEXT NOT NULL,
             message TEXT NOT NULL, seen INTEGER NOT NULL, timestamp TEXT NOT NULL,
-            at INTEGER NOT NULL);
+            at INTEGER NOT NULL, \(cutColumn));
         CREATE TABLE IF NOT EXISTS martlet_parked_changes(
             sequence INTEGER NOT NULL, type INTEGER NOT NULL, id NOT NULL,
             operation INTEGER NOT NULL, base_revision INTEGER NOT NULL, base BLOB, after BLOB,
@@ -76,11 +76,67 @@ enum DeviceTables {
             type TEXT NOT NULL, id NOT NULL, PRIMARY KEY (type, id)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS martlet_lease(
             one INTEGER PRIMARY KEY CHECK (one = 1), owner TEXT NOT NULL, until INTEGER NOT NULL);
-        CREATE VIEW IF NOT EXISTS martlet_new_id(id) AS
+        """
+
+    /// The lowest id that counts for the choice of the next one. A lower id, which today's triggers
+    /// do not admit, would leave no room below it.
+    package static let lowestID = -(Int64(1) << 62)
+
+    /// The next temporary id: below all that were given before the last look, and below all that
+    /// were noted since. An index finds the lowest of these.
+    private static let newID = """
+        CREATE VIEW martlet_new_id(id) AS
             SELECT min(
                 (SELECT value FROM martlet_state WHERE name = 'nextTemporaryID'),
-                ifnull((SELECT min(id) FROM martlet_capture WHERE typeof(id) = 'integer'), 0) - 1);
+                ifnull((SELECT min(id) FROM martlet_capture
+                    WHERE operation = 1 AND typeof(id) = 'integer'), 0) - 1)
         """
+
+    /// Records that other programs have written and that cannot be sent: what they were before,
+    /// whether the table shows the values they were given, and these, as SQLite has them.
+    static let withheld = """
+        CREATE TABLE IF NOT EXISTS martlet_withheld(
+            type INTEGER NOT NULL, id NOT NULL, revision INTEGER NOT NULL, image BLOB,
+            message TEXT NOT NULL, at INTEGER NOT NULL, shows INTEGER NOT NULL DEFAULT 1,
+            PRIMARY KEY (type, id)) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS martlet_withheld_values(
+            type INTEGER NOT NULL, id NOT NULL, name TEXT NOT NULL, value,
+            PRIMARY KEY (type, id, name)) WITHOUT ROWID;
+        """
+
+    /// Returns whether the view of temporary ids is up to date. SQLite keeps a view's text as it
+    /// was written.
+    static func areKeysBrought(_ connection: Connection) throws(SQLiteError) -> Bool {
+        try connection.text(
+            "SELECT sql FROM main.sqlite_schema WHERE type = 'view' AND name = 'martlet_new_id'")
+            == newID
+    }
+
+    /// Makes the view, and the index that it needs, if they are not up to date.
+    static func bringKeys(_ connection: Connection) throws(SQLiteError) {
+        guard try !areKeysBrought(connection) else { return }
+        try connection.execute(
+            """
+            DROP VIEW IF EXISTS martlet_new_id;
+            CREATE INDEX IF NOT EXISTS martlet_capture_ids ON martlet_capture(id)
+                WHERE operation = 1 AND typeof(id) = 'integer';
+            \(newID);
+            """)
+    }
+
+    private static let cutColumn = "cut INTEGER NOT NULL DEFAULT 0"
+
+    /// Whether refused sets are kept in the way of today.
+    static func isParkingBrought(_ connection: Connection) throws(SQLiteError) -> Bool {
+        try connection.integer(
+            "SELECT 1 FROM pragma_table_info('martlet_parked') WHERE name = 'cut'") != nil
+    }
+
+    /// Makes the table of refused sets, which an earlier release may have made, what it should be.
+    static func bringParking(_ connection: Connection) throws(SQLiteError) {
+        guard try !isParkingBrought(connection) else { return }
+        try connection.execute("ALTER TABLE martlet_parked ADD COLUMN \(cutColumn)")
+    }
 
     /// The table triggers write into, as wide as the widest type.
     static func captureTable(width: Int) -> String {

@@ -16,23 +16,38 @@ package final class LocalStore {
     private let indexes: [Int64: Int]
 
     /// Which column a note of each type holds where.
-    private var layout: Int64
+    var layout: Int64
     /// Whether it writes to the app's tables only while capture is off.
     private let isApplying: Bool
-    /// The schema by which triggers were turned on or off last; see `settleTriggers`.
-    private var triggersSettled: Int64?
+    /// The number of the schema by which the tables and capture's triggers were seen to be in order.
+    var orderedSchema: Int64?
+    /// The schema by which triggers were settled last, and how many copies that made.
+    private var triggersSettled: (version: Int64?, copies: Int)?
 
     /// A store on a connection whose file is set up for the schema.
+    /// - Parameter keepsClauses: Whether conflict clauses in declarations of tables count when
+    ///   records are written. They are meant for the app's own writes only.
     init(
-        connection: Connection, schema: Schema, numbers: [Int64], isApplying: Bool = false
+        connection: Connection, schema: Schema, numbers: [Int64], isApplying: Bool = false,
+        keepsClauses: Bool = false
     ) {
         self.connection = connection
         self.isApplying = isApplying
         self.schema = schema
         self.numbers = numbers
         indexes = Dictionary(uniqueKeysWithValues: numbers.enumerated().map { ($1, $0) })
-        tables = schema.types.map { RecordTable(type: $0, connection: connection) }
+        tables = schema.types.map {
+            RecordTable(type: $0, connection: connection, keepsClauses: keepsClauses)
+        }
         layout = CaptureTriggers.layout(schema.types, numbers: numbers)
+        orderedSchema = try? connection.integer("PRAGMA schema_version")
+    }
+
+    /// Makes an empty store in memory, to replace one whose file is to be released.
+    /// - Throws: `SQLiteError` if there is no memory for it.
+    package convenience init(nothing: Void) throws {
+        self.init(
+            connection: try Connection(path: ":memory:"), schema: Schema(types: []), numbers: [])
     }
 
     /// Opens or creates a file, brings its tables to `script`, and sets up capture.
@@ -62,7 +77,7 @@ package final class LocalStore {
         let migration = SyncedMigration(connection: connection, sink: sink)
         let (schema, numbers) = try migration.settle(script: script)
         try connection.execute("PRAGMA foreign_keys = ON")
-        self.init(connection: connection, schema: schema, numbers: numbers)
+        self.init(connection: connection, schema: schema, numbers: numbers, keepsClauses: true)
     }
 
     /// Opens or creates a file and leads it through the versions it has not seen.
@@ -89,7 +104,9 @@ package final class LocalStore {
             let (schema, numbers) = try migration.settle(script: nil)
             try connection.execute("PRAGMA foreign_keys = ON")
             return (
-                LocalStore(connection: connection, schema: schema, numbers: numbers), outcome
+                LocalStore(
+                    connection: connection, schema: schema, numbers: numbers, keepsClauses: true),
+                outcome
             )
         } catch {
             throw StoreError.of(error)
@@ -132,34 +149,29 @@ package final class LocalStore {
         self.init(connection: connection, schema: schema, numbers: numbers)
     }
 
+    /// Returns whether a file has any table of the app's.
+    package static func hasTables(path: String) throws -> Bool {
+        let connection = try Connection(
+            path: path, mode: .readOnly, busyTimeoutMilliseconds: 10_000)
+        return try connection.integer(
+            "SELECT 1 FROM sqlite_schema WHERE type = 'table'"
+                + " AND name NOT GLOB 'martlet_*' AND name NOT GLOB 'sqlite_*' LIMIT 1") != nil
+    }
+
     /// Settings of the app's connection; foreign keys are enforced once the tables are as they
     /// should be.
     static func configure(_ connection: Connection) throws(SQLiteError) {
+        // A file that has pages may have been made without this setting; only a new file can get
+        // it.
+        if try connection.integer("PRAGMA page_count") == 0 {
+            try connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        }
         // FULL: a frozen set must still be frozen after a power cut, or a retry could differ.
         try connection.execute(
             """
             PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
             PRAGMA recursive_triggers = ON; PRAGMA foreign_keys = OFF;
             """)
-    }
-
-    /// Refuses a file whose tables another process has changed since this store was opened: the
-    /// notes of its triggers would be read wrongly. New tables do no harm.
-    /// - Throws: `StoreError` `.newer`.
-    package func checkLayout() throws {
-        guard let recorded = try integerState("layout"), recorded != layout else { return }
-        let present = try DeviceFile(connection: connection).schema()
-        let isSame = schema.types.allSatisfy { type in
-            present[type.name].map { CaptureTriggers.noted($0) == CaptureTriggers.noted(type) }
-                ?? false
-        }
-        guard isSame else {
-            throw StoreError(
-                .newer,
-                "Another process has changed the file's tables since it was opened here. Open it"
-                    + " again.")
-        }
-        layout = recorded
     }
 
     /// The position of the type with a number; nil for a type this schema no longer has.
@@ -226,7 +238,15 @@ extension LocalStore {
         let isOff = try connection.integer("SELECT capture FROM martlet_control") != 1
         if isOff { try setCapture(true) }
         let wereGone = try CaptureTriggers.bring(connection, to: schema.types, numbers: numbers)
-        return isOff || wereGone
+        guard isOff || wereGone else { return false }
+        try passKeys()
+        return true
+    }
+
+    /// Moves the next temporary id below those of rows that were written past the triggers. Runs in
+    /// the caller's transaction.
+    package func passKeys() throws {
+        try DeviceFile(connection: connection).passKeys(of: schema)
     }
 
     /// Turns capture off or on; off only inside a transaction that turns it on again.
@@ -235,12 +255,19 @@ extension LocalStore {
         try connection.run("UPDATE martlet_control SET capture = \(isOn ? 1 : 0)")
     }
 
-    /// Turns triggers off on the connection that applies remote change, unless there are others than
-    /// capture's: those find capture off at every row, which costs as much as half the insert.
+    /// Turns the file's triggers off on the connection that applies remote change, and copies those
+    /// of the app's that are needed there. The capture triggers would find capture off at every
+    /// row, which costs half as much as the insert.
     private func settleTriggers() throws {
         let version = try connection.integer("PRAGMA schema_version")
-        guard version != triggersSettled else { return }
-        try connection.setTriggers(enabled: CaptureTriggers.areBesideOthers(connection))
-        triggersSettled = version
+        let copies = RemoteTriggers(connection: connection)
+        if let settled = triggersSettled, settled.version == version,
+            try settled.copies == copies.count
+        {
+            return
+        }
+        try connection.setTriggers(enabled: false)
+        try copies.bring()
+        triggersSettled = (version, try copies.count)
     }
 }

@@ -26,6 +26,7 @@ public final class PreparedStatement {
             self.sql = sql
             self.context = context
             statement = try session.connection.statement(sql)
+            try context.check(statement.access)
             layout = session.layout(of: statement)
             unclearTables = session.unclearTables(of: statement)
         } catch {

@@ -29,10 +29,11 @@ public class ReadContext {
 
     /// - Throws: `StoreError` `.misuse` for a statement that has no place in the context.
     func check(_ access: TableAccess) throws {
-        guard access.isReading else {
+        guard access.isReading, access.temporaries.isEmpty else {
             throw StoreError(.misuse, "A statement that writes was given to read; use write.")
         }
         try Self.refuseTransactions(access)
+        try Self.refuseSettings(access, isWriting: false)
     }
 
     /// The transaction is the closure's; one ended by hand would let half of its work stay.
@@ -42,6 +43,26 @@ public class ReadContext {
                 .misuse,
                 "BEGIN, COMMIT, ROLLBACK and SAVEPOINT have no place in a closure: it is one"
                     + " transaction. Throw to take all of it back, or use savepoint { }.")
+        }
+    }
+
+    /// Later calls use the connection after the closure. Therefore PRAGMAs that set something for
+    /// the connection are refused when they are compiled.
+    static func refuseSettings(_ access: TableAccess, isWriting: Bool) throws {
+        guard !access.attaches else {
+            throw StoreError(
+                .misuse,
+                "ATTACH and DETACH have no place in a closure, because later calls use its connection."
+                    + " Open the other database on its own.")
+        }
+        switch access.pragma {
+        case .asks, nil: return
+        case .isTransactional where isWriting: return
+        default:
+            throw StoreError(
+                .misuse,
+                "A closure may ask with a PRAGMA, and one that writes may set defer_foreign_keys,"
+                    + " user_version and application_id. Leave this one out.")
         }
     }
 

@@ -191,8 +191,14 @@ package final class Session {
     func unclearTables(of statement: Statement) -> [String] {
         var tables = statement.access.unclearWrites
         for table in statement.access.writes where !table.hasPrefix(ReservedWords.prefix) {
-            let description = descriptions[table] ?? (try? self.description(of: table))
-            if description?.hasRowID == false { tables.insert(table) }
+            let known = descriptions[table] ?? (try? self.description(of: table))
+            guard let description = known else { continue }
+            let setsKey = description.key.contains {
+                statement.access.updatedColumns[table]?.contains($0) ?? false
+            }
+            if !description.hasRowID || description.mayReplaceRows || setsKey {
+                tables.insert(table)
+            }
         }
         return tables.sorted()
     }

@@ -17,6 +17,9 @@ public struct TableDescription: Hashable, Sendable {
     public let isVirtual: Bool
     /// All indexes.
     public let indexes: [IndexDescription]
+    /// Whether the declaration contains the letters of ON CONFLICT REPLACE, by which a write may
+    /// delete rows that it does not name.
+    let mayReplaceRows: Bool
 
     /// Whether it is a view: it has no keys, and SQLite itself takes any rowid of it for null.
     var isView: Bool { key.isEmpty && !hasRowID && !isVirtual }
@@ -90,7 +93,17 @@ extension TableDescription {
         return TableDescription(
             name: declared, columns: columns, key: keyNames,
             rowIDColumn: hasRowID ? try rowIDColumn(declared, keyNames, columns, connection) : nil,
-            hasRowID: hasRowID, isVirtual: kind == "virtual", indexes: indexes)
+            hasRowID: hasRowID, isVirtual: kind == "virtual", indexes: indexes,
+            mayReplaceRows: try mayReplaceRows(declared, connection))
+    }
+
+    private static func mayReplaceRows(
+        _ table: String, _ connection: Connection
+    ) throws(SQLiteError) -> Bool {
+        let find = try connection.statement(
+            "SELECT 1 FROM sqlite_master WHERE name = ?1 AND sql LIKE '%REPLACE%'")
+        find.bind(1, text: table)
+        return try !find.rows { (_) throws(SQLiteError) in true }.isEmpty
     }
 
     /// A single key column declared INTEGER is the rowid, unless it was declared DESC and so has an

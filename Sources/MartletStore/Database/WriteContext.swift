@@ -9,6 +9,8 @@ public final class WriteContext: ReadContext {
     private let randomBits: () -> UInt64
     /// The temporary id the next new record gets: negative, going down.
     public private(set) var nextTemporaryID: Int64
+    /// The end of the notes that have been searched for ids taken from the view.
+    private var searched: Int64 = 0
     private var savepoints = 0
     /// How deep writes of hooks are nested.
     var hookDepth = 0
@@ -32,8 +34,49 @@ public final class WriteContext: ReadContext {
         }
     }
 
+    /// The prefixes of tables that imports, commands and demonstrations keep next to the records
+    /// through this context.
+    private static let toolPrefixes = ["import_", "command", "demo_"]
+        .map { ReservedWords.prefix + $0 }
+
     override func check(_ access: TableAccess) throws {
         try Self.refuseTransactions(access)
+        try Self.refuseSettings(access, isWriting: true)
+        try refuseShadows(access)
+        guard session.store != nil else { return }
+        let isTools: (String) -> Bool = { name in
+            Self.toolPrefixes.contains { SQLName.folded(name).hasPrefix($0) }
+        }
+        if let table = access.changedTables.first(where: { !isTools($0) }) {
+            throw StoreError(
+                .misuse,
+                "A closure cannot change the table “\(table)”, nor its indexes, because earlier edits"
+                    + " could no longer be read. Change them in the schema that opens the file, or in"
+                    + " a migration.")
+        }
+        let written = access.writes.union(access.changedObjects)
+        if let own = written.first(where: { CreateScript.isOwn($0) && !isTools($0) }) {
+            throw StoreError(
+                .misuse,
+                "“\(own)” belongs to Martlet, which captures and sends edits with it. Read it, but"
+                    + " write the app's tables only.")
+        }
+    }
+
+    /// A temporary table would take the place of the one in the file, for all that the connection still
+    /// does: what is written then is never captured, and gone at the end.
+    private func refuseShadows(_ access: TableAccess) throws {
+        for name in access.temporaries {
+            let isThere = try session.connection.statement(
+                "SELECT 1 FROM main.sqlite_schema WHERE name = ? COLLATE NOCASE")
+            isThere.bind(1, text: name)
+            defer { isThere.reset() }
+            guard try isThere.step() || CreateScript.isOwn(name) else { continue }
+            throw StoreError(
+                .misuse,
+                "A temporary “\(name)” would stand before the table or view of that name for all that"
+                    + " follows on this connection. Give it another name.")
+        }
     }
 
     /// Inserts a record of a synchronised type.
@@ -67,9 +110,12 @@ public final class WriteContext: ReadContext {
                     .value, "The key of \(type) is an integer and is made by Martlet; leave it out."
                 )
             }
-            record = takeTemporaryID()
+            record = try takeTemporaryID()
         case .text:
             record = .text(id ?? newTextKey())
+            if let mismatch = RecordTable.mismatch(record, store.schema.types[index]) {
+                throw StoreError(.value, "The key of \(type): \(mismatch).")
+            }
         }
         let attributes = try resolved(attributes, of: store.schema.types[index], store)
         let write = RowWrite(
@@ -122,7 +168,7 @@ public final class WriteContext: ReadContext {
         savepoints += 1
         let name = "martlet_savepoint_\(savepoints)"
         defer { savepoints -= 1 }
-        let nextID = nextTemporaryID
+        let (nextID, searchedBefore) = (nextTemporaryID, searched)
         let collector = session.connection.changeCollector
         try session.connection.run("SAVEPOINT \(name)")
         let mark = collector?.mark() ?? 0
@@ -132,7 +178,7 @@ public final class WriteContext: ReadContext {
             collector?.release()
             return result
         } catch {
-            nextTemporaryID = nextID
+            (nextTemporaryID, searched) = (nextID, searchedBefore)
             collector?.rollBack(to: mark)
             // A failure so bad that SQLite has rolled everything back leaves nothing to undo.
             if session.connection.isInTransaction {
@@ -145,11 +191,18 @@ public final class WriteContext: ReadContext {
     }
 
     /// The same, with temporary ids in references replaced by permanent ones where they are known.
+    /// - Throws: `StoreError` `.value` for a value that its attribute cannot hold, by the server's
+    ///   rules.
     private func resolved(
         _ attributes: Attributes, of type: EntityType, _ store: LocalStore
     ) throws -> Attributes {
         var values = attributes.values
         for (position, name) in attributes.names.enumerated() {
+            if let attribute = type[attribute: name],
+                let mismatch = RecordTable.mismatch(values[position], attribute)
+            {
+                throw StoreError(.value, "\(type.name).\(name): \(mismatch).")
+            }
             guard case .integer(let number) = values[position], number < 0,
                 let reference = type.reference(of: name),
                 let target = store.schema.index(of: reference.target),
@@ -171,9 +224,6 @@ public final class WriteContext: ReadContext {
                 throw StoreError(
                     .unknown, "\(type) has no attribute \(name) that can be written.")
             }
-            if let mismatch = RecordTable.mismatch(value, attribute) {
-                throw StoreError(.value, "\(type).\(name): \(mismatch).")
-            }
             attributes[name] = value
         }
         return attributes
@@ -184,9 +234,27 @@ public final class WriteContext: ReadContext {
 
 extension WriteContext {
     /// The next temporary id.
-    func takeTemporaryID() -> RecordID {
+    func takeTemporaryID() throws -> RecordID {
+        try passNotedIDs()
         defer { nextTemporaryID -= 1 }
         return .integer(nextTemporaryID)
+    }
+
+    /// Moves the next temporary id below those that the app's own statements have taken from
+    /// `martlet_new_id`.
+    package func passNotedIDs() throws {
+        guard session.store != nil else { return }
+        let find = try session.connection.statement(
+            """
+            SELECT min(id), max(n) FROM martlet_capture
+            WHERE n > ? AND operation = \(CaptureTriggers.Operation.inserted) AND id < 0
+            """)
+        find.bind(1, integer: searched)
+        defer { find.reset() }
+        guard try find.step(), !find.isNull(0) else { return }
+        searched = find.integer(1)
+        let lowest = find.integer(0)
+        if lowest <= nextTemporaryID, lowest > .min { nextTemporaryID = lowest - 1 }
     }
 
     /// A random UUID, version 4 (RFC 9562).

@@ -1,3 +1,5 @@
+public import Foundation
+
 /// Why a draft cannot be saved.
 public struct DraftError: Error, Hashable, Sendable, CustomStringConvertible {
     /// What kind of refusal; new kinds may be added.
@@ -34,4 +36,9 @@ public struct DraftError: Error, Hashable, Sendable, CustomStringConvertible {
             .discarded,
             "The draft of a record of “\(table)” was discarded; open another to edit the record.")
     }
+}
+
+extension DraftError: LocalizedError {
+    /// The message; it holds no values.
+    public var errorDescription: String? { message }
 }

@@ -49,7 +49,7 @@ struct NewColumns {
             return true
         }
         guard !taken.isEmpty else { return }
-        try stored.rewriteBases(of: number) { id, image in
+        try stored.rewriteImages(in: .base, of: number) { id, image in
             guard let (_, values) = taken[id] else { return false }
             for (name, value) in zip(values.names, values.values) { image[name] = value }
             return true
@@ -90,7 +90,7 @@ struct NewColumns {
             if value != .null { defaults[column.name] = value }
         }
         guard !defaults.isEmpty else { return }
-        try stored.rewriteBases(of: number) { _, image in image.fill(from: defaults) }
+        try stored.rewriteImages(in: .base, of: number) { _, image in image.fill(from: defaults) }
         for place in [StoredAttributes.Place.queued, .parked] {
             try stored.rewriteChanges(in: place, of: number) { change in
                 let base = change.base?.fill(from: defaults) ?? false
@@ -106,7 +106,7 @@ struct NewColumns {
     /// Such a row is its confirmed image with the queued edits on top. Both may hold values from a
     /// time when the table had the column before.
     private func settleEditedRows() throws {
-        try stored.rewriteBases(of: number) { id, image in
+        try stored.rewriteImages(in: .base, of: number) { id, image in
             try update(id, values(in: image))
             return false
         }

@@ -15,6 +15,8 @@ struct StoredAttributes {
         case confirmed = "martlet_confirmed_changes"
         /// Records as they were confirmed.
         case base = "martlet_base"
+        /// The records as they were before other programs wrote values that no set can carry.
+        case withheld = "martlet_withheld"
         /// What the tables had no place for.
         case aside = "martlet_aside"
     }
@@ -31,9 +33,17 @@ struct StoredAttributes {
                 return base || after
             }
         }
-        try rewriteBases(of: number) { _, image in
-            image.rename(name, to: new, keepingNew: false)
+        for place in [Place.base, .withheld] {
+            try rewriteImages(in: place, of: number) { _, image in
+                image.rename(name, to: new, keepingNew: false)
+            }
         }
+        let values = try connection.prepare(
+            "UPDATE martlet_withheld_values SET name = ?3 WHERE type = ?1 AND name = ?2")
+        values.bind(1, integer: number)
+        values.bind(2, text: name)
+        values.bind(3, text: new)
+        try values.run()
         // What is aside under the new name already is newer: the server has renamed it as well.
         try rewriteAside(of: type) { _, _, attributes in
             attributes.rename(name, to: new, keepingNew: true)
@@ -92,17 +102,18 @@ struct StoredAttributes {
     }
 
     /// Rewrites the confirmed images of records with unconfirmed edits. New records have none.
-    func rewriteBases(
-        of type: Int64, _ body: (RecordID, inout Attributes) throws -> Bool
+    func rewriteImages(
+        in place: Place, of type: Int64, _ body: (RecordID, inout Attributes) throws -> Bool
     ) throws {
+        let table = place.rawValue
         let find = try connection.prepare(
-            "SELECT id FROM martlet_base WHERE type = ?1 AND image IS NOT NULL")
+            "SELECT id FROM \(table) WHERE type = ?1 AND image IS NOT NULL")
         find.bind(1, integer: type)
         let ids = try find.rows { (row) throws(SQLiteError) in try row.recordID(0) }
         let read = try connection.prepare(
-            "SELECT image FROM martlet_base WHERE type = ?1 AND id = ?2")
+            "SELECT image FROM \(table) WHERE type = ?1 AND id = ?2")
         let write = try connection.prepare(
-            "UPDATE martlet_base SET image = ?3 WHERE type = ?1 AND id = ?2")
+            "UPDATE \(table) SET image = ?3 WHERE type = ?1 AND id = ?2")
         defer { read.reset() }
         for id in ids {
             read.reset()

@@ -18,7 +18,8 @@ package final class SyncedMigration: MigrationHost {
     private var store: LocalStore?
     /// Columns that have got another name since.
     private var renamed: [String: Set<String>] = [:]
-    /// The change set of the version under way.
+    /// The change set of the current version. While it is open, a record that it deletes may be
+    /// inserted again under its key: the set then joins the two.
     private var ownSet: Int64?
 
     package init(connection: Connection, sink: (any ChangeSetSink)?) {
@@ -43,7 +44,7 @@ package final class SyncedMigration: MigrationHost {
             connection: connection, schema: known, numbers: try file.numbers(of: known))
         store = current
         // Without a table for notes nothing was noted: the file was never opened to the end.
-        try connection.execute(DeviceTables.captureTable(width: 0))
+        try connection.execute(DeviceTables.captureTable(width: 0) + DeviceTables.withheld)
         try sink?.closeForeign(current)
     }
 
@@ -62,15 +63,17 @@ package final class SyncedMigration: MigrationHost {
     package func end() throws {
         let store = try raised()
         try closeOwn()
+        if ownSet != nil { try store.setState("openSet", .integer(0)) }
         try file.setUpCapture(of: store.schema, numbers: store.numbers)
     }
 
     /// Turns what the version wrote into a change set.
     private func closeOwn() throws {
         guard let sink, let store, try store.hasCapture else { return }
-        let changes = try store.takeCapture()
-        guard !changes.isEmpty else { return }
-        ownSet = try sink.add(changes, to: ownSet, store: store)
+        let notes = try store.takeNotes()
+        guard !notes.isEmpty else { return }
+        ownSet = try sink.add(notes, to: ownSet, store: store)
+        try store.setState("openSet", .integer(ownSet ?? 0))
     }
 
     /// The tables as they are, with all settled that they have gained, and capture up.
@@ -128,6 +131,8 @@ extension SyncedMigration {
             "SELECT 1 FROM martlet_changes WHERE type = \(number) LIMIT 1") != nil
             || connection.integer(
                 "SELECT 1 FROM martlet_parked_changes WHERE type = \(number) LIMIT 1") != nil
+            || connection.integer(
+                "SELECT 1 FROM martlet_withheld WHERE type = \(number) LIMIT 1") != nil
         {
             throw StoreError(
                 .schema,
@@ -155,6 +160,7 @@ extension SyncedMigration {
     /// - Parameter script: The app's DDL; nil to take the tables as they are.
     /// - Returns: The schema, and the types' numbers.
     package func settle(script: String?) throws -> (Schema, [Int64]) {
+        if let settled = try settled(script: script) { return settled }
         defer { store = nil }
         return try connection.transaction {
             try begin()
@@ -173,6 +179,32 @@ extension SyncedMigration {
             let settled = try raised()
             connection.clearStatementCache()
             return (settled.schema, settled.numbers)
+        }
+    }
+}
+
+extension SyncedMigration {
+    /// Returns the schema and the types' numbers of a file that needs no change; nil if it needs
+    /// one, or has to be refused. It only reads, because another program may be writing for long.
+    private func settled(script: String?) throws -> (Schema, [Int64])? {
+        try connection.beginReading()
+        defer {
+            connection.rollback()
+            connection.clearStatementCache()
+        }
+        do {
+            guard try file.isSetUp else { return nil }
+            try file.checkFormat()
+            if let script, try !SchemaPlan(script: script, for: connection).isEmpty { return nil }
+            let schema = try file.schema()
+            let numbers = try schema.types.compactMap { try file.number(of: $0.name) }
+            guard numbers.count == schema.types.count,
+                try file.isCaptureSetUp(of: schema, numbers: numbers),
+                try connection.integer("SELECT 1 FROM martlet_capture LIMIT 1") == nil
+            else { return nil }
+            return (schema, numbers)
+        } catch is StoreError, is SchemaError {
+            return nil
         }
     }
 }

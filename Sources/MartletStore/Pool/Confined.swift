@@ -55,7 +55,7 @@ package final class Confined<Value>: @unchecked Sendable {
 }
 
 /// What tells the queues of confined values from all others.
-private enum QueueMark {
+enum QueueMark {
     static let key = DispatchSpecificKey<Bool>()
 
     static func refuseNesting() throws {

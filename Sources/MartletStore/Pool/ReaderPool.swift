@@ -1,12 +1,10 @@
 internal import SQLiteKit
-internal import Synchronization
 
 /// Reading connections to one file, each on a queue of its own.
 package final class ReaderPool: Sendable {
     /// Nil once it was closed.
     private let readers: [Confined<Session?>]
-    /// Work given to each reader and not yet done.
-    private let loads: Mutex<[Int]>
+    private let line: ReaderLine
 
     /// - Parameter count: At least one reader is made.
     package init(
@@ -15,7 +13,7 @@ package final class ReaderPool: Sendable {
         var readers: [Confined<Session?>] = []
         for _ in 0..<max(1, count) { readers.append(try Self.confined(label: label, make)) }
         self.readers = readers
-        loads = Mutex(Array(repeating: 0, count: readers.count))
+        line = ReaderLine(count: readers.count)
     }
 
     private static func confined(
@@ -24,8 +22,8 @@ package final class ReaderPool: Sendable {
         Confined(label: label, try make())
     }
 
-    /// Runs `body` in one read transaction, on the reader with the least to do. A cancelled task
-    /// stops its query.
+    /// Runs `body` in one read transaction, on the reader that is idle first. A cancelled task stops its
+    /// query, or its wait for a reader.
     package func read<Result: Sendable>(
         _ body: @escaping @Sendable (ReadContext) throws -> Result
     ) async throws -> Result {
@@ -48,8 +46,9 @@ package final class ReaderPool: Sendable {
 
     /// Runs `body` in one read transaction, and blocks the thread until it has ended.
     package func readBlocking<Result>(_ body: (ReadContext) throws -> Result) throws -> Result {
-        let index = takeReader()
-        defer { leaveReader(index) }
+        try QueueMark.refuseNesting()
+        let index = line.takeBlocking()
+        defer { line.leave(index) }
         return try readers[index].runBlocking { session in
             try Self.read(try Self.open(session), recorder: nil, body)
         }
@@ -65,9 +64,11 @@ package final class ReaderPool: Sendable {
         }
     }
 
-    /// Closes all readers, each after the work it was given.
+    /// Closes all readers after their current work.
     package func close() async {
+        let all = await line.takeAll(readers.count)
         for reader in readers { try? await reader.run { $0 = nil } }
+        for index in all { line.leave(index) }
     }
 
     private static func open(_ session: Session?) throws -> Session {
@@ -96,24 +97,11 @@ package final class ReaderPool: Sendable {
     private func run<Result: Sendable>(
         _ body: @escaping @Sendable (Session) throws -> Result
     ) async throws -> Result {
-        let index = takeReader()
-        defer { leaveReader(index) }
+        let index = try await line.take()
+        defer { line.leave(index) }
         return try await readers[index].runUnlessCancelled { session, sign in
             let session = try Self.open(session)
             return try session.stopping(by: sign) { try body(session) }
         }
-    }
-
-    private func takeReader() -> Int {
-        loads.withLock { loads in
-            var best = 0
-            for index in loads.indices where loads[index] < loads[best] { best = index }
-            loads[best] += 1
-            return best
-        }
-    }
-
-    private func leaveReader(_ index: Int) {
-        loads.withLock { $0[index] -= 1 }
     }
 }

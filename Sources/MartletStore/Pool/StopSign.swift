@@ -15,11 +15,13 @@ package final class StopSign: Sendable {
 
     /// - Throws: `StoreError` `.cancelled` once the sign is set.
     package func check() throws {
-        guard !isSet else {
-            throw StoreError(
-                .cancelled,
-                "The task was cancelled, so its work was stopped; run it again if it is wanted.")
-        }
+        guard !isSet else { throw Self.cancelled }
+    }
+
+    static var cancelled: StoreError {
+        StoreError(
+            .cancelled,
+            "The task was cancelled, so its work was stopped; run it again if it is wanted.")
     }
 }
 

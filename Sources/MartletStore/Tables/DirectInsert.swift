@@ -69,7 +69,7 @@ final class DirectInsert {
                 guard statements.keyKind != .integer else { return nil }
                 key = RecordID(given)
             } else if statements.keyKind != nil {
-                let made = context.newKey(statements)
+                let made = try context.newKey(statements)
                 binder.bind(key: SQLValue(made))
                 key = made
             } else if !databaseMakesKeys {

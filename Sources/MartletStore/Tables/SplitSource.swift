@@ -65,6 +65,6 @@ struct SplitSource: Hashable, Sendable {
         }
         return TableDescription(
             name: all[0].name, columns: columns, key: [key], rowIDColumn: nil, hasRowID: false,
-            isVirtual: false, indexes: [])
+            isVirtual: false, indexes: [], mayReplaceRows: false)
     }
 }

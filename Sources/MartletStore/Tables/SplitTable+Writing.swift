@@ -10,7 +10,7 @@ extension SplitTable {
     ///   use in another part; what a table throws.
     @discardableResult
     public func insert(_ record: some Record, in context: WriteContext) throws -> RecordID {
-        try prepare(context)
+        try prepare(context, record)
         return try context.savepoint {
             let key = try keyForNew(record, context)
             switch rule {
@@ -33,7 +33,7 @@ extension SplitTable {
     /// - Returns: Whether there is such a record.
     @discardableResult
     public func update(_ record: some Record, in context: WriteContext) throws -> Bool {
-        try prepare(context)
+        try prepare(context, record)
         guard let key = try givenKey(record, context) else {
             throw StoreError(
                 .value,
@@ -87,6 +87,15 @@ extension SplitTable {
 
 extension SplitTable {
     /// Makes the parts that are not there yet, and sees that they fit together.
+    /// - Throws: `StoreError` `.unknown` for a record of the own element that holds a name without
+    ///   a column in any part.
+    private func prepare<Item: Record>(_ context: WriteContext, _ record: Item) throws {
+        try prepare(context)
+        guard Item.self == Element.self else { return }
+        let columns = try source.description(name, context.session).columns.map(\.name)
+        try OwnNames(table: name, columns: columns, elsewhere: storedElsewhere).check(record)
+    }
+
     private func prepare(_ context: WriteContext) throws {
         try context.checkValid()
         _ = try source.description(name, context.session)

@@ -20,6 +20,8 @@ public struct SplitTable<Element: ReadableRecord>: Sendable {
     public let key: String
     let parts: [PlainTable<RecordValues>]
     let rule: Rule
+    /// The names of `Element` that no part has; see `Table.storedElsewhere`.
+    public var storedElsewhere: Set<String> = []
 
     /// Which part a record, or a piece of it, is in.
     enum Rule: Sendable {
@@ -66,9 +68,9 @@ public struct SplitTable<Element: ReadableRecord>: Sendable {
             .kind(column: column.name, kinds: parts.map(\.kind.sqlValue)))
     }
 
-    /// A record is in the part whose place is the remainder of its key divided by the number of
-    /// parts; for texts, of the key's FNV-1a hash of 64 bits. The number and order of the parts
-    /// can therefore not change once there are records.
+    /// A record is in the part whose index is the remainder of its key divided by the number of
+    /// parts; for text keys, of the key's 64-bit FNV-1a hash. If the number or the order of the
+    /// parts changes when there are records, a version has to move them: `MigrationContext.spread`.
     /// - Parameters:
     ///   - name: What the tables are called as one.
     ///   - element: What a record is read as.

@@ -106,12 +106,16 @@ extension Table {
 // MARK: - One row
 
 extension Table {
-    private func values(
-        of record: some Record, _ statements: TableStatements
+    /// Returns the record's values for this table.
+    /// - Parameter allowing: Values that stand for others and are not checked.
+    func values(
+        of record: some Record, _ statements: TableStatements,
+        allowing: (SQLValue) -> Bool = { _ in false }
     ) throws -> RecordValues {
+        try checkNames(of: record, statements)
         let values = try record.dictionaryRepresentation(
             columns: statements.columns, table: tableName)
-        try statements.check(values)
+        try statements.check(values, allowing: allowing)
         if values.isEmpty {
             // All defaults is what a record without anything means, not one for another table.
             let others = try record.dictionaryRepresentation(columns: .all, table: tableName)
@@ -120,9 +124,25 @@ extension Table {
         return values
     }
 
+    /// Refuses a record of the table's own element that holds a name without a column.
+    private func checkNames<Item: Record>(
+        of record: Item, _ statements: TableStatements
+    ) throws {
+        guard Item.self == Element.self else { return }
+        let type = ObjectIdentifier(Item.self)
+        guard !statements.checkedTypes.contains(type) else { return }
+        try OwnNames(
+            table: tableName, columns: statements.description.columns.map(\.name),
+            elsewhere: storedElsewhere
+        ).check(record)
+        // An `Encodable` type has the same names in each record.
+        if record is any Encodable { statements.checkedTypes.insert(type) }
+    }
+
     private func insert(
         _ record: some Record, _ statements: TableStatements, _ context: WriteContext
     ) throws -> RecordID {
+        try checkNames(of: record, statements)
         if let key = try statements.insertDirectly(record, tableName: tableName, context) {
             return key
         }
@@ -351,13 +371,13 @@ extension WriteContext {
                         + " made; give it one.")
             }
         }
-        let made = newKey(statements)
+        let made = try newKey(statements)
         values[name] = SQLValue(made)
         return made
     }
 
     /// A key for a new record of a table whose keys SQLite does not make.
-    func newKey(_ statements: TableStatements) -> RecordID {
-        statements.keyKind == .integer ? takeTemporaryID() : .text(newTextKey())
+    func newKey(_ statements: TableStatements) throws -> RecordID {
+        statements.keyKind == .integer ? try takeTemporaryID() : .text(newTextKey())
     }
 }

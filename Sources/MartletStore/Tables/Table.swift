@@ -23,11 +23,17 @@ public protocol Table<Element>: Sendable {
 
     /// The columns whose properties a `#Predicate` may name; none unless the table lists them.
     var columns: [any AnyColumn] { get }
+
+    /// The names of `Element` that this table lacks because other tables take their values or a
+    /// query computes them; none by default. Any other name without a column is refused when a
+    /// record is written.
+    var storedElsewhere: Set<String> { get }
 }
 
 extension Table {
     public var declaration: String? { nil }
     public var columns: [any AnyColumn] { [] }
+    public var storedElsewhere: Set<String> { [] }
 
     /// The table's columns, key and indexes as they are in the database.
     /// - Throws: `StoreError` `.unknown` where there is no such table.
@@ -47,18 +53,22 @@ public struct PlainTable<Element: ReadableRecord>: Table {
     public let tableName: String
     public let declaration: String?
     public let columns: [any AnyColumn]
+    public let storedElsewhere: Set<String>
 
     /// - Parameters:
     ///   - tableName: The table's name in the database.
     ///   - element: What a row is read as.
     ///   - declaration: CREATE statements, for a table made on first use.
     ///   - columns: The columns whose properties a `#Predicate` may name.
+    ///   - storedElsewhere: The names of the element that other tables take.
     public init(
         _ tableName: String, of element: Element.Type = RecordValues.self,
-        declaration: String? = nil, columns: [any AnyColumn] = []
+        declaration: String? = nil, columns: [any AnyColumn] = [],
+        storedElsewhere: Set<String> = []
     ) {
         self.tableName = tableName
         self.declaration = declaration
         self.columns = columns
+        self.storedElsewhere = storedElsewhere
     }
 }

@@ -29,6 +29,8 @@ final class TableStatements {
     /// The short ways of types met before; nil for types that have none.
     var directs: [ObjectIdentifier: DirectInsert?] = [:]
     var lastDirect: (type: ObjectIdentifier, insert: DirectInsert?)?
+    /// The types whose names have all been found to be columns.
+    var checkedTypes: Set<ObjectIdentifier> = []
     private var finder: (statement: Statement, layout: RowLayout)?
     private var lastNames: [String] = []
     private var lastInsert = ""
@@ -90,10 +92,13 @@ final class TableStatements {
 
     /// - Throws: `StoreError` `.unknown` for a column that is not there or cannot be written,
     ///   `.value` for a value of another kind than the column declares.
-    func check(_ values: RecordValues) throws {
+    /// - Parameter allowing: Values that are not checked.
+    func check(
+        _ values: RecordValues, allowing: (SQLValue) -> Bool = { _ in false }
+    ) throws {
         for (name, value) in zip(values.names, values.values) {
             guard let kind = kinds[name] else { throw unknown(name) }
-            if !Self.suits(value, kind), !isExact(value, name) {
+            if !Self.suits(value, kind), !isExact(value, name), !allowing(value) {
                 throw StoreError(
                     .value,
                     "\(description.name).\(name) holds \(Self.words(kind)), and was given"

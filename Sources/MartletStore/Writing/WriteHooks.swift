@@ -97,14 +97,24 @@ public struct WriteHooks: Sendable {
     }
 
     func runBefore(_ write: RowWrite, in context: WriteContext) throws {
-        for entry in befores where Self.suits(entry, write.operation, write.table) {
-            try entry.hook(write, context)
-        }
+        try run(befores, write, context)
     }
 
     func runAfter(_ write: RowWrite, in context: WriteContext) throws {
-        for entry in afters where Self.suits(entry, write.operation, write.table) {
-            try entry.hook(write, context)
+        try run(afters, write, context)
+    }
+
+    /// - Throws: The error of a hook. If the store made it while the hook ran, its message says so;
+    ///   a veto of the hook stays as it is.
+    private func run(
+        _ entries: [Entry], _ write: RowWrite, _ context: WriteContext
+    ) throws {
+        for entry in entries where Self.suits(entry, write.operation, write.table) {
+            do {
+                try entry.hook(write, context)
+            } catch let error as StoreError where error.kind != .vetoed {
+                throw error.met(byHookOf: write.table)
+            }
         }
     }
 

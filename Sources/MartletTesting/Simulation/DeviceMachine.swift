@@ -58,6 +58,8 @@ final class DeviceMachine {
         options.exchangeTimeout = 15_000
         options.sliceRecords = 7
         options.uploadBytes = 4_000
+        // Free pages are given back at once, page by page.
+        (options.freePages, options.pagesOfStep) = (0, 2)
         options.isLive = isLive
         options.usesSnapshots = usesSnapshots
         node = DeviceNode(store: store, options: options)

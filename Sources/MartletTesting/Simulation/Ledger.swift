@@ -53,7 +53,7 @@ struct Ledger {
             for id in changes.create + changes.update + changes.delete {
                 let record = Record(type: changes.name, id: id)
                 // A record the save does not name was changed by an ON DELETE action.
-                if let save = saves[identifier], !changes.create.contains(id),
+                if let save = saves[identifier],
                     let seen = save.seen[record] ?? (id.isTemporary ? nil : save.seenAll),
                     let unseen = history[record]?.last(where: { $0.author != author }),
                     unseen.revision > seen
@@ -62,6 +62,9 @@ struct Ledger {
                         "revision \(revision) overrode \(record.type) \(id), last changed by"
                         + " another at \(unseen.revision); its device had seen \(seen)"
                 }
+                // The author of a recreated record has seen what became of the earlier one, and may
+                // change it freely until others touch it.
+                if changes.create.contains(id) { history[record] = nil }
                 history[record, default: []].append((revision, author))
             }
         }

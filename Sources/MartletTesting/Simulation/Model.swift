@@ -55,9 +55,12 @@ struct Model {
     }
 
     /// The first difference from another state, in words; nil when they are equal.
-    /// - Parameter absence: What may be missing there; nil: nothing.
+    /// - Parameters:
+    ///   - absence: The records that may be missing; nil for none.
+    ///   - isElsewhen: Whether a record may have another form.
     func difference(
-        from other: [String: [RecordID: [String: Value]]], allowing absence: Absence? = nil
+        from other: [String: [RecordID: [String: Value]]], allowing absence: Absence? = nil,
+        isElsewhen: (String, RecordID, [String: Value]?) -> Bool = { _, _, _ in false }
     ) -> String? {
         for type in Set(records.keys).union(other.keys).sorted() {
             let mine = records[type] ?? [:]
@@ -68,6 +71,7 @@ struct Model {
                 {
                     continue
                 }
+                if isElsewhen(type, id, theirs[id]) { continue }
                 return "\(type) \(id): the log says \(text(mine[id])), the tables say"
                     + " \(text(theirs[id]))"
             }

@@ -34,10 +34,29 @@ extension Simulator {
         }
         let absence = try absence(on: device, store)
         let confirmed = try store.confirmedState()
-        if let difference = device.model.difference(from: confirmed, allowing: absence) {
+        let further = try store.slicedUpTo ?? revision
+        let difference = device.model.difference(from: confirmed, allowing: absence) {
+            isAsLater($0, $1, $2, than: device.model, upTo: further)
+        }
+        if let difference {
             throw failure("device \(device.number) at revision \(revision): \(difference)")
         }
         try account(device, store: store)
+    }
+
+    /// Returns whether a record is as it was at some revision on the way of a device that is taking
+    /// a difference in slices.
+    private func isAsLater(
+        _ type: String, _ id: RecordID, _ record: [String: Value]?, than model: Model,
+        upTo further: Revision
+    ) -> Bool {
+        var later = model
+        while later.revision < min(further, self.model.revision) {
+            let next = later.revision
+            _ = later.fold(logged[Int(next)], revision: next + 1)
+            if later.records[type]?[id] == record { return true }
+        }
+        return false
     }
 
     /// What may be missing on a device that waits for parts of a snapshot: records of the types of
@@ -164,6 +183,9 @@ extension Simulator {
             let queued = try node.store.queuedIdentifiers()
             guard queued.isEmpty else {
                 throw failure("device \(device.number) rests with \(queued.count) queued sets")
+            }
+            guard try node.store.slicedUpTo == nil else {
+                throw failure("device \(device.number) rests between two revisions")
             }
             guard try node.store.pendingSnapshot == nil else {
                 throw failure("device \(device.number) rests with parts that it waits for")

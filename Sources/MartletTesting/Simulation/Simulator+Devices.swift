@@ -94,6 +94,7 @@ extension Simulator {
         switch action {
         case .send(let exchange, let body):
             send(exchange, body: Gzip.compress(body), from: device)
+        case .cancel: break
         case .openStream(let stream, let cursor):
             queue.put(
                 .listen(
@@ -138,7 +139,12 @@ extension Simulator {
             guard [.offline, .busy, .storage].contains(error.kind) else {
                 throw failure("device \(device.number) cannot take a part: \(error.message)")
             }
+        case .tidy:
+            queue.put(
+                .deviceEvent(device: device.number, life: device.life, .tidy), at: now)
+        case .notify(.passedOver(let count)): note("passed over \(count)", device.number)
         case .notify(.live(let isLive)): note("live \(isLive)", device.number)
+        case .notify(.late(let isLate)): note("late \(isLate)", device.number)
         case .notify(.exchanged(let revision, _)):
             note("exchanged \(revision)", device.number)
         case .notify(.failed(let error, let retryIn)):

@@ -94,7 +94,7 @@ extension Simulator {
         }
         let isCut = random.chance(50)
         try handle(
-            .snapshotFailed(number, message: "There is none.", isCut: isCut), on: device)
+            .snapshotFailed(number, cut: isCut ? SyncError(.offline, "cut") : nil), on: device)
     }
 
     /// Another part arrives, and is checked in the same way.

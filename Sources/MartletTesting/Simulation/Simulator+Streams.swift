@@ -52,6 +52,7 @@ extension Simulator {
         question.dataSet = listener.cursor.dataSet
         question.lineage = lineage
         question.takesEntriesOnly = true
+        question.mostEntryBytes = 2_500
         return question
     }
 

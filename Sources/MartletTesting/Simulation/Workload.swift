@@ -82,10 +82,7 @@ struct Workload {
         case 0..<12: try context.insert("teams", ["name": .text(token), "city": .text("A")])
         case 12..<30: try insertPlayer(context, &random)
         case 30..<42: try insertBadge(context, &random)
-        case 42..<48:
-            var attributes = Attributes(names: ["body"], values: [.text(token)])
-            if let team = try any("teams", context, &random) { attributes["team_id"] = team.value }
-            try context.insert("notes", attributes)
+        case 42..<48: try insertNote(context, &random)
         case 48..<60:
             if let team = try any("teams", context, &random) {
                 try context.update("teams", team, ["city": .text(token)])
@@ -95,7 +92,8 @@ struct Workload {
             if let badge = try any("badges", context, &random) {
                 try context.update("badges", badge, ["note": .text(token)])
             }
-        case 80..<84: try swapCodes(context, &random)
+        case 80..<82: try swapCodes(context, &random)
+        case 82..<84: try handCodeOn(context, &random)
         case 84..<88:
             if let note = try any("notes", context, &random) {
                 try context.update("notes", note, ["body": .text(token)])
@@ -141,6 +139,38 @@ struct Workload {
                 "player_id": player.value, "note": .text(token),
                 "code": taken.isEmpty ? .text(code) : .null,
             ])
+    }
+
+    /// Inserts a note, mostly under a new key, else under one of few keys, which come back after
+    /// somebody has deleted them.
+    private func insertNote(_ context: WriteContext, _ random: inout SeededRandom) throws {
+        var attributes = Attributes(names: ["body"], values: [.text(token)])
+        if let team = try any("teams", context, &random) { attributes["team_id"] = team.value }
+        let key = random.chance(40) ? "k\(random.below(8))" : nil
+        if let key,
+            try !context.rows("SELECT 1 FROM notes WHERE id = ?", [.text(key)]).isEmpty
+        {
+            return
+        }
+        try context.insert("notes", attributes, id: key)
+    }
+
+    /// Moves a badge's unique code to another badge, or to a new one in place of the old.
+    private func handCodeOn(_ context: WriteContext, _ random: inout SeededRandom) throws {
+        let rows = try context.rows(
+            "SELECT id, code, player_id FROM badges WHERE code IS NOT NULL ORDER BY id")
+        guard let row = random.pick(rows), let badge = row["id"].flatMap({ RecordID($0) }),
+            case .text(let code)? = row["code"],
+            let player = row["player_id"].flatMap({ RecordID($0) })
+        else { return }
+        if random.chance(50) {
+            try context.delete("badges", badge)
+            try context.insert(
+                "badges", ["player_id": player.value, "note": .text(token), "code": .text(code)])
+        } else if let other = try any("badges", context, &random), other != badge {
+            try context.update("badges", badge, ["code": .null, "note": .text(token)])
+            try context.update("badges", other, ["code": .text(code), "note": .text(token)])
+        }
     }
 
     private func updatePlayer(_ context: WriteContext, _ random: inout SeededRandom) throws {

@@ -7,9 +7,15 @@ public struct CSVWriter {
 
     /// Appends a record. Nil becomes an empty field, an empty text two quotes.
     public mutating func write(_ record: [String?]) {
+        write(record.map { CSVField($0 ?? "", isQuoted: $0?.isEmpty ?? false) })
+    }
+
+    /// Appends a record. A field may ask for quotes; any other field is quoted if its text needs
+    /// it.
+    public mutating func write(_ record: [CSVField]) {
         for (index, field) in record.enumerated() {
             if index > 0 { bytes.append(UInt8(ascii: ",")) }
-            if let field { write(field) }
+            if !field.isNull { write(field) }
         }
         bytes.append(UInt8(ascii: "\n"))
     }
@@ -21,10 +27,10 @@ public struct CSVWriter {
         return taken
     }
 
-    private mutating func write(_ field: String) {
-        let utf8 = field.utf8
+    private mutating func write(_ field: CSVField) {
+        let utf8 = field.text.utf8
         let needsQuotes =
-            utf8.isEmpty || utf8.contains { $0 == UInt8(ascii: ",") || $0 == 34 || $0 < 14 }
+            field.isQuoted || utf8.contains { $0 == UInt8(ascii: ",") || $0 == 34 || $0 < 14 }
         guard needsQuotes else {
             bytes.append(contentsOf: utf8)
             return

@@ -3,6 +3,7 @@ public import Martlet
 public import MartletCore
 import MartletProtocol
 import MartletStore
+import SQLiteRecords
 
 /// Writes a device's records as CSV files, one for each type, all of one moment.
 public struct Exporter: Sendable {
@@ -25,11 +26,13 @@ public struct Exporter: Sendable {
 
     /// Writes the files; a file that is there is replaced as a whole once it is complete.
     ///
-    /// Null is an empty field, an empty text `""`; booleans are true and false, binary data base64.
+    /// Null is an empty field, and an empty text is `""`. Booleans are true and false, binary data
+    /// is base64. In a column without a type, a text that looks like a number is quoted.
     /// - Parameters:
     ///   - types: The types to write; nil for all.
     ///   - folder: Made where it is missing.
-    /// - Throws: `TransferError` for unknown types, Foundation's errors for the files.
+    /// - Throws: `TransferError` for unknown types and for names that no file can have;
+    ///   Foundation's errors for the files.
     public func run(
         schema: Schema, types: [String]? = nil, folder: URL
     ) async throws -> [Table] {
@@ -37,10 +40,21 @@ public struct Exporter: Sendable {
             let known = schema.types.map(\.name).joined(separator: ", ")
             throw TransferError("There is no type \(name). The types are \(known).")
         }
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let chosen = schema.types.filter { types?.contains($0.name) ?? true }
+        try Self.checkNames(chosen)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         return try await client.read { context in
             try chosen.map { try Self.write($0, context, folder) }
+        }
+    }
+
+    /// Refuses names that are paths. The schema may come from a server, and no server may choose
+    /// where files are written.
+    private static func checkNames(_ types: [EntityType]) throws {
+        for type in types where type.name.utf8.contains(UInt8(ascii: "/")) {
+            throw TransferError(
+                "The type \(type.name) has a slash in its name, so no file can be named after it."
+                    + " Name the other types, to export those.")
         }
     }
 
@@ -54,7 +68,7 @@ public struct Exporter: Sendable {
         let handle = try FileHandle(forWritingTo: partial)
         var writer = CSVWriter()
         let attributes = type.attributes.filter { !$0.isGenerated }
-        writer.write([type.key] + attributes.map(\.name))
+        writer.write(([type.key] + attributes.map(\.name)).map { CSVField($0) })
         var count = 0
         var last: SQLValue?
         while true {
@@ -88,14 +102,19 @@ public struct Exporter: Sendable {
             "SELECT \(columns) \(from) WHERE \(key) > ? \(order)", [last])
     }
 
-    private static func field(_ value: SQLValue, _ attribute: Attribute?) -> String? {
-        switch value {
-        case .null: nil
-        case .integer(let number):
-            attribute?.kind == .boolean ? (number == 0 ? "false" : "true") : String(number)
-        case .real(let number): String(number)
-        case .text(let text): text
-        case .blob(let bytes): Data(bytes).base64EncodedString()
+    private static func field(_ value: SQLValue, _ attribute: Attribute?) -> CSVField {
+        switch (value, attribute?.kind) {
+        case (.null, _): CSVField("")
+        case (.integer(let number), .boolean) where number == 0 || number == 1:
+            CSVField(number == 0 ? "false" : "true")
+        case (.integer(let number), _): CSVField(String(number))
+        case (.real(let number), .numeric) where number.isFinite:
+            CSVField(DecimalText.text(number))
+        case (.real(let number), _): CSVField(String(number))
+        case (.text(let text), .any) where !text.isEmpty: FieldValue.untypedField(text)
+        case (.text(let text), _): CSVField(text, isQuoted: text.isEmpty)
+        case (.blob(let bytes), _):
+            CSVField(Data(bytes).base64EncodedString(), isQuoted: bytes.isEmpty)
         }
     }
 }

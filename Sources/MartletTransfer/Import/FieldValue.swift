@@ -1,5 +1,6 @@
 import MartletCore
 import MartletProtocol
+import SQLiteRecords
 
 /// Turns the text of a field into a value of an attribute's kind.
 enum FieldValue {
@@ -10,22 +11,46 @@ enum FieldValue {
             let hint = attribute.kind == .text ? "; write \"\" for an empty text" : ""
             return .failure(Mismatch("expected a value, found an empty field\(hint)"))
         }
-        let text = field.text
-        switch attribute.kind {
-        case .integer: return integer(text)
-        case .real: return real(text)
-        case .boolean: return boolean(text)
-        case .numeric:
-            return isDecimal(text)
-                ? .success(.text(text)) : .failure(Mismatch("expected a decimal number"))
-        case .blob:
-            return isBase64(text)
-                ? .success(.text(text)) : .failure(Mismatch("expected binary data in base64"))
-        case .text, .any: return .success(.text(text))
+        guard field.text.utf8.count <= Limits.textBytes else {
+            return .failure(
+                Mismatch("expected at most \(Limits.textBytes >> 20) MiB, found more"))
+        }
+        return value(field, as: attribute.kind).flatMap { value in
+            // Values that the server would refuse are refused here, before anything is written.
+            RecordTable.mismatch(value, attribute).map { .failure(Mismatch($0)) } ?? .success(value)
         }
     }
 
-    /// A given id: an integer where the text is one, otherwise the text.
+    private static func value(
+        _ field: CSVField, as kind: AttributeKind
+    ) -> Result<Value, Mismatch> {
+        let text = field.text
+        switch kind {
+        case .integer: return integer(text)
+        case .real: return real(text)
+        case .boolean: return boolean(text)
+        case .any: return .success(field.isQuoted ? .text(text) : untyped(text))
+        case .numeric, .blob, .text: return .success(.text(text))
+        }
+    }
+
+    /// Returns the value of an unquoted field in a column without a type: a number if export writes
+    /// that number in this form, else the text.
+    private static func untyped(_ text: String) -> Value {
+        if let number = Int64(text), String(number) == text { return .integer(number) }
+        if let number = Double(text), number.isFinite, String(number) == text {
+            return .real(number)
+        }
+        return .text(text)
+    }
+
+    /// Returns the field for a text in a column without a type, so that it is read back as a text.
+    static func untypedField(_ text: String) -> CSVField {
+        CSVField(text, isQuoted: untyped(text) != .text(text))
+    }
+
+    /// Returns a given id: an integer if the text is one, otherwise the text. `EntityType.givenID`
+    /// turns it into an id of its type.
     static func given(_ text: String) -> Value {
         if let number = Int64(text), String(number) == text { return .integer(number) }
         return .text(text)
@@ -47,16 +72,14 @@ enum FieldValue {
     }
 
     private static func real(_ text: String) -> Result<Value, Mismatch> {
-        guard text.utf8.first.map(startsNumber) ?? false, let number = Double(text),
-            number.isFinite
+        guard text.utf8.allSatisfy(isOfNumber), let number = Double(text), number.isFinite
         else { return .failure(Mismatch("expected a number")) }
         return .success(.real(number))
     }
 
     /// `Double` reads "inf" and "nan" too, and hexadecimal; those are no numbers here.
-    private static func startsNumber(_ byte: UInt8) -> Bool {
-        (48...57).contains(byte) || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "+")
-            || byte == UInt8(ascii: ".")
+    private static func isOfNumber(_ byte: UInt8) -> Bool {
+        (48...57).contains(byte) || "+-.eE".utf8.contains(byte)
     }
 
     private static func boolean(_ text: String) -> Result<Value, Mismatch> {
@@ -64,38 +87,6 @@ enum FieldValue {
         case "true", "t", "yes", "1": .success(.boolean(true))
         case "false", "f", "no", "0": .success(.boolean(false))
         default: .failure(Mismatch("expected true or false"))
-        }
-    }
-
-    /// Digits with an optional sign and at most one point.
-    static func isDecimal(_ text: String) -> Bool {
-        var digits = 0
-        var points = 0
-        for (index, byte) in text.utf8.enumerated() {
-            switch byte {
-            case 48...57: digits += 1
-            case UInt8(ascii: "."): points += 1
-            case UInt8(ascii: "-") where index == 0, UInt8(ascii: "+") where index == 0: break
-            default: return false
-            }
-        }
-        return digits > 0 && points <= 1
-    }
-
-    private static func isBase64(_ text: String) -> Bool {
-        let body = text.utf8.prefix { $0 != UInt8(ascii: "=") }
-        let padding = text.utf8.count - body.count
-        return text.utf8.count.isMultiple(of: 4) && padding <= 2
-            && text.utf8.suffix(padding).allSatisfy { $0 == UInt8(ascii: "=") }
-            && body.allSatisfy {
-                isLetterOrDigit($0) || $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "/")
-            }
-    }
-
-    private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 48...57, 65...90, 97...122: true
-        default: false
         }
     }
 }

@@ -11,6 +11,7 @@ struct ImportBatch: Sendable {
     let done: Int
     /// The types of which something was or will be imported.
     let sourced: Set<String>
+    let schema: Schema
 
     /// Writes the records, the ids they got and how far the source is.
     /// - Returns: The id that each given id became.
@@ -72,7 +73,7 @@ struct ImportBatch: Sendable {
         for (column, value) in zip(columns, row) {
             switch column {
             case .key:
-                given = RecordID(value)
+                given = table.type.givenID(value)
                 continue
             case .attribute(let attribute):
                 // A required attribute with a default takes it where the source has nothing.
@@ -81,7 +82,7 @@ struct ImportBatch: Sendable {
                 values.append(value)
             case .reference(let attribute, let reference):
                 names.append(attribute.name)
-                guard let id = RecordID(value) else {
+                guard let id = (schema[reference.target] ?? table.type).givenID(value) else {
                     values.append(.null)
                     continue
                 }
@@ -105,7 +106,7 @@ struct ImportBatch: Sendable {
     /// Fills in up to `count` references whose records have come meanwhile.
     /// - Returns: How many.
     static func settle(
-        _ context: WriteContext, count: Int, maps: [String: [RecordID: RecordID]]
+        _ context: WriteContext, count: Int, maps: [String: [RecordID: RecordID]], schema: Schema
     ) throws -> Int {
         let waiting = try context.rows(
             """
@@ -115,7 +116,8 @@ struct ImportBatch: Sendable {
         for row in waiting {
             guard case .text(let type) = row.values[1], let id = RecordID(row.values[2]),
                 case .text(let attribute) = row.values[3], case .text(let target) = row.values[4],
-                let given = RecordID(row.values[5]), let found = maps[target]?[given]
+                let noted = RecordID(row.values[5]),
+                let given = schema[target]?.givenID(noted.value), let found = maps[target]?[given]
             else {
                 throw TransferError(
                     "The import's own notes in the file are damaged. Import into a new file.")

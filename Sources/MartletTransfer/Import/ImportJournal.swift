@@ -70,15 +70,17 @@ struct ImportJournal: Sendable {
         let targets = Set(schema.types.flatMap { $0.references.map(\.target) })
         var result: [String: [RecordID: RecordID]] = [:]
         for target in targets {
+            guard let type = schema[target] else { continue }
             let rows = try await client.read { context in
                 try context.rows(
                     "SELECT given, id FROM martlet_import_ids WHERE type = ?", [.text(target)])
             }
             var map: [RecordID: RecordID] = [:]
             for row in rows {
-                guard let given = RecordID(row.values[0]), let id = RecordID(row.values[1]) else {
-                    continue
-                }
+                // Files of an older version noted text keys that have only digits as integers.
+                guard let noted = RecordID(row.values[0]), let id = RecordID(row.values[1]),
+                    let given = type.givenID(noted.value)
+                else { continue }
                 map[given] = id
             }
             result[target] = map

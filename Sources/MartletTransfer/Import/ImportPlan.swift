@@ -31,7 +31,7 @@ public struct ImportPlan: Sendable {
         exists: (_ type: String, _ id: RecordID) throws -> Bool = { _, _ in false }
     ) throws {
         var check = ImportCheck(
-            given: known, sourced: Set(sources.map(\.type)).union(known.keys))
+            schema: schema, given: known, sourced: Set(sources.map(\.type)).union(known.keys))
         var tables: [Table] = []
         for type in try Self.ordered(sources, schema) {
             guard let source = sources.first(where: { $0.type == type.name }) else { continue }
@@ -71,8 +71,19 @@ public struct ImportPlan: Sendable {
     }
 }
 
+extension [Value] {
+    /// The approximate bytes of the values in a change set.
+    var byteCount: Int {
+        reduce(0) { sum, value in
+            guard case .text(let text) = value else { return sum + 16 }
+            return sum + text.utf8.count + 16
+        }
+    }
+}
+
 /// Reads sources and keeps what is needed to judge their references.
 private struct ImportCheck {
+    let schema: Schema
     var given: [String: Set<RecordID>]
     /// Types with records of an import.
     let sourced: Set<String>
@@ -87,7 +98,8 @@ private struct ImportCheck {
         let id: RecordID
     }
 
-    init(given: [String: Set<RecordID>], sourced: Set<String>) {
+    init(schema: Schema, given: [String: Set<RecordID>], sourced: Set<String>) {
+        self.schema = schema
         self.given = given
         self.sourced = sourced
     }
@@ -100,12 +112,21 @@ private struct ImportCheck {
         var count = 0
         while let values = try cursor.next() {
             count += 1
+            guard values.byteCount <= Limits.savedSetBytes else {
+                throw CSVFault(
+                    file: source.label, line: cursor.line,
+                    message:
+                        "the record has \(values.byteCount >> 20) MiB, and a change set at most"
+                        + " \(Limits.savedSetBytes >> 20) MiB")
+            }
             for (column, value) in zip(cursor.columns, values) {
                 switch column {
                 case .key: try addKey(value, source, type, cursor.line)
                 case .attribute: break
                 case .reference(let attribute, let reference):
-                    guard let id = RecordID(value) else { continue }
+                    guard let id = (schema[reference.target] ?? type).givenID(value) else {
+                        continue
+                    }
                     let place = Forward(
                         label: source.label, line: cursor.line, column: attribute.name,
                         target: reference.target, id: id)
@@ -121,7 +142,7 @@ private struct ImportCheck {
     private mutating func addKey(
         _ value: Value, _ source: any ImportSource, _ type: EntityType, _ line: Int
     ) throws {
-        guard let id = RecordID(value) else { return }
+        guard let id = type.givenID(value) else { return }
         guard given[type.name, default: []].insert(id).inserted else {
             throw CSVFault(
                 file: source.label, line: line, column: type.key,

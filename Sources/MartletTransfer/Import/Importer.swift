@@ -12,6 +12,8 @@ import MartletStore
 public struct Importer: Sendable {
     private let client: MartletClient
     private let options: ImportOptions
+    /// The bytes of values after which a change set ends, whatever `ImportOptions.setSize` is.
+    private static let setBytes = 4 << 20
 
     public init(client: MartletClient, options: ImportOptions = ImportOptions()) {
         self.client = client
@@ -45,7 +47,7 @@ public struct Importer: Sendable {
             report.skipped += start
             guard start < table.recordCount else { continue }
             try await load(
-                table, from: start, sourced: sourced, maps: &maps, report: &report
+                table, from: start, sourced: sourced, schema: schema, maps: &maps, report: &report
             ) { report in
                 progress(
                     ImportProgress(
@@ -117,7 +119,7 @@ public struct Importer: Sendable {
 
     /// Writes one source's records from a position on.
     private func load(
-        _ table: ImportPlan.Table, from start: Int, sourced: Set<String>,
+        _ table: ImportPlan.Table, from start: Int, sourced: Set<String>, schema: Schema,
         maps: inout [String: [RecordID: RecordID]],
         report: inout ImportReport, afterSet: (ImportReport) async throws -> Void
     ) async throws {
@@ -127,8 +129,12 @@ public struct Importer: Sendable {
         var done = start
         while done < table.recordCount {
             var rows: [[Value]] = []
-            while rows.count < options.setSize, let values = try cursor.next() {
+            var bytes = 0
+            while rows.count < options.setSize, bytes < Self.setBytes,
+                let values = try cursor.next()
+            {
                 rows.append(values)
+                bytes += values.byteCount
             }
             guard !rows.isEmpty else {
                 throw TransferError(
@@ -136,7 +142,8 @@ public struct Importer: Sendable {
             }
             done += rows.count
             let batch = ImportBatch(
-                table: table, columns: cursor.columns, rows: rows, done: done, sourced: sourced)
+                table: table, columns: cursor.columns, rows: rows, done: done, sourced: sourced,
+                schema: schema)
             let known = maps
             let made = try await client.write { try batch.write($0, maps: known) }
             if isReferredTo {
@@ -156,7 +163,7 @@ public struct Importer: Sendable {
         while true {
             let count = options.setSize
             let settled = try await client.write { context in
-                try ImportBatch.settle(context, count: count, maps: maps)
+                try ImportBatch.settle(context, count: count, maps: maps, schema: schema)
             }
             guard settled > 0 else { return }
             report.changeSets += 1
@@ -167,7 +174,7 @@ public struct Importer: Sendable {
 
 /// How an import is done.
 public struct ImportOptions: Hashable, Sendable {
-    /// Records in one change set.
+    /// The records in one change set; fewer if they take more than 4 MiB.
     public var setSize = 1_000
     /// Whether to forget earlier imports of the same types, and so make new records.
     public var again = false

@@ -1,11 +1,13 @@
 import MartletProtocol
+import SQLiteRecords
 
 /// Finds out a schema from CSV files, for data that comes without one.
 ///
 /// A column `id` is the key. A column `NAME_id` whose values are all ids of one of the other files
 /// is a reference to it: the file called NAME, or its plural, where leading words may be left out
-/// (`birth_country_id` → `countries`). A column of integers only is INTEGER, of numbers only REAL,
-/// anything else TEXT. Everything but the key may be null.
+/// (`birth_country_id` → `countries`). A column of integers of at most 64 bits is INTEGER, of numbers
+/// that a 64-bit floating point number holds without losing a digit REAL, anything else TEXT.
+/// Everything but the key may be null.
 public struct SchemaInference: Sendable {
     /// One file's table.
     public struct Table: Hashable, Sendable {
@@ -33,7 +35,8 @@ public struct SchemaInference: Sendable {
     ///   column's name that the wire reserves.
     public init(_ files: [CSVFile]) throws {
         let surveys = try files.map { try TableSurvey($0) }
-        let ids = Dictionary(uniqueKeysWithValues: surveys.map { ($0.name, $0.ids) })
+        let ids = Dictionary(
+            surveys.map { ($0.name, $0.ids) }, uniquingKeysWith: { first, _ in first })
         tables = try zip(files, surveys).map { file, survey in
             let guesses = survey.columns.map { Self.target(of: $0.name, among: Set(ids.keys)) }
             let broken = try survey.brokenReferences(file, guesses: guesses, ids: ids)
@@ -41,7 +44,7 @@ public struct SchemaInference: Sendable {
                 let (column, guess) = pair
                 let holds = guess != nil && !broken.contains(index) && column.kind != .text
                 return Column(
-                    name: column.name, kind: column.kind.rawValue, target: holds ? guess : nil,
+                    name: column.name, kind: column.kind.declaredType, target: holds ? guess : nil,
                     refused: holds ? nil : guess)
             }
             return Table(name: survey.name, recordCount: survey.recordCount, columns: columns)
@@ -95,10 +98,21 @@ public struct SchemaInference: Sendable {
 
 /// What one reading of a file shows.
 private struct TableSurvey {
-    enum Kind: String {
-        case integer = "INTEGER"
-        case real = "REAL"
-        case text = "TEXT"
+    enum Kind {
+        case integer
+        /// An integer that no floating-point number holds, so that its column cannot be REAL.
+        case longInteger
+        case real
+        case text
+
+        /// The declared type in SQL.
+        var declaredType: String {
+            switch self {
+            case .integer, .longInteger: "INTEGER"
+            case .real: "REAL"
+            case .text: "TEXT"
+            }
+        }
     }
 
     struct Column {
@@ -156,17 +170,31 @@ private struct TableSurvey {
 
     private static func wider(_ one: Kind?, _ other: Kind) -> Kind {
         guard let one, one != other else { return other }
-        return one == .text || other == .text ? .text : .real
+        switch (one, other) {
+        case (.integer, .longInteger), (.longInteger, .integer): return .longInteger
+        case (.integer, .real), (.real, .integer): return .real
+        default: return .text
+        }
     }
 
     private static func kind(_ text: String) -> Kind {
         // A leading zero or plus sign would be lost in a number: a postal code, a phone number.
-        if let number = Int64(text), String(number) == text { return .integer }
-        guard FieldValue.isDecimal(text), Double(text) != nil, !text.hasPrefix("+"),
+        if let number = Int64(text), String(number) == text {
+            return DecimalText.isExact(text) ? .integer : .longInteger
+        }
+        guard isDecimal(text), DecimalText.isExact(text),
             !(text.hasPrefix("0") && !text.hasPrefix("0.")),
             !text.hasPrefix("-0") || text.contains(".")
         else { return .text }
         return .real
+    }
+
+    /// Digits with at most one point, and at most a minus before them.
+    private static func isDecimal(_ text: String) -> Bool {
+        let digits = text.utf8.dropFirst(text.hasPrefix("-") ? 1 : 0)
+        let points = digits.count { $0 == UInt8(ascii: ".") }
+        return digits.count > points && points <= 1
+            && digits.allSatisfy { (48...57).contains($0) || $0 == UInt8(ascii: ".") }
     }
 
     /// The columns some value of which is no id of the guessed table.

@@ -16,7 +16,9 @@ enum Opening {
             throw PostgresError(.exhausted, "\(error)")
         }
         // A server that vanishes without a word is noticed by the system, too.
-        let complete = address.completed([
+        let complete = address.completed(
+            address.hasSeveralHosts ? [("target_session_attrs", "read-write")] : []
+        ).completed([
             ("application_name", options.name), ("client_encoding", "UTF8"),
             ("keepalives_idle", "30"), ("keepalives_interval", "10"), ("keepalives_count", "3"),
             ("tcp_user_timeout", "30000"),
@@ -27,7 +29,7 @@ enum Opening {
         let wire = Wire(pointer, wake, answer: options.answer)
         // With the code, which a refused connection says nowhere else.
         PQsetErrorVerbosity(pointer, PQERRORS_VERBOSE)
-        martlet_ignore_notices(pointer)
+        wire.takeNotices()
         try establish(wire, Deadline(after: options.connecting))
         PQsetErrorVerbosity(pointer, PQERRORS_DEFAULT)
         guard PQsetnonblocking(pointer, 1) == 0 else { throw wire.lost() }

@@ -48,6 +48,12 @@ public struct PostgresAddress: Hashable, Sendable {
             settings: settings.filter { $0.name != name } + [Setting(name: name, value: value)])
     }
 
+    /// Whether the address names several servers. One of them may be a standby, and a connection to
+    /// it would stay there while the others write elsewhere.
+    var hasSeveralHosts: Bool {
+        ["host", "hostaddr"].contains { self[$0]?.contains(",") ?? false }
+    }
+
     /// The address with settings for those it says nothing about.
     func completed(_ defaults: [(String, String)]) -> PostgresAddress {
         PostgresAddress(

@@ -50,6 +50,10 @@ public final class PostgresConnection: Connectable {
     /// Whether the connection is encrypted.
     public var isEncrypted: Bool { PQsslInUse(wire.pointer) == 1 }
 
+    /// Commits since the last call whose wait for synchronous standbys somebody cancelled: they hold on
+    /// this server, and are gone where it fails before a standby has them.
+    public func takeUnreplicated() -> Int { wire.takeUnreplicated() }
+
     /// Prepared statements kept now.
     public var preparedStatements: Int { statements.count }
 

@@ -15,15 +15,30 @@ final class Wire {
     /// The answer did not come in time, or waiting failed; nothing can be said any more.
     private(set) var isCut = false
     private var deadline: Deadline?
+    /// The count of the library's notices; see `PostgresConnection.takeUnreplicated`.
+    private let unreplicated = UnsafeMutablePointer<CInt>.allocate(capacity: 1)
 
     init(_ pointer: OpaquePointer, _ wake: Wake, answer: Duration?) {
         self.pointer = pointer
         self.wake = wake
         self.answer = answer
+        unreplicated.initialize(to: 0)
     }
 
     deinit {
         finish()
+        unreplicated.deallocate()
+    }
+
+    /// Has notices of the server counted from now on, in place of printed.
+    func takeNotices() {
+        martlet_take_notices(pointer, unreplicated)
+    }
+
+    /// Commits since the last call that were not waited for.
+    func takeUnreplicated() -> Int {
+        defer { unreplicated.pointee = 0 }
+        return Int(unreplicated.pointee)
     }
 
     /// Hangs up.
@@ -163,6 +178,9 @@ final class Wire {
         // What PostgreSQL says when a table's shape has changed under a prepared statement
         // (RevalidateCachedQuery in plancache.c).
         if state == "0A000", message.contains("cached plan") { kind = .stalePlan }
+        // The connection lives on. Such a code is that of another server, which a function or a foreign
+        // table asked, or one that a function raises.
+        if PostgresError(kind, "").endsConnection { kind = .other }
         var error = PostgresError(kind, message, sqlState: state, sql: sql)
         error.schema = field(martlet_schema(result))
         error.table = field(martlet_table(result))

@@ -22,13 +22,17 @@ package struct RowHasher: Sendable {
 
     /// Whether a device can be sent the values of the row hashed last. Only told by a hasher that
     /// checks values.
-    package var isSendable: Bool { canonical.isSendable }
+    package var isSendable: Bool { canonical.isSendable && !isTooLarge }
+    private let checksValues: Bool
+    /// Whether the row hashed last was too large.
+    private var isTooLarge = false
 
     /// - Parameters:
     ///   - attributes: Attributes of the type, in any order.
     ///   - checksValues: Whether `isSendable` is wanted.
     package init(type: EntityType, attributes: [Attribute], checksValues: Bool = false) {
         canonical = CanonicalBytes(checksValues: checksValues)
+        self.checksValues = checksValues
         self.type = type
         self.attributes = attributes.sorted {
             $0.name.utf8.lexicographicallyPrecedes($1.name.utf8)
@@ -64,7 +68,22 @@ package struct RowHasher: Sendable {
             }
             column += 1
         }
+        let isLong = checksValues && 6 * canonical.bytes.count > Limits.rowBytes
+        isTooLarge = isLong && canonical.isSendable && isTooLarge(row)
         return XXH64.hash(canonical.bytes, seed: seed)
+    }
+
+    /// Returns whether the current row has more encoded bytes than a device can be sent.
+    private func isTooLarge(_ row: Statement) -> Bool {
+        var bytes = 0
+        for (index, attribute) in attributes.enumerated() {
+            // A value that cannot be read cannot be sent either.
+            guard let value = try? row.value(Int32(index + 1), kind: attribute.kind) else {
+                return true
+            }
+            bytes += attribute.name.utf8.count + 4 + value.wireByteCount
+        }
+        return bytes > Limits.rowBytes
     }
 
     /// Why the current row cannot be sent, without values: “column … holds …”.
@@ -76,7 +95,7 @@ package struct RowHasher: Sendable {
                 return error.message
             }
         }
-        return "it holds what no device can be sent"
+        return RecordTable.tooLarge(Limits.rowBytes).message
     }
 
     /// The hash of a row as the wire carries it. Attributes not given count as null.

@@ -10,12 +10,14 @@ struct MigrationSteps {
 
     /// - Throws: `SchemaError` where the wanted objects differ in more than additions.
     init(from present: [SchemaObject], to wanted: [SchemaObject]) throws(SchemaError) {
+        // The names are compared by bytes, as SQLite does. Swift takes names for equal if only the
+        // composition of letters differs.
         let presentByName = Dictionary(
-            uniqueKeysWithValues: present.map { (SQLName.folded($0.name), $0) })
-        let wantedNames = Set(wanted.map { SQLName.folded($0.name) })
+            uniqueKeysWithValues: present.map { (Self.bytes($0.name), $0) })
+        let wantedNames = Set(wanted.map { Self.bytes($0.name) })
         // A virtual table, such as a full-text index, holds no records: it may stay unnamed.
         for object in present where object.kind == .table {
-            guard !wantedNames.contains(SQLName.folded(object.name)) else { continue }
+            guard !wantedNames.contains(Self.bytes(object.name)) else { continue }
             throw SchemaError(
                 """
                 table “\(object.name)” is in the database but not in the schema; add it to the \
@@ -25,7 +27,7 @@ struct MigrationSteps {
         var additions: [Step] = []
         var columns: [Step] = []
         for object in wanted {
-            guard let old = presentByName[SQLName.folded(object.name)] else {
+            guard let old = presentByName[Self.bytes(object.name)] else {
                 additions.append(
                     Step(what: "\(object.kind.word) “\(object.name)”", sql: object.sql))
                 continue
@@ -44,6 +46,8 @@ struct MigrationSteps {
         let tables = additions.filter { $0.what.contains("table") }
         list = tables + columns + additions.filter { !$0.what.contains("table") }
     }
+
+    private static func bytes(_ name: String) -> [UInt8] { Array(SQLName.folded(name).utf8) }
 
     private static func same(_ left: SchemaObject, _ right: SchemaObject) -> Bool {
         left.kind == right.kind

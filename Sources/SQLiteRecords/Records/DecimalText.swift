@@ -48,6 +48,16 @@ package enum DecimalText {
         return nil
     }
 
+    /// Returns whether a double holds the number that a text of digits and at most one point
+    /// writes, without losing a digit.
+    package static func isExact(_ text: String) -> Bool {
+        guard let number = Double(text), number.isFinite else { return false }
+        let isNegative = text.hasPrefix("-")
+        let digits = isNegative ? text.dropFirst() : text[...]
+        let whole = (isNegative ? "-" : "") + (digits.hasPrefix(".") ? "0" + digits : digits)
+        return canonical(whole) == self.text(number)
+    }
+
     /// A decimal number without what does not count: zeros before and behind it, a point with
     /// nothing behind it, the sign of zero. Any other text stays as it is.
     static func canonical(_ text: String) -> String {
@@ -73,7 +83,7 @@ package enum DecimalText {
     }
 
     /// The shortest decimal text of a finite double, without an exponent.
-    static func text(_ number: Double) -> String {
+    package static func text(_ number: Double) -> String {
         var shortest = number.description
         if shortest.hasSuffix(".0") { shortest.removeLast(2) }
         guard let mark = shortest.firstIndex(of: "e") else {

@@ -9,6 +9,11 @@ final class RecordStatements {
     let type: EntityType
     let table: String
     let key: String
+    /// The condition that a row is the record whose id is the first parameter. Text ids are equal
+    /// if their bytes are, whatever the column's collation says.
+    let isRecord: String
+    /// The text after the word INSERT or UPDATE.
+    let conflict: String
     let all: ColumnList
     let allColumns: String
     private let connection: Connection
@@ -30,12 +35,20 @@ final class RecordStatements {
         case select
     }
 
-    init(type: EntityType, connection: Connection) {
+    init(type: EntityType, connection: Connection, keepsClauses: Bool) {
         self.type = type
         self.connection = connection
         last = Verb.allCases.map { _ in nil }
         table = SQLName.quoted(type.name)
         key = SQLName.quoted(type.key)
+        isRecord =
+            switch type.keyKind {
+            case .integer: "\(key) = ?1"
+            // The first comparison uses the index with the column's collation; the second compares
+            // bytes.
+            case .text: "\(key) = ?1 AND \(key) = ?1 COLLATE BINARY"
+            }
+        conflict = type.hasConflictClause && !keepsClauses ? " OR ABORT" : ""
         all = ColumnList(
             names: type.attributes.map(\.name), kinds: type.attributes.map(\.kind))
         // A table of nothing but a key is read by a constant.
@@ -56,7 +69,7 @@ final class RecordStatements {
         }
         let parameters = (1...(columns.count + 1)).map { "?\($0)" }.joined(separator: ", ")
         let sql = """
-            INSERT INTO \(table) (\(SQLName.list([type.key] + columns))) VALUES (\(parameters))
+            INSERT\(conflict) INTO \(table) (\(SQLName.list([type.key] + columns))) VALUES (\(parameters))
             """
         return keep(
             RecordPlan(statement: try connection.prepare(sql), bindings: bindings), verb, names)
@@ -69,7 +82,8 @@ final class RecordStatements {
         let (columns, bindings) = try writable(names)
         guard !columns.isEmpty else { return nil }
         let settings = columns.enumerated().map { "\(SQLName.quoted($1)) = ?\($0 + 2)" }
-        let sql = "UPDATE \(table) SET \(settings.joined(separator: ", ")) WHERE \(key) = ?1"
+        let sql =
+            "UPDATE\(conflict) \(table) SET \(settings.joined(separator: ", ")) WHERE \(isRecord)"
         return keep(
             RecordPlan(statement: try connection.prepare(sql), bindings: bindings), .update, names)
     }
@@ -78,8 +92,13 @@ final class RecordStatements {
     func selection(_ names: [String]) throws(SQLiteError) -> RecordPlan {
         if let plan = known(.select, names) { return plan }
         var kinds: [AttributeKind] = []
-        for name in names { kinds.append(try attribute(name).kind) }
-        let sql = "SELECT \(SQLName.list(names)) FROM \(table) WHERE \(key) = ?1"
+        var columns: [String] = []
+        for name in names {
+            let attribute = try attribute(name)
+            kinds.append(attribute.kind)
+            columns.append(attribute.name)
+        }
+        let sql = "SELECT \(SQLName.list(columns)) FROM \(table) WHERE \(isRecord)"
         let plan = RecordPlan(
             statement: try connection.prepare(sql), columns: ColumnList(names: names, kinds: kinds))
         return keep(plan, .select, names)
@@ -101,7 +120,7 @@ final class RecordStatements {
         for (position, name) in names.enumerated() {
             let attribute = try attribute(name)
             guard !attribute.isGenerated else { continue }
-            columns.append(name)
+            columns.append(attribute.name)
             bindings.append(RecordPlan.Binding(position: position, kind: attribute.kind))
         }
         return (columns, bindings)

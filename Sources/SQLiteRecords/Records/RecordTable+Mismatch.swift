@@ -6,6 +6,7 @@ extension RecordTable {
     /// “expected an integer, found text”. Null suits every kind: whether it is allowed is for the
     /// database to say.
     public static func mismatch(_ value: Value, _ attribute: Attribute) -> String? {
+        if case .text(let text) = value, let fault = tooLong(text, "text") { return fault }
         switch (value, attribute.kind) {
         case (.null, _), (.boolean, .boolean), (.integer, .integer), (.integer, .real),
             (.integer, .any):
@@ -31,10 +32,17 @@ extension RecordTable {
             return number == 0 ? "expected an id, found zero" : nil
         case (.text(let text), .text):
             if text.isEmpty { return "expected an id, found empty text" }
+            if let fault = tooLong(text, "an id") { return fault }
             return text.utf8.contains(0) ? "expected an id without NUL, found one" : nil
         case (.integer, .text): return "expected a text id, found an integer"
         case (.text, .integer): return "expected an integer id, found text"
         }
+    }
+
+    private static func tooLong(_ text: String, _ what: String) -> String? {
+        let (longest, length) = (Limits.textBytes, text.utf8.count)
+        guard length > longest else { return nil }
+        return "expected \(what) of at most \(longest >> 20) MiB, found \(length) bytes"
     }
 
     private static func words(_ kind: AttributeKind) -> String {

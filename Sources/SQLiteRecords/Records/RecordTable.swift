@@ -10,32 +10,42 @@ public import SQLiteKit
 public final class RecordTable {
     public let type: EntityType
     private let connection: Connection
+    /// The most encoded bytes of a whole record that can be sent.
+    private let rowBytes: Int
     private let names: RecordStatements
     private var selecting: Statement?
     private var finding: Statement?
     private var deleting: Statement?
 
-    public init(type: EntityType, connection: Connection) {
+    /// - Parameters:
+    ///   - keepsClauses: Whether a conflict clause in the table's declaration has its effect;
+    ///     otherwise a violated constraint only fails the statement.
+    ///   - rowBytes: The most encoded bytes of a record that is read whole. A longer record is
+    ///     reported as a row that no device can be sent.
+    public init(
+        type: EntityType, connection: Connection, keepsClauses: Bool = false, rowBytes: Int = .max
+    ) {
         self.type = type
         self.connection = connection
-        names = RecordStatements(type: type, connection: connection)
+        self.rowBytes = rowBytes
+        names = RecordStatements(type: type, connection: connection, keepsClauses: keepsClauses)
     }
 
     /// All attributes in the table's order, nulls included; nil where there is no such record.
     public func read(_ id: RecordID) throws(SQLiteError) -> Attributes? {
         let statement = try kept(&selecting) {
-            "SELECT \(names.allColumns) FROM \(names.table) WHERE \(names.key) = ?1"
+            "SELECT \(names.allColumns) FROM \(names.table) WHERE \(names.isRecord)"
         }
         defer { statement.reset() }
         statement.bind(1, id)
         guard try statement.step() else { return nil }
-        return try names.all.attributes(of: statement, from: 0)
+        return try whole(statement, from: 0)
     }
 
     /// Whether the table holds a record with this id.
     public func exists(_ id: RecordID) throws(SQLiteError) -> Bool {
         let statement = try kept(&finding) {
-            "SELECT 1 FROM \(names.table) WHERE \(names.key) = ?1"
+            "SELECT 1 FROM \(names.table) WHERE \(names.isRecord)"
         }
         defer { statement.reset() }
         statement.bind(1, id)
@@ -106,7 +116,7 @@ public final class RecordTable {
     /// False: there was no such record.
     public func delete(_ id: RecordID) throws(SQLiteError) -> Bool {
         let statement = try kept(&deleting) {
-            "DELETE FROM \(names.table) WHERE \(names.key) = ?1"
+            "DELETE FROM \(names.table) WHERE \(names.isRecord)"
         }
         defer { statement.reset() }
         statement.bind(1, id)
@@ -118,7 +128,7 @@ public final class RecordTable {
     /// ON UPDATE CASCADE. False: there was no such record.
     public func changeKey(from: RecordID, to: RecordID) throws(SQLiteError) -> Bool {
         let statement = try connection.statement(
-            "UPDATE \(names.table) SET \(names.key) = ?2 WHERE \(names.key) = ?1")
+            "UPDATE\(names.conflict) \(names.table) SET \(names.key) = ?2 WHERE \(names.isRecord)")
         defer { statement.reset() }
         statement.bind(1, from)
         statement.bind(2, to)
@@ -160,7 +170,7 @@ public final class RecordTable {
             let id = try statement.recordID(0)
             let attributes: Attributes
             do throws(SQLiteError) {
-                attributes = try names.all.attributes(of: statement, from: 1)
+                attributes = try whole(statement, from: 1)
             } catch {
                 guard error.isMismatch else { throw error }
                 try unsendable(id, error)
@@ -168,6 +178,20 @@ public final class RecordTable {
             }
             try body(id, attributes)
         }
+    }
+
+    /// Returns all attributes of the current row.
+    private func whole(_ row: Statement, from first: Int32) throws(SQLiteError) -> Attributes {
+        let attributes = try names.all.attributes(of: row, from: first)
+        if attributes.exceeds(rowBytes) { throw Self.tooLarge(rowBytes) }
+        return attributes
+    }
+
+    /// Makes the error of a row that has more than this many bytes.
+    static func tooLarge(_ bytes: Int) -> SQLiteError {
+        SQLiteError.mismatch(
+            "the record has more than \(bytes >> 20) MiB with all its attributes, the most that a"
+                + " device can be sent")
     }
 
     private func kept(

@@ -4,8 +4,11 @@ public import SQLiteKit
 
 /// Values of the wire in SQLite's columns, by the kind of their attribute.
 extension Statement {
-    /// Binds a value of the wire. One that does not suit the kind (`RecordTable.mismatch` tells)
-    /// is bound as it is, for the database to judge.
+    /// Binds a value of the wire.
+    ///
+    /// If a text for a BLOB column is not base64, it is refused: the next step throws an error with
+    /// `isMismatch`. Any other value that does not fit the kind (see `RecordTable.mismatch`) is
+    /// bound as it is, and the database judges it.
     public func bind(_ index: Int32, _ value: Value, kind: AttributeKind) {
         switch value {
         case .null: bindNull(index)
@@ -13,11 +16,11 @@ extension Statement {
         case .integer(let number): bind(index, integer: number)
         case .real(let number): bind(index, real: number)
         case .text(let text):
-            if kind == .blob, let bytes = Base64.decode(text) {
-                bind(index, blob: bytes)
-            } else {
-                bind(index, text: text)
+            guard kind == .blob else { return bind(index, text: text) }
+            guard let bytes = Base64.decode(text) else {
+                return refuseBinding("expected base64 text for a BLOB column, found other text")
             }
+            bind(index, blob: bytes)
         }
     }
 

@@ -11,7 +11,6 @@ package enum DeclaredType {
         let word = SQLName.folded(declaration)
         if word.hasPrefix("bool") { return .boolean }
         if word.hasPrefix("numeric") || word.hasPrefix("decimal") { return .numeric }
-        if word == "json" { return .text }
         if contains(word, "int") { return .integer }
         if contains(word, "char") || contains(word, "clob") || contains(word, "text") {
             return .text
@@ -33,8 +32,7 @@ package enum DeclaredType {
 
     /// Whether a key column declared so holds text: text affinity, or the word UUID.
     static func isTextKey(_ declaration: String) -> Bool {
-        kind(of: declaration) == .text && SQLName.folded(declaration) != "json"
-            || SQLName.folded(declaration) == "uuid"
+        kind(of: declaration) == .text || SQLName.folded(declaration) == "uuid"
     }
 
     private static func contains(_ text: String, _ part: String) -> Bool {

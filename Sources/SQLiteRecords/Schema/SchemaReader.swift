@@ -12,9 +12,26 @@ public enum SchemaReader {
     /// not among `uniques`; partial ones are.
     /// - Throws: `SchemaError` for a table that cannot be synchronised, `SQLiteError`.
     public static func read(_ connection: Connection) throws -> Schema {
-        let tables = try tableNames(connection).map { try Table($0, connection) }
+        let names = try tableNames(connection)
+        try checkDistinct(names, of: "tables")
+        let tables = try names.map { try Table($0, connection) }
         let byName = Dictionary(uniqueKeysWithValues: tables.map { (SQLName.folded($0.name), $0) })
         return Schema(types: try tables.map { try $0.type(among: byName) })
+    }
+
+    /// Refuses names that SQLite tells apart and Swift does not: SQLite compares the bytes of
+    /// names, and Swift the characters.
+    fileprivate static func checkDistinct(
+        _ names: [String], of what: String
+    ) throws(SchemaError) {
+        var seen: Set<String> = []
+        for name in names where !seen.insert(name).inserted {
+            throw SchemaError(
+                """
+                \(what) have the name “\(name)” twice, with the same letters composed in two ways; \
+                give one of them another name
+                """)
+        }
     }
 
     private static func tableNames(_ connection: Connection) throws(SQLiteError) -> [String] {
@@ -38,6 +55,7 @@ private struct Table {
     let uniques: [[String]]
     /// Whether the key is an index of its own, not the rowid itself.
     let hasKeyIndex: Bool
+    let hasConflictClause: Bool
 
     struct Column {
         let name: String
@@ -88,6 +106,23 @@ private struct Table {
             }
         }
         self.uniques = uniques
+        hasConflictClause = try Self.hasConflictClause(name, connection)
+    }
+
+    private static func hasConflictClause(
+        _ name: String, _ connection: Connection
+    ) throws(SQLiteError) -> Bool {
+        let find = try connection.statement(
+            "SELECT sql FROM main.sqlite_schema WHERE type = 'table' AND name = ?1")
+        find.bind(1, text: name)
+        let declarations = try find.rows { (row) throws(SQLiteError) in row.text(0) }
+        return declarations.contains { sql in
+            let kinds = SQLToken.tokens(of: Array(sql.utf8)).map(\.kind)
+            return kinds.indices.dropLast(2).contains { index in
+                kinds[index] == .word("on") && kinds[index + 1] == .word("conflict")
+                    && kinds[index + 2] != .word("abort")
+            }
+        }
     }
 
     private static func foreignKeys(
@@ -168,11 +203,14 @@ private struct Table {
         return EntityType(
             name: name, key: key.name, keyKind: keyKind, attributes: attributes,
             references: try references(key: key.name, attributes, among: tables),
-            uniques: uniques.filter { !$0.contains(key.name) })
+            uniques: uniques.filter { !$0.contains(key.name) },
+            hasConflictClause: hasConflictClause)
     }
 
     private func checkNames(key: String) throws(SchemaError) {
         try check(name, "table")
+        try SchemaReader.checkDistinct(
+            columns.map(\.name), of: "in table “\(name)”, columns")
         if ReservedWords.types.contains(name) {
             throw SchemaError(
                 "table “\(name)” has the name of a word of the wire; give it another name")

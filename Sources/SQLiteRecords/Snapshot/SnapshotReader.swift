@@ -87,9 +87,12 @@ package final class SnapshotReader {
         }
     }
 
-    /// Hands every record of a type to `body`, by key, with the revision at which it last changed.
+    /// Passes the records of a type to `body`, by key, with the revision at which each last
+    /// changed.
+    /// - Parameter keys: The range of keys; all by default.
     package func forEach(
-        of type: Int, _ body: (RecordID, Revision, Attributes) throws -> Void
+        of type: Int, _ keys: SnapshotKeys = SnapshotKeys(),
+        _ body: (RecordID, Revision, Attributes) throws -> Void
     ) throws {
         let entity = schema.types[type]
         let list = ColumnList(
@@ -100,14 +103,42 @@ package final class SnapshotReader {
             """
             SELECT t.\(key), r.revision\(columns) FROM \(SQLName.quoted(entity.name)) AS t \
             JOIN martlet_records AS r ON r.type = \(numbers[type]) AND r.id = t.\(key) \
-            ORDER BY t.\(key)
+            WHERE 1\(keys.condition("t.\(key)")) ORDER BY t.\(key)
             """)
+        keys.bind(to: statement)
         defer { statement.reset() }
         while try statement.step() {
             try body(
                 statement.recordID(0), statement.integer(1), list.attributes(of: statement, from: 2)
             )
         }
+    }
+
+    /// Returns the keys of a type's next records.
+    /// - Parameters:
+    ///   - after: The key of the record before; nil to start with the first.
+    ///   - limit: The most records.
+    package func keys(
+        of type: Int, after: RecordID?, limit: Int
+    ) throws -> (keys: SnapshotKeys, count: Int) {
+        let entity = schema.types[type]
+        let key = SQLName.quoted(entity.key)
+        var keys = SnapshotKeys(after: after)
+        let statement = try connection.statement(
+            """
+            SELECT \(key), count(*) OVER () FROM (
+                SELECT \(key) FROM \(SQLName.quoted(entity.name)) \
+                WHERE 1\(keys.condition(key)) ORDER BY \(key) LIMIT ?3)
+            ORDER BY \(key) DESC LIMIT 1
+            """)
+        keys.bind(to: statement)
+        statement.bind(3, integer: Int64(limit))
+        defer { statement.reset() }
+        guard try statement.step() else { return (keys, 0) }
+        let count = Int(statement.integer(1))
+        // Fewer than the limit are all that is left.
+        if count == limit { keys.last = try statement.recordID(0) }
+        return (keys, count)
     }
 
     private func verify(_ type: EntityType, number: Int64) throws {

@@ -131,6 +131,17 @@ struct AcceptanceTests {
         #expect(verdict(plan, seen: 4, facts: facts) == nil)
         facts.affected = [affect(6, nil)]
         #expect(verdict(plan, facts: facts)?.reason == .stale)
+        // Nobody can have seen a row whose key no device can be sent.
+        let address = RecordAddress(1, .integer(0))
+        facts.affected = [
+            AffectedRow(address: address, effect: .removed, facts: nil, isSendable: false)
+        ]
+        #expect(verdict(plan, facts: facts) == nil)
+        let known = RowFacts(revision: 9, author: 2, others: 0)
+        facts.affected = [
+            AffectedRow(address: address, effect: .removed, facts: known, isSendable: false)
+        ]
+        #expect(verdict(plan, seen: 4, facts: facts)?.reason == .stale)
     }
 
     @Test("permission is judged before anything that would tell whether a record is there")

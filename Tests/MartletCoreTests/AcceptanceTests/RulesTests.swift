@@ -1,4 +1,3 @@
-import Foundation
 import MartletCore
 import Testing
 
@@ -34,23 +33,6 @@ struct RulesTests {
         #expect(rules.operations(of: principal("ghost"), on: "teams") == [])
         #expect(rules.operations(of: principal(), on: "notes") == .update)
         #expect(Rules.everything.operations(of: principal(), on: "x") == .all)
-    }
-
-    @Test("a rules file is read, and written as it was")
-    func file() throws {
-        let json = """
-            {"roles":{"coach":{"types":{"teams":["update"]},"others":[]}},\
-            "fallback":{"types":{"teams":[]}}}
-            """
-        let read = try JSONDecoder().decode(Rules.self, from: Data(json.utf8))
-        #expect(read.roles["coach"] == Rules.Grant(types: ["teams": .update], others: []))
-        #expect(read.fallback == Rules.Grant(types: ["teams": []], others: .all))
-        let again = try JSONDecoder().decode(Rules.self, from: JSONEncoder().encode(read))
-        #expect(again == read)
-        #expect(throws: DecodingError.self) {
-            try JSONDecoder().decode(
-                Rules.self, from: Data(#"{"fallback":{"others":["destroy"]}}"#.utf8))
-        }
     }
 
     @Test("a user keeps the identity when the token is renewed")

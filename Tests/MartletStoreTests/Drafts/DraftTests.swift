@@ -1,3 +1,4 @@
+import Foundation
 import MartletProtocol
 import MartletStore
 import SQLiteKit
@@ -113,6 +114,8 @@ struct DraftTests {
         #expect(draft.isDeleted)
         #expect(draft.value.name == "Mine")
         let error = await #expect(throws: DraftError.self) { try await draft.save() }
+        // An alert shows the message.
+        #expect((error as (any Error)?)?.localizedDescription == error?.message)
         #expect(error?.kind == .recordGone)
         #expect(error?.message.contains("saveAsNew") == true)
         // SQLite gives the key of a deleted row again.

@@ -47,6 +47,52 @@ struct ObservationReachTests {
     }
 
     @Test(
+        "rows that go without being named are noticed, however the statement is written",
+        arguments: [
+            "/* all */ DELETE FROM players", "WITH x AS (SELECT 1) DELETE FROM players",
+            "DELETE FROM players -- where", "DELETE FROM players RETURNING 'where'",
+            "UPDATE players SET rowid = 99 WHERE id = 1",
+            "UPDATE players SET id = 99 WHERE id = 1",
+            "INSERT INTO players(id, name) VALUES (1, 'x') ON CONFLICT DO UPDATE SET _rowid_ = 7",
+            "INSERT INTO lockers(code, player) VALUES ('a', 2)",
+            "UPDATE lockers SET code = 'a' WHERE player = 3",
+            "UPDATE notes SET id = 'other' WHERE id = 'note'",
+        ])
+    func unnamedRows(sql: String) async throws {
+        let database = try await ObservedDatabase()
+        try await database.run(
+            """
+            CREATE TABLE lockers(
+                id INTEGER PRIMARY KEY, code TEXT UNIQUE ON CONFLICT REPLACE, player INTEGER)
+            """)
+        try await database.run("INSERT INTO players(id, name) VALUES (1, 'Ada')")
+        try await database.run("INSERT INTO lockers VALUES (1, 'a', 1), (3, 'c', 3)")
+        try await database.run("INSERT INTO notes VALUES ('note', 'text')")
+        let table = try #require(
+            ["players", "lockers", "notes"].first { sql.contains($0) })
+        let key: RecordID = table == "notes" ? .text("note") : .integer(1)
+        var values = PlainTable(table).observe(key, in: database.pool).makeAsyncIterator()
+        #expect(try await values.next() != .some(nil))
+        try await database.run(sql)
+        #expect(try await values.next() == .some(nil))
+    }
+
+    @Test("tables and views can still be dropped")
+    func drops() async throws {
+        let database = try await ObservedDatabase()
+        try await database.run("INSERT INTO players(id, name) VALUES (1, 'Ada')")
+        try await database.run("CREATE VIEW names AS SELECT name FROM players")
+        try await database.run("CREATE INDEX by_name ON players(name)")
+        for statement in ["DROP VIEW names", "DROP INDEX by_name", "DROP TABLE players"] {
+            try await database.run(statement)
+        }
+        let left = try await database.pool.read {
+            try $0.rows("SELECT 1 FROM sqlite_master WHERE name IN ('names', 'by_name', 'players')")
+        }
+        #expect(left.isEmpty)
+    }
+
+    @Test(
         "a change committed after a fetch's moment was fixed, and before the fetch, is not missed",
         .timeLimit(.minutes(1)))
     func beforeFetch() async throws {

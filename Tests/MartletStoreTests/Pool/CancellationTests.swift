@@ -11,18 +11,26 @@ struct CancellationTests {
         SELECT count(*) FROM n
         """
 
-    @Test("a query under way is stopped; the next one on that reader is unharmed")
-    func runningQuery() async throws {
-        let folder = try StoreFolder()
-        let pool = try await folder.pool(script: Self.script) { $0.readers = 1 }
+    /// A pool, and a read of it that is under way and does not end by itself.
+    private static func reading(
+        in folder: StoreFolder, readers: Int
+    ) async throws -> (DatabasePool, Task<Void, any Error>) {
+        let pool = try await folder.pool(script: script) { $0.readers = readers }
         let (begun, beginning) = AsyncStream<Void>.makeStream()
         let reading = Task {
             try await pool.read { context in
                 beginning.yield()
-                _ = try context.rows(Self.endless)
+                _ = try context.rows(endless)
             }
         }
         for await _ in begun { break }
+        return (pool, reading)
+    }
+
+    @Test("a query under way is stopped; the next one on that reader is unharmed")
+    func runningQuery() async throws {
+        let folder = try StoreFolder()
+        let (pool, reading) = try await Self.reading(in: folder, readers: 1)
         reading.cancel()
         let error = await refusal { try await reading.value }
         #expect(error?.kind == .cancelled)
@@ -81,6 +89,34 @@ struct CancellationTests {
         gate.signal()
         try await first.value
         #expect(await refusal { try await queued.value }?.kind == .cancelled)
+    }
+
+    @Test("a read takes whichever reader is idle first, however long another one's query is")
+    func idleReader() async throws {
+        let folder = try StoreFolder()
+        let (pool, reading) = try await Self.reading(in: folder, readers: 2)
+        // All at once: by their number alone, some of them would wait behind the endless one.
+        try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<8 {
+                group.addTask { try await pool.integer("SELECT count(*) FROM notes") }
+            }
+            for try await count in group { #expect(count == 0) }
+        }
+        reading.cancel()
+        #expect(await refusal { try await reading.value }?.kind == .cancelled)
+    }
+
+    @Test("a cancelled read does not wait for a reader")
+    func cancelledWait() async throws {
+        let folder = try StoreFolder()
+        let (pool, reading) = try await Self.reading(in: folder, readers: 1)
+        let waiting = Task { try await pool.read { _ in Issue.record("it was run") } }
+        waiting.cancel()
+        // The endless query still runs: only the cancellation can end the wait.
+        #expect(await refusal { try await waiting.value }?.kind == .cancelled)
+        reading.cancel()
+        _ = await refusal { try await reading.value }
+        #expect(try await pool.integer("SELECT count(*) FROM notes") == 0)
     }
 
     @Test("a save whose task is cancelled before its commit leaves nothing")

@@ -233,6 +233,125 @@ struct SplitTableTests {
         #expect(made?.what == "made")
     }
 
+    @Test("a split by modulo grows in a version: records move to where they are looked for")
+    func growth() async throws {
+        let folder = try StoreFolder()
+        @Sendable func events(_ count: Int) -> SplitTable<RecordValues> {
+            SplitTable(
+                "events", key: "id", byModulo: (0..<count).map { Self.shard($0, key: "INTEGER") })
+        }
+        @Sendable func texts(_ count: Int) -> SplitTable<RecordValues> {
+            SplitTable(
+                "texts", key: "id",
+                byModulo: (0..<count).map { number in
+                    PlainTable(
+                        "texts_\(number)",
+                        declaration: "CREATE TABLE texts_\(number)(id TEXT PRIMARY KEY, what TEXT)")
+                })
+        }
+        let first = try await DatabasePool.open(path: folder.path(), migrations: Migrations([]))
+        try await first.write { context in
+            for number in 0..<2_500 {
+                let key = SQLValue.integer(Int64(number))
+                try events(2).insert(["id": key, "what": "x"] as RecordValues, in: context)
+                let text = SQLValue.text("k\(number)")
+                try texts(2).insert(["id": text, "what": "x"] as RecordValues, in: context)
+            }
+        }
+        await first.close()
+        let moved = Mutex<[Int]>([])
+        let grow = Migration(1, "five parts") { context in
+            let counts = try [
+                context.spread(events(5)), context.spread(texts(5)), context.spread(events(5)),
+            ]
+            moved.withLock { $0 = counts }
+        }
+        let second = try await DatabasePool.open(
+            path: folder.path(), migrations: Migrations([grow]))
+        // With two and with five parts, two of ten keys belong to the same part.
+        #expect(moved.withLock { $0[0] } == 2_000)
+        #expect(moved.withLock { $0[1] > 0 && $0[2] == 0 })
+        let found = try await second.read { context in
+            try (0..<2_500).count { number in
+                try events(5).find(number, in: context) != nil
+                    && texts(5).find("k\(number)", in: context) != nil
+            }
+        }
+        #expect(found == 2_500)
+        let (total, texts) = try await second.read { context in
+            (try events(5).count(in: context), try texts(5).count(in: context))
+        }
+        #expect(total == 2_500)
+        #expect(texts == 2_500)
+        await second.close()
+        // Back to fewer parts: the others are left empty.
+        let shrink = Migration(2, "three parts") { context in
+            let former = (3..<5).map { Self.shard($0, key: "INTEGER") }
+            try context.spread(events(3), from: former)
+        }
+        let third = try await DatabasePool.open(
+            path: folder.path(), migrations: Migrations([grow, shrink]))
+        #expect(try await third.read { try events(3).count(in: $0) } == 2_500)
+        #expect(try await third.integer("SELECT count(*) FROM events_3") == 0)
+        #expect(try await third.read { try events(3).find(1_999, in: $0) } != nil)
+        await third.close()
+    }
+
+    @Test(
+        "a split that grows is refused if a part has no room for a record, and none is lost",
+        arguments: ["REPLACE", "IGNORE"])
+    func growthWithoutRoom(clause: String) async throws {
+        let folder = try StoreFolder()
+        @Sendable func events(_ count: Int) -> SplitTable<RecordValues> {
+            SplitTable(
+                "events", key: "id",
+                byModulo: (0..<count).map { number in
+                    PlainTable(
+                        "events_\(number)",
+                        declaration: """
+                            CREATE TABLE events_\(number)(
+                                id INTEGER PRIMARY KEY, what TEXT UNIQUE ON CONFLICT \(clause))
+                            """)
+                })
+        }
+        let first = try await DatabasePool.open(path: folder.path(), migrations: Migrations([]))
+        try await first.write { context in
+            // Of two parts each has one of them, of three parts the last has both.
+            for number: Int64 in [2, 5] {
+                let key = SQLValue.integer(number)
+                try events(2).insert(["id": key, "what": "x"] as RecordValues, in: context)
+            }
+        }
+        await first.close()
+        let grow = Migration(1, "three parts") { try $0.spread(events(3)) }
+        await #expect(throws: StoreError.self) {
+            _ = try await DatabasePool.open(path: folder.path(), migrations: Migrations([grow]))
+        }
+        let second = try await DatabasePool.open(path: folder.path(), migrations: Migrations([]))
+        #expect(try await second.read { try events(2).count(in: $0) } == 2)
+        await second.close()
+    }
+
+    @Test("a record with a name that no part has is refused, unless it is stored elsewhere")
+    func misspelt() async throws {
+        struct Misspelt: Codable, ReadableRecord, Sendable {
+            var id: String?
+            var waht: String?
+        }
+        let league = try await League()
+        var events = SplitTable(
+            "events", of: Misspelt.self, key: "id",
+            byModulo: (0..<2).map { Self.shard($0, key: "TEXT") })
+        let (strict, record) = (events, Misspelt(id: "a", waht: "x"))
+        let error = await refusal {
+            try await league.pool.write { try strict.insert(record, in: $0) }
+        }
+        #expect(error?.kind == .unknown)
+        events.storedElsewhere = ["waht"]
+        let lenient = events
+        try await league.pool.write { try lenient.insert(record, in: $0) }
+    }
+
     @Test("parts that do not fit together are refused")
     func refusals() async throws {
         let league = try await League()

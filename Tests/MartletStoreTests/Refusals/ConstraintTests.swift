@@ -15,9 +15,12 @@ struct ConstraintTests {
         CREATE UNIQUE INDEX players_by_lower ON players(lower(name));
         CREATE TABLE guests(
             id INTEGER PRIMARY KEY, team_id INTEGER REFERENCES teams DEFERRABLE INITIALLY DEFERRED);
+        CREATE TABLE coaches(
+            id INTEGER PRIMARY KEY, team_id INTEGER REFERENCES teams(id) ON DELETE RESTRICT);
         CREATE TABLE strict(id INTEGER PRIMARY KEY, n INTEGER) STRICT;
         INSERT INTO teams VALUES (1, 'Falcons'), (2, 'Owls');
         INSERT INTO players VALUES (1, 1, 'Ana', 7, 'Oslo', 'A');
+        INSERT INTO coaches VALUES (1, 2);
 
         """
 
@@ -90,6 +93,10 @@ struct ConstraintTests {
         }
         try await expect(.foreignKey, columns: ["players.team_id"], key: .integer(1)) {
             try teams.delete(1, in: $0)
+        }
+        // To SQLite that is a trigger; nobody has written one.
+        try await expect(.foreignKey, columns: ["coaches.team_id"], key: .integer(2)) {
+            try teams.delete(2, in: $0)
         }
         try await expect(.foreignKey, columns: ["guests.team_id"], key: nil) {
             try PlainTable("guests").insert(["team_id": 99] as RecordValues, in: $0)

@@ -168,7 +168,7 @@ struct FileRefusalTests {
         let error = await refusal {
             try await pool.write { context in
                 // As when the disk was mounted anew for reading.
-                _ = try context.rows("PRAGMA query_only = ON")
+                try context.session.connection.execute("PRAGMA query_only = ON")
                 _ = try context.rows("DELETE FROM notes")
             }
         }

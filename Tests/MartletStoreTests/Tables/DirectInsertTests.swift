@@ -57,7 +57,7 @@ struct DirectInsertTests {
             CREATE TABLE players (
                 id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, height REAL, shirt INTEGER,
                 is_active BOOLEAN, born TEXT, tags TEXT)
-            """)
+            """, storedElsewhere: ["mood"])
 
     private func open(_ options: DatabaseOptions = DatabaseOptions()) async throws -> DatabasePool {
         try await DatabasePool.open(path: path, options: options)

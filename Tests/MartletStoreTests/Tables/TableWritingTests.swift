@@ -5,6 +5,44 @@ import Testing
 
 @Suite("Writing through tables", .timeLimit(.minutes(5)))
 struct TableWritingTests {
+    @Test("a misspelt property of a table's own element is refused, in every kind of write")
+    func misspelt() async throws {
+        struct Bridge: Codable, ReadableRecord, Sendable {
+            var id: Int64?
+            var bulit: Int?
+        }
+        struct Form: Codable, Record {
+            var id: Int64
+            var built: Int?
+            var comment = "of the screen"
+        }
+        let folder = try StoreFolder()
+        let pool = try await folder.pool(
+            script: "CREATE TABLE bridges(id INTEGER PRIMARY KEY, built INTEGER)")
+        let bridges = PlainTable("bridges", of: Bridge.self)
+        let bridge = Bridge(id: 1, bulit: 1_931)
+        let writes: [@Sendable (WriteContext) throws -> Void] = [
+            { try bridges.insert(bridge, in: $0) }, { try bridges.update(bridge, in: $0) },
+            { try bridges.upsert(bridge, in: $0) },
+            { try bridges.insert(contentsOf: [bridge], in: $0) },
+            { try PlainTable("bridges").insert(["bulit": 1_931] as RecordValues, in: $0) },
+        ]
+        for write in writes {
+            let error = await refusal { try await pool.write(write) }
+            #expect(error?.kind == .unknown)
+            #expect(error?.message.contains("“bulit”") == true)
+        }
+        #expect(try await pool.integer("SELECT count(*) FROM bridges") == 0)
+        // A record of another type is asked only for the table's names; so is one that lists the
+        // others.
+        let lenient = PlainTable("bridges", of: Bridge.self, storedElsewhere: ["bulit"])
+        try await pool.write { context in
+            try lenient.insert(bridge, in: context)
+            try bridges.update(Form(id: 1, built: 1_931), in: context)
+        }
+        #expect(try await pool.integer("SELECT built FROM bridges") == 1_931)
+    }
+
     @Test("one and many records are inserted, found, changed and deleted by key")
     func operations() async throws {
         let folder = try StoreFolder()

@@ -1,3 +1,4 @@
+import Foundation
 import MartletProtocol
 import MartletStore
 import Synchronization
@@ -193,5 +194,90 @@ struct WriteHooksTests {
             for _ in 0..<100 { try notes.insert(["body": "a"] as RecordValues, in: context) }
         }
         #expect(try await other.integer("SELECT count(*) FROM notes") == 100)
+    }
+
+    /// The hooks of the article “From Table to DataCenter”, which `articleHooks` compares.
+    private static func hooksOfTheArticle() -> WriteHooks {
+        // article
+        var hooks = WriteHooks()
+        hooks.before([.insert, .update], of: "players") { write, context in
+            switch try write.written("name", as: String.self) {
+            case .null, .value(""): throw StoreError(.vetoed, "A player needs a name; type one.")
+            case .absent, .value: break
+            }
+        }
+        hooks.after([.delete], of: "teams") { write, context in
+            try context.rows("UPDATE players SET shirt = NULL WHERE team_id IS NULL")
+        }
+        // end
+        return hooks
+    }
+
+    @Test("the article's hooks refuse what they say, and no update of another column")
+    func articleHooks() async throws {
+        let own = try String(contentsOfFile: #filePath, encoding: .utf8)
+        let file = URL(fileURLWithPath: #filePath)
+            .appendingPathComponent(
+                "../../../../Sources/MartletStore/MartletStore.docc/FromTableToDataCenter.md"
+            ).standardized
+        let article = try String(contentsOf: file, encoding: .utf8)
+        func block(_ text: String, from first: String, to last: String) -> [String] {
+            let lines = text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
+            return Array(lines.drop { $0 != first }.dropFirst().prefix { $0 != last })
+        }
+        let code = block(own, from: "// article", to: "// end")
+        #expect(code.count == 10)
+        #expect(
+            block(article, from: "var hooks = WriteHooks()", to: "var options = DatabaseOptions()")
+                == Array(code.dropFirst()))
+
+        let script = """
+            CREATE TABLE teams(id INTEGER PRIMARY KEY, name TEXT);
+            CREATE TABLE players(
+                id INTEGER PRIMARY KEY, name TEXT, shirt INTEGER,
+                team_id INTEGER REFERENCES teams ON DELETE SET NULL);
+
+            """
+        let folder = try StoreFolder()
+        let pool = try await folder.pool(script: script) { $0.hooks = Self.hooksOfTheArticle() }
+        let players = PlainTable("players")
+        let teams = PlainTable("teams")
+        try await pool.write { context throws in
+            try teams.insert(["id": 1, "name": "Owls"] as RecordValues, in: context)
+            try players.insert(
+                ["id": 1, "name": "Ada", "shirt": 3, "team_id": 1] as RecordValues, in: context)
+            // A form makes such a partial update.
+            #expect(try players.update(["id": 1, "shirt": 9] as RecordValues, in: context))
+        }
+        for name: SQLValue in [.null, ""] {
+            let error = await refusal {
+                try await pool.write {
+                    try players.update(["id": 1, "name": name] as RecordValues, in: $0)
+                }
+            }
+            #expect(error?.kind == .vetoed)
+            #expect(error?.message == "A player needs a name; type one.")
+        }
+        try await pool.write { try teams.delete(1, in: $0) }
+        #expect(try await pool.integer("SELECT count(*) FROM players WHERE shirt IS NULL") == 1)
+    }
+
+    @Test("an error that a hook meets says that a hook met it")
+    func errorsInHooks() async throws {
+        var hooks = WriteHooks()
+        hooks.before([.update], of: "notes") { write, _ in
+            _ = try write.values?.value("body", as: String.self)
+        }
+        let given = hooks
+        let folder = try StoreFolder()
+        let pool = try await folder.pool(script: Self.script) { $0.hooks = given }
+        let error = await refusal {
+            try await pool.write { context in
+                try notes.insert(["id": 1, "body": "a"] as RecordValues, in: context)
+                try notes.update(["id": 1, "body": .null] as RecordValues, in: context)
+            }
+        }
+        #expect(error?.kind == .value)
+        #expect(error?.message.hasPrefix("A write hook of “notes” failed. ") == true)
     }
 }

@@ -36,7 +36,7 @@ struct ApplyingTriggersTests {
         let device = try DeviceFixture()
         try device.apply([team(1, at: 1, "Falcons")], reaching: 1)
         try DeviceFixture.shell(
-            "CREATE TABLE seen (name TEXT); \(Self.watching)", path: device.path)
+            "CREATE VIRTUAL TABLE seen USING fts5(name); \(Self.watching)", path: device.path)
         try device.apply([team(2, at: 2, "Ravens")], reaching: 2)
         #expect(try device.rows("SELECT name FROM seen") == [["Ravens"]])
         try DeviceFixture.shell("DROP TRIGGER app_watch", path: device.path)

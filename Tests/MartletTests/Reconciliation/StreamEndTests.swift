@@ -102,6 +102,24 @@ struct StreamEndTests {
         #expect(told.error == nil)
     }
 
+    @Test(
+        "only the server's own 403 or 409 has a device ask by an exchange why",
+        arguments: [403, 409])
+    func forbidden(status: Int) throws {
+        for problem in [
+            Problem.foreign(status: status),
+            Problem(status: status, kind: "clientBound", detail: "another's"),
+        ] {
+            let world = NodeFixture(try .withTeams())
+            let told = world.handle(
+                .streamEnded(
+                    try world.goLive(), status: status, message: "no", problem: problem,
+                    retryAfter: nil))
+            #expect((try told.sent != nil) == problem.isOfServer)
+            #expect(told.streamTimer != nil)
+        }
+    }
+
     @Test("a device that takes a new name listens under it")
     func renamed() throws {
         let stream = try world.goLive()

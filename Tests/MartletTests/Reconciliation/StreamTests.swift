@@ -73,6 +73,93 @@ struct StreamTests {
         #expect(world.handle(.streamed(stream, next)).streamed == 10)
     }
 
+    @Test(
+        "an exchange that does not get where the stream goes on is not the last: another server answered",
+        arguments: [true, false])
+    func goesOn(isGap: Bool) throws {
+        let world = NodeFixture(try .withTeams())
+        let stream = try world.goLive()
+        var told = DeltaBatch.batch(2, 2, [])
+        told.isBehind = true
+        told.goesOn = 9
+        let bytes = isGap ? batch(8, 9, [.delete(9, "teams", "7")]) : SyncCoder.encode(told)
+        var sent = try #require(try world.handle(.streamed(stream, bytes)).sent)
+        for reached: Revision in [2, 7] {
+            let short = try world.answer(sent.exchange, reached)
+            #expect(short.error == nil && short.closed == nil)
+            let wait = try #require(short.timer)
+            sent = try #require(try world.handle(.timer(wait.number)).sent)
+            #expect(sent.request.maxRevision == reached)
+        }
+        let there = try world.answer(sent.exchange, 9)
+        #expect(there.timer == nil && world.node.isIdle)
+        let next = batch(9, 10, [.upsert(10, "teams", "1", #"{"name":"Kites"}"#)])
+        #expect(world.handle(.streamed(stream, next)).streamed == 10)
+    }
+
+    @Test("who has what it is told to fetch asks for nothing")
+    func isThere() throws {
+        let world = NodeFixture(try .withTeams())
+        let stream = try world.goLive()
+        var told = DeltaBatch.batch(1, 1, [])
+        told.isBehind = true
+        told.goesOn = 2
+        #expect(world.handle(.streamed(stream, SyncCoder.encode(told))).isEmpty)
+        #expect(world.node.isIdle)
+    }
+
+    private func isLate(_ told: NodeFixture.Told) -> Bool? {
+        for case .notify(.late(let isLate)) in told.actions { return isLate }
+        return nil
+    }
+
+    @Test("what a proxy holds back is asked for beside it, as long as signs of life come late")
+    func heldBack() throws {
+        let world = NodeFixture(try .withTeams())
+        let begin = world.now
+        let stream = try world.goLive()
+        #expect(world.node.setPollInterval(60_000).isEmpty)
+        // A slow beginning is no reason.
+        world.now = begin + 19_000
+        #expect(world.handle(.streamSign(stream, elapsed: 15_000)).isEmpty)
+        world.now = begin + 60_000
+        let late = world.handle(.streamSign(stream, elapsed: 30_000))
+        #expect(isLate(late) == true)
+        #expect(late.timer?.milliseconds == 60_000)
+        #expect(!world.node.isStreaming)
+        let poll = try #require(late.timer)
+        #expect(try world.handle(.timer(poll.number)).sent != nil)
+        // What comes is taken all the same.
+        let next = batch(2, 3, [.upsert(3, "teams", "1", #"{"name":"Kites"}"#)])
+        #expect(world.handle(.streamed(stream, next)).streamed == 3)
+        var elapsed: Int64 = 60_000
+        for isLast in [false, false, false, true] {
+            elapsed += 15_000
+            world.now = begin + elapsed + 1_000
+            let sign = world.handle(.streamSign(stream, elapsed: elapsed))
+            #expect(isLate(sign) == (isLast ? false : nil))
+        }
+        #expect(world.node.isStreaming)
+    }
+
+    @Test("a clock that was moved holds nothing back for long")
+    func movedClock() throws {
+        let world = NodeFixture(try .withTeams()) { $0.pollInterval = 60_000 }
+        let begin = world.now
+        let stream = try world.goLive()
+        // An hour back: later signs are measured by that clock.
+        world.now = begin - 3_600_000
+        #expect(world.handle(.streamSign(stream, elapsed: 15_000)).isEmpty)
+        // And an hour forth: another connection is tried ten minutes later.
+        world.now = begin + 30_000
+        #expect(isLate(world.handle(.streamSign(stream, elapsed: 30_000))) == true)
+        world.now = begin + 630_000
+        let again = world.handle(.streamSign(stream, elapsed: 630_000))
+        #expect(again.closed == stream)
+        let timer = try #require(again.streamTimer)
+        #expect(world.handle(.timer(timer.number)).opened != nil)
+    }
+
     @Test("nothing is polled while the stream is open, and polling goes on when it ends")
     func polling() throws {
         let world = NodeFixture(try .withTeams()) { $0.pollInterval = 9_000 }
@@ -133,10 +220,13 @@ struct StreamTests {
         let retry = try #require(lacking.streamTimer).number
         let second = try #require(world.handle(.timer(retry)).opened)
         let told = world.handle(
-            .streamEnded(second.number, status: 401, message: "revoked", retryAfter: nil))
+            .streamEnded(
+                second.number, status: 401, message: "revoked",
+                problem: Problem(status: 401, kind: "unauthorized", detail: "revoked"),
+                retryAfter: nil))
         #expect(told.error?.kind == .unauthorized)
         #expect(told.streamTimer == nil)
-        #expect(world.handle(.wake(isUrgent: false)).isEmpty)
+        #expect(try world.handle(.wake(isUrgent: false)).sent == nil)
     }
 
     @Test("it can be turned off and on")
@@ -238,8 +328,14 @@ struct PoisonTests {
         #expect(!asks.request.wantsRows)
         #expect(asks.request.changeSets.map(\.identifier) == [own])
         #expect(try world.device.store.revision == 2)
-        let told = try world.answer(
+        var told = try world.answer(
             asks.exchange, 8, [.entry(4, own: own, .updated("teams", 1, at: 4, ["name": "Mine"]))])
+        // One piece follows another, then the rest with the verdict.
+        while told.actions.contains(where: { if case .applyNext = $0 { true } else { false } }) {
+            #expect(try world.device.store.revision == 2)
+            #expect(try world.device.store.outboxCount == 1)
+            told = world.handle(.applyNext(exchange: asks.exchange))
+        }
         #expect(told.error == nil)
         #expect(try world.device.store.revision == 8)
         #expect(try world.device.store.outboxCount == 0)
@@ -255,7 +351,7 @@ struct PoisonTests {
         let lost = try #require(try world.handle(.wake(isUrgent: true)).sent)
         let own = lost.request.changeSets.compactMap(\.identifier)
         #expect(own.count == 2)
-        _ = world.handle(.failed(exchange: lost.exchange, message: "cut"))
+        _ = world.handle(.failed(exchange: lost.exchange, SyncError(.offline, "cut")))
         // From now on a request has room for one set.
         world.node.uploadBytes = 1
         let first = try #require(try world.handle(.wake(isUrgent: true)).sent)
@@ -286,7 +382,7 @@ struct PoisonTests {
         try world.device.write { try $0.update("teams", .integer(1), ["name": "Mine"]) }
         try world.device.write { try $0.update("teams", .integer(2), ["name": "Mine"]) }
         let lost = try #require(try world.handle(.wake(isUrgent: true)).sent)
-        _ = world.handle(.failed(exchange: lost.exchange, message: "cut"))
+        _ = world.handle(.failed(exchange: lost.exchange, SyncError(.offline, "cut")))
         world.node.uploadBytes = 1
         let sent = try #require(try world.handle(.wake(isUrgent: true)).sent)
         let told = try world.answer(

@@ -98,6 +98,40 @@ struct RepairTests {
         #expect(try await world.device.client.status().outbox == 0)
     }
 
+    @Test(
+        "new records under temporary keys that nobody saw are found, and keys are given below them",
+        arguments: [CheckRepair.revert, .capture])
+    func temporaryKeys(_ manner: CheckRepair) async throws {
+        let world = try await World()
+        try await world.device.insert(Player(id: nil, team_id: 2, name: "queued", shirt: 77))
+        try world.tamper(
+            """
+            INSERT INTO players SELECT id, 1, 'unseen', 78 FROM martlet_new_id;
+            INSERT INTO players VALUES (-40, -41, 'deep', 79);
+            INSERT INTO teams SELECT id, 'Finches', NULL FROM martlet_new_id;
+            INSERT INTO teams VALUES (-41, 'Larks', NULL), (60, 'Gulls', NULL)
+            """)
+        let done = manner == .capture ? "captured" : "repaired"
+        #expect(
+            try await world.check(manner) == [
+                "players -2 uncaptured \(done)", "players -40 uncaptured \(done)",
+                "teams -2 uncaptured \(done)", "teams -41 uncaptured \(done)",
+                "teams 60 uncaptured \(done)",
+            ])
+        #expect(try await world.check() == [])
+        try await world.device.insert(Player(id: nil, team_id: 2, name: "after", shirt: 80))
+        try await world.device.client.sync()
+        #expect(try await world.device.client.parked().isEmpty)
+        let names = world.device.text(
+            "SELECT group_concat(name, ' ') FROM (SELECT name FROM players WHERE shirt > 76 ORDER BY shirt)"
+        )
+        #expect(names == (manner == .capture ? "queued unseen deep after" : "queued after"))
+        let team = world.device.text(
+            "SELECT t.name FROM players p JOIN teams t ON t.id = p.team_id WHERE shirt = 79")
+        #expect(team == (manner == .capture ? "Larks" : nil))
+        #expect(world.device.text("SELECT min(id) > 0 FROM players") == "1")
+    }
+
     @Test("edits that were not captured become change sets where the app wants them")
     func captured() async throws {
         let world = try await World()

@@ -68,7 +68,7 @@ struct DeviceSweepCrashTests {
     func seeding() throws {
         let (team, snapshot) = try seeded("seeding", .whole)
         try sweep(
-            "seeding", team.deviceImages, snapshot: snapshot, limit: 16, transactions: 10
+            "seeding", team.deviceImages, snapshot: snapshot, limit: 16, transactions: 12
         ) { try $0.sync() }
     }
 
@@ -76,13 +76,22 @@ struct DeviceSweepCrashTests {
     func parts() throws {
         let (team, snapshot) = try seeded("parts", LazyWorld.plan)
         try sweep(
-            "parts", team.deviceImages, snapshot: snapshot, limit: 16, transactions: 10
+            "parts", team.deviceImages, snapshot: snapshot, limit: 16, transactions: 14
         ) { work in
             try work.sync()
             guard try work.device.store.pendingSnapshot == nil else {
                 throw SyncError(.storage, "A part was not installed: \(work.device.parts)")
             }
         }
+    }
+
+    @Test("a difference comes in slices, under a queue")
+    func difference() throws {
+        let team = try SweptTeam("difference")
+        try team.queue()
+        try team.overtake()
+        try team.overtakeMore()
+        try sweep("difference", team.deviceImages, limit: 16, transactions: 21) { try $0.sync() }
     }
 
     @Test("a device begins anew and fetches everything once more")

@@ -42,12 +42,23 @@ final class RecordingTransport: Transport {
     }
 }
 
-/// Answers as a server did before.
+/// Answers as a server did before, without the names of the requests of then.
 final class ReplayingTransport: Transport {
     private let answers: Mutex<[TransportAnswer]>
 
     init(_ recorded: RecordingTransport) {
-        answers = Mutex(recorded.exchanges.map(\.answer))
+        answers = Mutex(recorded.exchanges.map { Self.unnamed($0.answer) })
+    }
+
+    /// An answer with blanks in place of its member `request`, as a server writes that: with another
+    /// member behind it.
+    private static func unnamed(_ answer: TransportAnswer) -> TransportAnswer {
+        guard let start = answer.body.firstRange(of: Array("\"request\":\"".utf8)),
+            let end = answer.body[start.upperBound...].firstRange(of: Array("\",".utf8))
+        else { return answer }
+        var answer = answer
+        for place in start.lowerBound..<end.upperBound { answer.body[place] = UInt8(ascii: " ") }
+        return answer
     }
 
     func exchange(_ body: [UInt8]) async throws(TransportFailure) -> TransportAnswer {

@@ -52,6 +52,12 @@ final class ChildProcess {
         return (kibibytes("VmRSS:") * 1_024, kibibytes("VmHWM:") * 1_024)
     }
 
+    /// The number of open files and sockets.
+    var descriptors: Int {
+        let path = "/proc/\(process.processIdentifier)/fd"
+        return (try? FileManager.default.contentsOfDirectory(atPath: path))?.count ?? 0
+    }
+
     func forgetPeak() {
         let path = "/proc/\(process.processIdentifier)/clear_refs"
         guard let file = FileHandle(forWritingAtPath: path) else { return }

@@ -12,6 +12,12 @@ enum ServerRole {
         var configuration = ServerConfiguration(
             dataDirectory: folder, schema: Organisation.schema)
         configuration.tokens = [try FixedToken(dataSet: "league", token: token)]
+        try await serve(configuration)
+    }
+
+    /// Serves until standard input ends.
+    static func serve(_ configuration: ServerConfiguration) async throws {
+        var configuration = configuration
         configuration.log = .silent
         let server = MartletServer(configuration)
         let port = try await server.start()

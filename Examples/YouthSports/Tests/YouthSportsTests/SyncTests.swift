@@ -57,7 +57,7 @@ struct SyncTests {
     func crashes() async throws {
         var simulation = try simulation(faults: FaultPlan())
         // They are rare, and the worlds few and short.
-        simulation.tolerated = [.streamCut, .strayBatch, .oldSnapshot, .spoiltSnapshot]
+        simulation.tolerated = [.clockJump, .streamCut, .strayBatch, .oldSnapshot, .spoiltSnapshot]
         simulation.resolver = { try await RefusedNotes(database: $0).settle() }
         try await simulation.run(seeds: 1...8)
     }

@@ -72,6 +72,9 @@ struct MockLog {
         }
         let own = Set(request.changeSets.compactMap(\.identifier))
         var answer = SyncAnswer(maxRevision: revision)
+        answer.clientID = request.clientID
+        answer.from = request.maxRevision
+        answer.request = request.request
         if request.wantsRows { answer.changeSets = [difference(since: request.maxRevision)] }
         for entry in entries {
             let isOwn = entry.set.identifier.map(own.contains) ?? false

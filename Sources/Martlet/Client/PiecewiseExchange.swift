@@ -1,0 +1,124 @@
+internal import CompressionKit
+internal import Foundation
+internal import MartletProtocol
+
+/// Performs one exchange in pieces, in both directions. A piece that was cut is sent or requested
+/// again, so the exchange completes as long as one piece at a time gets through.
+struct PiecewiseExchange {
+    private let request: StreamingRequest
+    private let session: AuthorizedSession
+    private let pieces: PieceSize
+    private let body: [UInt8]
+    private let name = UUID().uuidString
+    private var sent = 0
+    private var came: [UInt8] = []
+    private var fruitless = 0
+
+    /// The number of consecutive tries without progress after which the exchange fails.
+    private static let fruitlessTries = 8
+
+    init(_ request: StreamingRequest, session: AuthorizedSession, pieces: PieceSize) {
+        self.request = request
+        self.session = session
+        self.pieces = pieces
+        body = request.body ?? []
+    }
+
+    mutating func run() async throws(TransportFailure) -> TransportAnswer {
+        while true {
+            let answer: StreamingAnswer
+            let bytes: [UInt8]
+            let piece = next()
+            do throws(TransportFailure) {
+                answer = try await session.start(piece)
+                bytes = try await answer.whole(limit: Limits.inflatedBytes)
+            } catch {
+                pieces.failed()
+                try tryAgain(error)
+                try? await Task.sleep(for: .milliseconds(100 * fruitless))
+                continue
+            }
+            pieces.worked()
+            switch answer.status {
+            case 202: try noteReceived(bytes)
+            case 206:
+                if let whole = try take(bytes, answer) { return whole }
+            case 400 where sent < body.count || came.isEmpty:
+                // An older server takes a piece for the whole body.
+                pieces.areUnknown()
+                throw TransportFailure(
+                    message: "The line is too slow for this request; the client tries again.")
+            default:
+                let whole = TransportAnswer(
+                    status: answer.status, body: bytes, retryAfter: answer.retryAfter)
+                guard whole.isRefusalOfSize, pieces.refused(piece.body?.count ?? 0) else {
+                    return whole
+                }
+            }
+        }
+    }
+
+    private mutating func tryAgain(_ failure: TransportFailure) throws(TransportFailure) {
+        fruitless += 1
+        guard fruitless < Self.fruitlessTries, !Task.isCancelled else { throw failure }
+    }
+
+    /// Returns the request for the next piece of the body or, after its end, for the next piece of
+    /// the answer.
+    private func next() -> StreamingRequest {
+        let size = pieces.size ?? Int(Limits.requestBytes)
+        let end = came.isEmpty ? min(body.count, sent + size) : body.count
+        let start = came.isEmpty ? sent : body.count
+        var piece = request
+        piece.body = Array(body[start..<end])
+        piece.url.append(queryItems: [
+            URLQueryItem(name: "upload", value: name),
+            URLQueryItem(name: "from", value: "\(start)"),
+            URLQueryItem(name: "total", value: "\(body.count)"),
+            URLQueryItem(name: "answer", value: "\(came.count)"),
+            URLQueryItem(name: "most", value: "\(size)"),
+        ])
+        return piece
+    }
+
+    private mutating func noteReceived(_ bytes: [UInt8]) throws(TransportFailure) {
+        struct Progress: Decodable { let received: Int }
+        let progress = try? JSONDecoder().decode(Progress.self, from: Data(bytes))
+        guard let now = progress?.received, 0..<body.count ~= now else {
+            throw TransportFailure(message: Problem.foreign(status: 202).detail)
+        }
+        if now > sent {
+            fruitless = 0
+        } else {
+            try tryAgain(
+                TransportFailure(message: "The server does not keep the request's pieces."))
+        }
+        sent = now
+        // This answer belongs to a body that the server no longer has.
+        came = []
+    }
+
+    /// Takes a piece of the answer.
+    /// - Returns: The answer once it is complete; nil before.
+    private mutating func take(
+        _ bytes: [UInt8], _ answer: StreamingAnswer
+    ) throws(TransportFailure) -> TransportAnswer? {
+        let words = (answer.headers["martlet-answer"] ?? "").split(separator: " ")
+        guard words.count == 3, let status = Int(words[0]), let total = Int(words[2]),
+            came.count + bytes.count <= total, !bytes.isEmpty || total == 0
+        else { throw TransportFailure(message: Problem.foreign(status: 206).detail) }
+        fruitless = 0
+        came += bytes
+        guard came.count == total else { return nil }
+        guard words[1] == "gzip" else { return TransportAnswer(status: status, body: came) }
+        do {
+            let plain = try Gzip.inflate(
+                came,
+                limits: InflationLimits(
+                    bytes: Limits.inflatedBytes, ratio: 10_000, ratioFloor: 1 << 20))
+            return TransportAnswer(status: status, body: plain)
+        } catch {
+            throw TransportFailure(message: "The answer is damaged: \(error.message).")
+        }
+    }
+}

@@ -1,0 +1,65 @@
+internal import MartletProtocol
+
+extension TransportFailure {
+    /// Makes a failure of an answer whose status is not 200.
+    init(refusal answer: StreamingAnswer, _ body: [UInt8]) {
+        let problem = SyncCoder.decodeProblem(body, status: answer.status)
+        self.init(
+            message: problem.detail, status: answer.status, problem: problem,
+            retryAfter: answer.retryAfter ?? problem.retryAfter)
+    }
+
+    /// Makes a failure of an answer with status 200 that cannot be read.
+    /// - Parameter name: The name of the thing that was requested.
+    init(
+        foreignAnswer answer: StreamingAnswer, _ body: [UInt8], _ name: String, _ error: any Error
+    ) {
+        // An answer of another program is no JSON object; neither is half of an answer.
+        let isOther = body.first != UInt8(ascii: "{") || body.last != UInt8(ascii: "}")
+        self.init(
+            message: isOther
+                ? Problem.foreign(status: answer.status).detail
+                : "The server's \(name) cannot be read: \(error)",
+            status: answer.status, problem: isOther ? .foreign(status: answer.status) : nil)
+    }
+}
+
+extension TransportAnswer {
+    /// Whether a proxy refused a request of this size. The server's own limit is another matter.
+    var isRefusalOfSize: Bool {
+        status == 413 && !SyncCoder.decodeProblem(body, status: status).isOfServer
+    }
+}
+
+extension SyncError {
+    /// Makes an error for the caller from a failure of the network.
+    init(_ failure: TransportFailure) {
+        guard let status = failure.status else {
+            self.init(failure.isUntrusted ? .untrusted : .offline, failure.message)
+            return
+        }
+        guard let problem = failure.problem else {
+            self.init(.violation, failure.message)
+            return
+        }
+        self.init(Kind(problem, status: status), failure.message)
+    }
+}
+
+extension SyncError.Kind {
+    /// Makes an error from an answer that refuses. Only a refusal by the server itself stops a
+    /// client.
+    init(_ problem: Problem, status: Int) {
+        self =
+            switch (status, problem.kind) {
+            case _ where !problem.isOfServer: .offline
+            case (401, _): .unauthorized
+            case (_, "versionUnsupported"): .versionUnsupported
+            case (_, "clientBound"): .wrongUser
+            case (_, "tooManyDevices"): .tooManyDevices
+            case (403, _), (409, _): .wrongDataSet
+            case (408, _), (429, _), (500..., _): .busy
+            default: .rejected
+            }
+    }
+}

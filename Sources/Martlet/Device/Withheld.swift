@@ -1,0 +1,252 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import MartletStore
+internal import SQLiteKit
+internal import SQLiteRecords
+
+/// Holds the records in which other programs wrote values that no set can carry: an infinity,
+/// binary data in a column that is not declared BLOB, text that is not UTF-8, or more than fits
+/// into one set.
+///
+/// Such an edit is neither queued nor lost: the table shows it, and everything else goes on. It is
+/// tried again when the record is written once more, and when the file is opened. Until then it is
+/// like a queued edit that cannot be sent: remote change goes in under it, by the record's base image.
+///
+/// If others deleted the record, or left no room for the values, the table does not show them.
+/// Such an edit is tried again with each remote change only, and what is written to the record
+/// meanwhile is an edit like any other.
+struct Withheld {
+    let store: LocalStore
+    /// The time, in milliseconds since 1970.
+    let now: Int64
+    /// The number of records that were added and not withheld before.
+    var added = 0
+
+    init(store: LocalStore, now: Int64) {
+        self.store = store
+        self.now = now
+    }
+
+    struct Record {
+        let key: RecordKey
+        /// The type's number; nil if the schema no longer has the type.
+        let type: Int?
+        /// The revision that the edit was based on.
+        let revision: Revision
+        /// The record before the edit; nil if the edit created it.
+        let image: [UInt8]?
+        let message: String
+        let since: Int64
+        /// Whether the table shows what the record was given.
+        let isShown: Bool
+    }
+
+    var isEmpty: Bool {
+        get throws {
+            try store.connection.integer("SELECT 1 FROM martlet_withheld LIMIT 1") == nil
+        }
+    }
+
+    /// Returns all records, in the order of types and keys.
+    func list() throws -> [WithheldRecord] {
+        try all().map { record in
+            WithheldRecord(
+                type: try store.typeName(ofNumber: record.key.type), id: record.key.id,
+                message: record.message, since: record.since, isShown: record.isShown)
+        }
+    }
+
+    func all() throws -> [Record] {
+        let rows = try store.connection.statement(
+            """
+            SELECT type, id, revision, image, message, at, shows FROM martlet_withheld
+            ORDER BY type, CASE WHEN typeof(id) = 'integer' AND id < 0 THEN -id ELSE id END
+            """)
+        defer { rows.reset() }
+        var records: [Record] = []
+        while try rows.step() {
+            let key = RecordKey(type: rows.integer(0), id: try rows.recordID(1))
+            records.append(
+                Record(
+                    key: key, type: store.index(ofNumber: key.type), revision: rows.integer(2),
+                    image: rows.isNull(3) ? nil : rows.blob(3), message: rows.text(4),
+                    since: rows.integer(5), isShown: rows.integer(6) != 0))
+        }
+        return records
+    }
+}
+
+// MARK: - Giving up
+
+extension Withheld {
+    /// Gives a record's edit up, within a save: the table shows again what was there before, which
+    /// the end of the save takes for no change.
+    /// - Throws: `StoreError` `.unknown` where the record is not withheld; `SQLiteError` where
+    ///   something else needs what it was given.
+    func drop(_ dropped: WithheldRecord) throws {
+        let number = try store.number(ofType: dropped.type)
+        let found = try all().first { $0.key.type == number && $0.key.id == dropped.id }
+        guard let record = found else {
+            throw StoreError(
+                .unknown,
+                "The record \(dropped.id) of \(dropped.type) is not withheld; list those that are.")
+        }
+        guard record.isShown, let type = record.type else { return try forget(record.key) }
+        let table = store.tables[type]
+        guard let image = try record.image.map({ try SyncCoder.decodeAttributes($0) }) else {
+            _ = try table.delete(record.key.id)
+            return
+        }
+        let names = table.type.attributes.filter { !$0.isGenerated }.map(\.name)
+        _ = try table.update(
+            record.key.id,
+            Attributes(names: names, values: names.map { image[$0] ?? .null }))
+    }
+}
+
+// MARK: - What can be sent
+
+extension Withheld {
+    /// Returns the changes of a save.
+    /// - Throws: `StoreError` `.value` if a record holds a value that cannot be sent.
+    mutating func changes(ofSave notes: [NotedRecord]) throws -> [RecordChange] {
+        let waiting = try waiting()
+        return try notes.compactMap { note in
+            let record = waiting[key(note)]
+            do {
+                guard let record else { return try store.change(of: note) }
+                return try release(record, as: note.type)
+            } catch let error as SQLiteError where error.isMismatch {
+                throw StoreError(
+                    .value,
+                    "The record \(note.id) of \(store.schema.types[note.type].name) cannot be"
+                        + " sent: \(error.message). Give it another value in the same save.")
+            }
+        }
+    }
+
+    /// Returns the changes of other programs, without those that no set can carry, which it
+    /// withholds.
+    /// - Parameter triesAgain: Whether to try all withheld records again; otherwise only if some of
+    ///   them were written once more.
+    mutating func changes(
+        of notes: [NotedRecord], triesAgain: Bool
+    ) throws -> [RecordChange] {
+        let waiting = try waiting()
+        var changes: [RecordChange] = []
+        var isDue = triesAgain
+        for note in notes {
+            if waiting[key(note)] != nil {
+                isDue = true
+                continue
+            }
+            do {
+                if let change = try store.change(of: note) { changes.append(change) }
+            } catch let error as SQLiteError where error.isMismatch {
+                try put(note, reason: error.message + ".")
+            }
+        }
+        for record in isDue ? try all() : [] {
+            guard waiting[record.key] != nil, let type = record.type else { continue }
+            do {
+                if let change = try release(record, as: type) { changes.append(change) }
+            } catch let error as SQLiteError where error.isMismatch {
+                try put(note(record, type), reason: error.message + ".")
+            }
+        }
+        return try withoutDependents(changes)
+    }
+
+    /// Withholds changes that are larger than a set may be.
+    mutating func leaveOut(
+        _ changes: [RecordChange], _ sizes: [Int]
+    ) throws -> ([RecordChange], [Int]) {
+        var kept: [RecordChange] = []
+        for (change, size) in zip(changes, sizes) {
+            if size > Limits.savedSetBytes {
+                try put(
+                    note(change),
+                    reason: "It takes about \(size >> 10) KiB, and at most"
+                        + " \(Limits.savedSetBytes >> 10) KiB can be sent at once.")
+            } else {
+                kept.append(change)
+            }
+        }
+        kept = try withoutDependents(kept)
+        return (kept, try kept.map { try Outbox(store: store).bytes(of: $0) })
+    }
+
+    /// Withholds changes that refer to a new withheld record, because no other device would know
+    /// its id.
+    private mutating func withoutDependents(_ changes: [RecordChange]) throws -> [RecordChange] {
+        var made = Set(try isEmpty ? [] : all().filter { $0.image == nil }.map(\.key))
+        var kept = changes
+        while !made.isEmpty {
+            var next: [RecordChange] = []
+            for change in kept {
+                guard let name = refers(change, to: made) else {
+                    next.append(change)
+                    continue
+                }
+                try put(note(change), reason: "It refers to a record of \(name) that waits, too.")
+                if change.operation == .create { made.insert(key(note(change))) }
+            }
+            guard next.count < kept.count else { break }
+            kept = next
+        }
+        return kept
+    }
+
+    private func refers(_ change: RecordChange, to made: Set<RecordKey>) -> String? {
+        for reference in store.schema.types[change.type].references {
+            guard let value = change.after[reference.attribute], let id = RecordID(value),
+                let target = store.schema.index(of: reference.target),
+                made.contains(RecordKey(type: store.numbers[target], id: id))
+            else { continue }
+            return reference.target
+        }
+        return nil
+    }
+
+    /// Those whose values the table shows, by key.
+    private func waiting() throws -> [RecordKey: Record] {
+        guard try !isEmpty else { return [:] }
+        return Dictionary(
+            uniqueKeysWithValues: try all().filter(\.isShown).map { ($0.key, $0) })
+    }
+
+    private func key(_ note: NotedRecord) -> RecordKey {
+        RecordKey(type: store.numbers[note.type], id: note.id)
+    }
+
+    private func note(_ record: Record, _ type: Int) throws -> NotedRecord {
+        NotedRecord(
+            type: type, id: record.key.id,
+            image: try record.image.map { try SyncCoder.decodeAttributes($0) },
+            schema: store.schema)
+    }
+
+    private func note(_ change: RecordChange) -> NotedRecord {
+        NotedRecord(
+            type: change.type, id: change.id, image: change.before?.withoutNulls(),
+            schema: store.schema)
+    }
+
+    /// Returns the edit of a record, if it can be sent now, and withholds it no longer.
+    private func release(_ record: Record, as type: Int) throws -> RecordChange? {
+        var change = try store.change(of: note(record, type))
+        if record.image != nil { change?.base = record.revision }
+        try forget(record.key)
+        if change == nil {
+            let base = try store.connection.statement(
+                """
+                DELETE FROM martlet_base WHERE type = ?1 AND id = ?2 AND NOT EXISTS (
+                    SELECT 1 FROM martlet_changes WHERE type = ?1 AND id = ?2)
+                """)
+            base.bind(1, integer: record.key.type)
+            base.bind(2, record.key.id)
+            try base.run()
+        }
+        return change
+    }
+}

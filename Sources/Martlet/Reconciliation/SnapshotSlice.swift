@@ -1,0 +1,51 @@
+internal import MartletCore
+internal import MartletProtocol
+internal import SQLiteRecords
+
+/// The place in a part of a snapshot at which its installation continues.
+package struct SnapshotPlace: Hashable, Sendable {
+    /// The position of the type among the part's types.
+    fileprivate(set) var type = 0
+    /// The key of the last record that was applied; nil before the first record of the type.
+    fileprivate(set) var after: RecordID?
+
+    package init() {}
+}
+
+/// Some records of a snapshot, which one transaction applies.
+struct SnapshotSlice {
+    /// Records of one type.
+    struct Run {
+        /// The position of the type among the snapshot's types.
+        let type: Int
+        let keys: SnapshotKeys
+    }
+
+    private(set) var runs: [Run] = []
+    private(set) var recordCount = 0
+    /// The place of the next slice; nil at the end.
+    private(set) var next: SnapshotPlace?
+
+    /// Takes all records.
+    init(allOf reader: SnapshotReader) {
+        runs = reader.schema.types.indices.map { Run(type: $0, keys: SnapshotKeys()) }
+        recordCount = Int(reader.description.records)
+    }
+
+    /// Takes the records after a place, by type and key.
+    init(of reader: SnapshotReader, from place: SnapshotPlace, limit: Int) throws {
+        var place = place
+        while place.type < reader.schema.types.count {
+            guard recordCount < limit else {
+                next = place
+                return
+            }
+            let (keys, count) = try reader.keys(
+                of: place.type, after: place.after, limit: limit - recordCount)
+            if count > 0 { runs.append(Run(type: place.type, keys: keys)) }
+            recordCount += count
+            place.after = keys.last
+            if keys.last == nil { place.type += 1 }
+        }
+    }
+}

@@ -1,0 +1,35 @@
+internal import HTTPKit
+internal import MartletCore
+internal import MartletProtocol
+
+extension RequestHandler {
+    /// Decides from a request's head whether to wait for its body: only a device with a good token
+    /// may send one, and only to `POST /sync`. A waiting request counts towards its user's share.
+    func admission(of request: HTTPRequest) async -> HTTPAdmission {
+        var outcome: Outcome
+        if request.path == "/sync", request.method == "POST" {
+            do {
+                return .admitted(party: Self.party(try await admitted(request)))
+            } catch {
+                outcome = failed(error)
+            }
+            outcome.endpoint = request.path
+        } else {
+            outcome = Outcome(Problem.tooLarge("This address takes no body."))
+        }
+        note(outcome, requestByteCount: 0, .zero)
+        return .refused(Self.guarded(outcome.response))
+    }
+
+    /// Returns the party whose share a token's requests count towards.
+    static func party(_ token: TokenRecord) -> String {
+        "\(token.dataSet)/\(token.principal.identity)"
+    }
+
+    /// Adds the headers that every answer has.
+    static func guarded(_ response: HTTPResponse) -> HTTPResponse {
+        var response = response
+        response.headers.append(HTTPField("X-Content-Type-Options", "nosniff"))
+        return response
+    }
+}

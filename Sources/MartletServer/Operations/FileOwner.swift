@@ -1,0 +1,36 @@
+internal import Foundation
+
+/// The user and the group that a file belongs to.
+struct FileOwner: Equatable {
+    let user: UInt32
+    let group: UInt32
+
+    /// Returns nil if the file does not exist.
+    init?(of path: String) {
+        guard let facts = try? FileManager.default.attributesOfItem(atPath: path),
+            let user = (facts[.ownerAccountID] as? NSNumber)?.uint32Value,
+            let group = (facts[.groupOwnerAccountID] as? NSNumber)?.uint32Value
+        else { return nil }
+        self.user = user
+        self.group = group
+    }
+
+    /// Gives a file to this owner; does nothing if it belongs to it already.
+    /// - Throws: `ServerFailure` if this user may not.
+    func take(_ path: String) throws {
+        guard let now = FileOwner(of: path), now != self else { return }
+        do {
+            try FileManager.default.setAttributes(
+                [
+                    .ownerAccountID: NSNumber(value: user),
+                    .groupOwnerAccountID: NSNumber(value: group),
+                ], ofItemAtPath: path)
+        } catch {
+            throw ServerFailure(
+                """
+                “\(path)” cannot be given to the user \(user), whose folder it is in; run this as \
+                that user, or as root.
+                """)
+        }
+    }
+}

@@ -1,0 +1,84 @@
+internal import Foundation
+internal import MartletProtocol
+
+/// The traces of a restore whose process was killed: other names of a data set's file.
+struct UnfinishedRestore {
+    private let directory: String
+    private let dataSet: String
+
+    init(of dataSet: String, in directory: String) {
+        self.dataSet = dataSet
+        self.directory = directory
+    }
+
+    /// Returns the data sets that have files in the folder under other names only.
+    static func dataSets(in directory: String) throws -> [String] {
+        let names = try FileManager.default.contentsOfDirectory(atPath: directory)
+        var found: Set<String> = []
+        for name in names {
+            guard let range = name.range(of: ".sqlite.") else { continue }
+            let dataSet = String(name[..<range.lowerBound])
+            if DataSetName.isValid(dataSet),
+                UnfinishedRestore(of: dataSet, in: directory).problem != nil
+            {
+                found.insert(dataSet)
+            }
+        }
+        return found.sorted()
+    }
+
+    private var fileName: String { dataSet + ".sqlite" }
+    private var path: String { "\(directory)/\(fileName)" }
+
+    private func names(_ prefix: String) -> [String] {
+        let all = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+        return all.filter { $0.hasPrefix(fileName + prefix) && !$0.hasSuffix("-wal") }.sorted()
+    }
+
+    /// Advice for a restore that found the data set without its file; nil if the data set has its
+    /// file, or has no other file either.
+    var problem: (what: String, fix: String)? {
+        guard !FileManager.default.fileExists(atPath: path) else { return nil }
+        if let kept = names(".before-").last {
+            return (
+                """
+                The data set “\(dataSet)” has no file “\(path)”, but there is “\(kept)”: a restore \
+                of it was not finished.
+                """,
+                """
+                Restore the backup again; or go back to what was there: \
+                mv '\(directory)/\(kept)' '\(path)'
+                """
+            )
+        }
+        guard let draft = names(".restoring").first else { return nil }
+        return (
+            """
+            The data set “\(dataSet)” has no file “\(path)”, but there is “\(draft)”: a restore of it \
+            was not finished.
+            """,
+            """
+            Restore the backup again; or remove that file, and an empty data set is made.
+            """
+        )
+    }
+
+    /// Refuses to make an empty data set in place of one that was being restored, and leaves the
+    /// existing file with one name only, because SQLite must not open a file under two.
+    ///
+    /// The caller must have the folder to itself.
+    /// - Throws: `ServerFailure`, which says what to do.
+    func settle() throws {
+        if let problem { throw ServerFailure("\(problem.what) \(problem.fix)") }
+        guard let number = number(path) else { return }
+        for name in names(".before-") where self.number("\(directory)/\(name)") == number {
+            try FileManager.default.removeItem(atPath: "\(directory)/\(name)")
+        }
+    }
+
+    /// Returns the number of a file, which all its names share.
+    private func number(_ path: String) -> UInt64? {
+        let facts = try? FileManager.default.attributesOfItem(atPath: path)
+        return (facts?[.systemFileNumber] as? NSNumber)?.uint64Value
+    }
+}

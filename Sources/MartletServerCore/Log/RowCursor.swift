@@ -1,0 +1,133 @@
+package import MartletProtocol
+import OpenSSLKit
+
+/// A row within one revision of a difference; rows up to it have been sent.
+package struct RowCursor: Hashable, Comparable, Sendable {
+    /// The type's number in Martlet's tables.
+    package let type: Int64
+    package let id: RecordID
+
+    package init(type: Int64, id: RecordID) {
+        self.type = type
+        self.id = id
+    }
+
+    package static func < (left: RowCursor, right: RowCursor) -> Bool {
+        (left.type, left.id) < (right.type, right.id)
+    }
+
+    /// The most UTF-8 bytes of a text key that a cursor can name.
+    private static let keyBytes = 36
+
+    /// The text in a lineage, of letters, digits, dots and hyphens; nil if the key is too long.
+    var text: String? {
+        switch id {
+        case .integer(let number): return "\(type).i\(number)"
+        case .text(let text):
+            guard text.utf8.count <= Self.keyBytes else { return nil }
+            return "\(type).t" + Hexadecimal.text(Array(text.utf8))
+        }
+    }
+
+    /// Reads `text`; returns nil for any other text.
+    init?(_ text: Substring) {
+        let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2, let type = Int64(parts[0]) else { return nil }
+        self.type = type
+        let name = parts[1].dropFirst()
+        switch parts[1].first {
+        case "i":
+            guard let number = Int64(name) else { return nil }
+            id = .integer(number)
+        case "t":
+            guard let bytes = Hexadecimal.bytes(String(name)) else { return nil }
+            id = .text(String(decoding: bytes, as: UTF8.self))
+        default: return nil
+        }
+    }
+}
+
+/// The start of a difference, and the size of the part that is wanted.
+package struct DifferenceQuestion: Sendable {
+    /// The revision after which rows have changed.
+    package let since: Revision
+    /// The row up to which the revision after `since` has been sent.
+    package let cursor: RowCursor?
+    /// The approximate bytes of rows on the wire after which the part ends with the current
+    /// revision.
+    package let maxBytes: Int
+    /// The bytes at which the part ends within a revision; at least one row is sent.
+    package let partBytes: Int
+    /// Whether the rows of a revision are told together or not at all: the part then ends before a
+    /// revision with more than `partBytes`.
+    package let keepsRevisions: Bool
+
+    package init(
+        since: Revision, cursor: RowCursor? = nil, maxBytes: Int,
+        partBytes: Int = Limits.differenceBytes, keepsRevisions: Bool = false
+    ) {
+        self.keepsRevisions = keepsRevisions
+        self.since = since
+        self.cursor = cursor
+        self.maxBytes = maxBytes
+        self.partBytes = partBytes
+    }
+}
+
+/// Gathers the rows of one part of a difference, in the same way for every storage.
+package struct GatheredDifference {
+    private let question: DifferenceQuestion
+    private let head: LogHead
+    private var rows: [DifferencePart.Row] = []
+    private var last: RowCursor?
+    private var bytes = 0
+
+    package init(_ question: DifferenceQuestion, head: LogHead) {
+        self.question = question
+        self.head = head
+    }
+
+    /// Returns whether the earlier part has sent a row.
+    package func isTold(_ row: RowCursor, at place: Revision) -> Bool {
+        guard let cursor = question.cursor else { return false }
+        return place == question.since + 1 && row <= cursor
+    }
+
+    /// Returns the part if it ends before a row of this revision, whatever the row's size.
+    package func part(endingBefore place: Revision) -> DifferencePart? {
+        guard let before = rows.last?.place, before != place, bytes >= question.maxBytes else {
+            return nil
+        }
+        return DifferencePart(rows: rows, reached: before, head: head)
+    }
+
+    /// Adds a row, or returns the part that ends before it.
+    package mutating func add(
+        _ row: DifferencePart.Row, number type: Int64
+    ) -> DifferencePart? {
+        let count = row.byteCount
+        if let before = rows.last?.place, let last, bytes + count > question.partBytes {
+            if before != row.place {
+                return DifferencePart(rows: rows, reached: before, head: head)
+            }
+            if question.keepsRevisions {
+                rows.removeAll { $0.place == row.place }
+                return DifferencePart(rows: rows, reached: row.place - 1, head: head)
+            }
+            // A cursor can name the key, or the place is told whole.
+            if last.text != nil {
+                return DifferencePart(
+                    rows: rows, reached: row.place - 1, head: head, cursor: last)
+            }
+        }
+        rows.append(row)
+        last = RowCursor(type: type, id: row.id)
+        bytes += count
+        return nil
+    }
+
+    /// Returns the part that reaches a revision after which there are no more rows.
+    package func part(reaching revision: Revision) -> DifferencePart {
+        DifferencePart(rows: rows, reached: revision, head: head)
+    }
+}

@@ -1,0 +1,65 @@
+import MartletCore
+import MartletProtocol
+
+extension DataSetNode {
+    /// Sets of one request that are looked for at most; each takes some transactions to find.
+    private static let mostUnbearable = 8
+
+    /// Why a set is put off that the database refuses where no set can be told from the others.
+    static let unbearable = Refusal(
+        .busy,
+        """
+        the database refuses something that comes with the set; the server's log says what has to be \
+        corrected there
+        """, retryAfter: 60)
+
+    /// Carries out a request of which the database refuses something, without saying which set it came
+    /// with: parts of it go in transactions of their own, and a part that is refused is halved again, down
+    /// to the set at fault, which is put off. All other sets get their verdicts.
+    ///
+    /// If there are very many at fault, the sets behind them are put off, too.
+    func decideApart(
+        _ request: AdmittedRequest, now: Int64
+    ) -> [Result<NodeAnswer, Problem>] {
+        let sets = request.request.changeSets
+        var parts = [sets.startIndex..<sets.endIndex]
+        var unbearable: Set<Int> = []
+        var cause: StorageFault?
+        // The whole has been tried.
+        var isTried = true
+        while let part = parts.popLast() {
+            if unbearable.count >= Self.mostUnbearable {
+                unbearable.formUnion(part)
+                continue
+            }
+            if !isTried {
+                var body = request.request
+                body.changeSets = Array(sets[part])
+                let alone = AdmittedRequest(
+                    principal: request.principal, request: body, source: request.source,
+                    acceptsGzip: request.acceptsGzip)
+                let results = decide([alone], now: now, leavingOut: [])
+                guard let fault = takeFault() else {
+                    // A problem of the request itself concerns all of its sets.
+                    if case .failure = results[0] { return results }
+                    continue
+                }
+                guard fault.kind == .refused else {
+                    self.fault = fault
+                    return results
+                }
+                cause = fault
+            }
+            isTried = false
+            if part.count == 1 {
+                unbearable.insert(part.lowerBound)
+            } else {
+                let middle = part.lowerBound + part.count / 2
+                parts += [middle..<part.upperBound, part.lowerBound..<middle]
+            }
+        }
+        let results = decide([request], now: now, leavingOut: unbearable)
+        if fault == nil { fault = cause }
+        return results
+    }
+}

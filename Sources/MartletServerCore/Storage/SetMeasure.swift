@@ -1,0 +1,24 @@
+package import MartletCore
+import MartletProtocol
+
+/// Bounds the work and the result of a set, in the same way for every storage.
+package enum SetMeasure {
+    /// Returns the refusal of a set whose entry has this many bytes; nil if every device can take
+    /// the entry.
+    package static func refusal(ofEntryBytes count: Int) -> Refusal? {
+        guard count > Limits.entryBytes else { return nil }
+        return Refusal(
+            .invalid,
+            """
+            the set comes to more than \(Limits.entryBytes >> 20) MiB with what the database adds \
+            to it, the most that a device can be sent at once; make it in several smaller sets
+            """)
+    }
+
+    /// The most records that the deletes of one set may change by ON DELETE actions.
+    package static let mostAffected = 1_000_000
+
+    /// The most steps of SQLite's machine to find the facts of one set or to carry it out: some
+    /// seconds, during which no other device is answered.
+    package static let mostSteps = 500_000_000
+}

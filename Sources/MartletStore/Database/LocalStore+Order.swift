@@ -1,0 +1,57 @@
+internal import MartletCore
+internal import SQLiteKit
+internal import SQLiteRecords
+
+extension LocalStore {
+    /// Looks at what other programs did to the tables since this store was opened, where the schema has
+    /// changed. Runs in the caller's transaction.
+    ///
+    /// A program that makes a table anew drops capture's triggers with the old one. They are made again,
+    /// so that what is saved from now on is captured.
+    /// - Throws: `StoreError` `.newer` where the tables are not what this store takes them for: the notes of
+    ///   the triggers would be read wrongly. New tables and columns do no harm.
+    package func checkOrder() throws {
+        try checkLayout()
+        let version = try connection.integer("PRAGMA schema_version")
+        guard version != orderedSchema else { return }
+        var present: [(EntityType, Int64)] = []
+        for (type, number) in zip(schema.types, numbers) {
+            let rows = try connection.statement("SELECT name FROM pragma_table_xinfo(?)")
+            rows.bind(1, text: type.name)
+            let names = try Set(
+                rows.rows { (row) throws(SQLiteError) in SQLName.folded(row.text(0)) })
+            // A dropped table is reported by the first write to it.
+            guard !names.isEmpty else { continue }
+            let wanted = [type.key] + type.attributes.map(\.name)
+            guard wanted.allSatisfy({ names.contains(SQLName.folded($0)) }) else {
+                throw Self.changed
+            }
+            present.append((type, number))
+        }
+        if try CaptureTriggers.complete(connection, present) {
+            try DeviceFile(connection: connection)
+                .passKeys(of: Schema(types: present.map(\.0)))
+        } else {
+            orderedSchema = version
+        }
+    }
+
+    private static var changed: StoreError {
+        StoreError(
+            .newer,
+            "Another process has changed the file's tables since it was opened here. Open it again."
+        )
+    }
+
+    /// Refuses a file whose tables another process of this kind has changed.
+    private func checkLayout() throws {
+        guard let recorded = try integerState("layout"), recorded != layout else { return }
+        let present = try DeviceFile(connection: connection).schema()
+        let isSame = schema.types.allSatisfy { type in
+            present[type.name].map { CaptureTriggers.noted($0) == CaptureTriggers.noted(type) }
+                ?? false
+        }
+        guard isSame else { throw Self.changed }
+        layout = recorded
+    }
+}

@@ -1,0 +1,83 @@
+import Foundation
+import MartletProtocol
+import MartletStore
+import Testing
+
+@testable import Martlet
+
+@Suite("Declarations that change what a conflict or an equal key means")
+struct ConflictClauseTests {
+    private static func swap(_ device: DeviceFixture) throws {
+        try device.apply(
+            [
+                .entry(1, .created("tags", 1, at: 1, ["code": "a"])),
+                .entry(2, .created("tags", 2, at: 2, ["code": "b"])),
+            ], reaching: 2)
+        let set = ChangeSet.entry(
+            3,
+            TypeChanges(
+                name: "tags", update: [.integer(1), .integer(2)],
+                entries: [
+                    RecordEntry(
+                        id: .integer(1), revision: 3, attributes: Attributes(["code": "b"])),
+                    RecordEntry(
+                        id: .integer(2), revision: 3, attributes: Attributes(["code": "a"])),
+                ]))
+        try device.apply([set], reaching: 3)
+    }
+
+    @Test(
+        "remote change that swaps unique values comes in, whatever the constraint's clause",
+        arguments: ["ROLLBACK", "IGNORE", "REPLACE", "FAIL", "ABORT"])
+    func swapped(clause: String) throws {
+        let device = try DeviceFixture(
+            script:
+                "CREATE TABLE tags(id INTEGER PRIMARY KEY, code TEXT UNIQUE ON CONFLICT \(clause))")
+        try Self.swap(device)
+        #expect(try device.rows("SELECT id, code FROM tags ORDER BY id") == [[1, "b"], [2, "a"]])
+        #expect(try device.store.revision == 3)
+        // The clause is meant for the app's own writes.
+        let error: (any Error)?
+        do {
+            try device.write { try $0.insert("tags", ["code": "a"]) }
+            error = nil
+        } catch let thrown {
+            error = thrown
+        }
+        #expect((error == nil) == ["IGNORE", "REPLACE"].contains(clause))
+        let set = try device.gather().changeSets.first
+        #expect(set?.types[0].delete == (clause == "REPLACE" ? [.integer(2)] : nil))
+    }
+
+    @Test("a key that differs in case is another record, and takes no row's place")
+    func keys() throws {
+        let device = try DeviceFixture(
+            script: "CREATE TABLE notes(id TEXT PRIMARY KEY COLLATE NOCASE, body TEXT)")
+        func entry(_ id: String, _ revision: Revision, _ body: Value) -> ChangeSet {
+            .entry(
+                revision,
+                TypeChanges(
+                    name: "notes", create: [.text(id)],
+                    entries: [
+                        RecordEntry(
+                            id: .text(id), revision: revision,
+                            attributes: Attributes(["body": body]))
+                    ]))
+        }
+        try device.apply([entry("A", 1, "mine")], reaching: 1)
+        #expect(throws: (any Error).self) {
+            try device.apply([entry("a", 2, "other")], reaching: 2)
+        }
+        #expect(try device.rows("SELECT id, body FROM notes") == [["A", "mine"]])
+        // In a difference, the row that does not fit is quarantined.
+        var changes = entry("a", 2, "other").types[0]
+        (changes.update, changes.create) = (changes.create, [])
+        _ = try device.gather()
+        try device.apply([DeviceFixture.difference(2, changes)], reaching: 2)
+        #expect(try device.rows("SELECT id, body FROM notes") == [["A", "mine"]])
+        #expect(try device.store.quarantined().map(\.id) == [.text("a")])
+        #expect(try device.write { try $0.update("notes", .text("a"), ["body": "x"]) } == false)
+        #expect(try device.write { try $0.delete("notes", .text("a")) } == false)
+        #expect(try device.store.local.record("notes", .text("a")) == nil)
+    }
+}

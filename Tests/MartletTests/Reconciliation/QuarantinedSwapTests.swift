@@ -1,0 +1,100 @@
+import MartletProtocol
+import MartletStore
+import SQLiteKit
+import Testing
+
+@testable import Martlet
+
+/// Tests sets in which others exchange unique values of records that the device has in quarantine.
+@Suite("Quarantined records among exchanged values")
+struct QuarantinedSwapTests {
+    private static let script = """
+        CREATE TABLE teams(
+            id INTEGER PRIMARY KEY, name TEXT, code TEXT UNIQUE, size INTEGER CHECK (size < 100));
+        """
+
+    private static func whole(
+        _ id: Int64, _ revision: Revision, _ pairs: KeyValuePairs<String, Value>
+    ) -> TypeChanges {
+        TypeChanges(
+            name: "teams", update: [.integer(id)],
+            entries: [
+                RecordEntry(id: .integer(id), revision: revision, attributes: Attributes(pairs))
+            ])
+    }
+
+    /// Makes teams with the codes a, b and c; the third is in quarantine in a newer form.
+    private static func device() throws -> DeviceFixture {
+        let device = try DeviceFixture(script: script)
+        try device.apply(
+            [
+                .entry(
+                    1, .created("teams", 1, at: 1, ["code": "a"]),
+                    .created("teams", 2, at: 1, ["code": "b"]),
+                    .created("teams", 3, at: 1, ["name": "C", "code": "c", "size": 1]))
+            ], reaching: 1)
+        _ = try device.gather()
+        try device.apply(
+            [DeviceFixture.difference(2, whole(3, 2, ["name": "CC", "code": "cc", "size": 500]))],
+            reaching: 2)
+        #expect(try device.store.quarantined().count == 1)
+        return device
+    }
+
+    private static func swap(_ third: KeyValuePairs<String, Value>) -> ChangeSet {
+        .entry(
+            3,
+            TypeChanges(
+                name: "teams", update: [.integer(1), .integer(2), .integer(3)],
+                entries: [
+                    RecordEntry(
+                        id: .integer(1), revision: 3, attributes: Attributes(["code": "b"])),
+                    RecordEntry(
+                        id: .integer(2), revision: 3, attributes: Attributes(["code": "a"])),
+                    RecordEntry(id: .integer(3), revision: 3, attributes: Attributes(third)),
+                ]))
+    }
+
+    private static func rows(_ device: DeviceFixture) throws -> [[SQLValue]] {
+        try device.rows("SELECT id, name, code, size FROM teams ORDER BY id")
+    }
+
+    @Test("what the quarantine has of it comes with the change that makes it fit")
+    func mended() throws {
+        let device = try Self.device()
+        try device.apply([Self.swap(["size": 5])], reaching: 3)
+        #expect(
+            try Self.rows(device)
+                == [[1, .null, "b", .null], [2, .null, "a", .null], [3, "CC", "cc", 5]])
+        #expect(try device.store.quarantined().isEmpty)
+        #expect(try device.rows("SELECT revision FROM martlet_records WHERE id = 3") == [[3]])
+    }
+
+    @Test("what still does not fit stays in quarantine, and the table keeps what it shows")
+    func kept() throws {
+        let device = try Self.device()
+        try device.apply([Self.swap(["name": "CCC"])], reaching: 3)
+        #expect(
+            try Self.rows(device)
+                == [[1, .null, "b", .null], [2, .null, "a", .null], [3, "C", "c", 1]])
+        let kept = try #require(try device.store.quarantined().first)
+        #expect(kept.attributes == Attributes(["name": "CCC", "code": "cc", "size": 500]))
+        #expect(try device.rows("SELECT revision FROM martlet_records WHERE id = 3") == [[1]])
+    }
+
+    @Test(
+        "a change to a record that is neither here nor in quarantine is not taken for a whole one")
+    func missing() throws {
+        let device = try Self.device()
+        try device.store.inApplyingTransaction {
+            try device.store.applying.setCapture(false)
+            try device.store.applying.connection.execute(
+                "DELETE FROM teams WHERE id = 3; DELETE FROM martlet_quarantine")
+            try device.store.applying.setCapture(true)
+        }
+        #expect(throws: StoreError.self) {
+            try device.apply([Self.swap(["size": 5])], reaching: 3)
+        }
+        #expect(try device.rows("SELECT code FROM teams WHERE id = 1") == [["a"]])
+    }
+}

@@ -1,0 +1,230 @@
+import MartletProtocol
+import MartletServerCore
+import MartletStore
+import SQLiteFaults
+import SQLiteKit
+import SmallWorlds
+import Testing
+
+@testable import Martlet
+
+@Suite("What is applied in slices")
+struct SliceTests {
+    /// Makes the players 1 to 9 with different shirts.
+    private func players(_ shirts: (Int64) -> Int64) -> TypeChanges {
+        var changes = TypeChanges(name: "players")
+        for number in Int64(1)...9 {
+            changes.update.append(.integer(number))
+            changes.entries.append(
+                RecordEntry(
+                    id: .integer(number), revision: 9,
+                    attributes: Attributes([
+                        "name": .text("P\(number)"), "shirt": .integer(shirts(number)),
+                    ])))
+        }
+        return changes
+    }
+
+    /// Applies all slices.
+    /// - Parameter between: Called after each transaction except the last.
+    private func run(
+        _ world: NodeFixture, _ exchange: Int, _ told: NodeFixture.Told,
+        between: () throws -> Void = {}
+    ) throws -> NodeFixture.Told {
+        var told = told
+        while told.actions.contains(where: { if case .applyNext = $0 { true } else { false } }) {
+            try between()
+            told = world.handle(.applyNext(exchange: exchange))
+        }
+        return told
+    }
+
+    @Test("a difference goes in three rows at a time, and a save goes in between")
+    func difference() throws {
+        let world = NodeFixture(try .withTeams()) { $0.sliceRecords = 3 }
+        let store = world.device.store
+        // Another person has changed this record, which the last transaction shows.
+        try world.device.write { try $0.update("teams", .integer(1), ["city": "Mine"]) }
+        let own = try store.queuedIdentifiers()
+        let counter = RowCounter(store)
+        let sent = try #require(try world.handle(.wake(isUrgent: true)).sent)
+        var teams = TypeChanges.updated("teams", 1, at: 8, ["name": "Theirs"])
+        teams.delete = [.integer(2)]
+        var refused = ChangeSet()
+        (refused.identifier, refused.conflict, refused.reason) = (own[0], true, .stale)
+        refused.message = "Someone else was first."
+        let first = try world.answer(
+            sent.exchange, 9, [DeviceFixture.difference(9, teams, players { $0 }), refused])
+        var saves = 0
+        let last = try run(world, sent.exchange, first) {
+            #expect(try store.revision == 2)
+            #expect(try store.slicedUpTo == 9)
+            #expect(try store.contradiction() == nil)
+            try world.device.write { try $0.insert("notes", ["body": .text("\(saves)")]) }
+            saves += 1
+        }
+        #expect(last.error == nil)
+        #expect(saves > 3)
+        // The transaction that brings the revision also redoes the waiting sets.
+        #expect(counter.rows.sorted().dropLast().max() ?? 0 <= 3)
+        #expect(counter.rows.max() ?? 0 <= saves + 2)
+        #expect(try store.revision == 9)
+        #expect(try store.slicedUpTo == nil)
+        #expect(try !store.hasStaged)
+        #expect(try store.contradiction() == nil)
+        #expect(try store.parked().map(\.reason) == [.stale])
+        #expect(try world.device.rows("SELECT id, name FROM teams") == [[1, "Theirs"]])
+        #expect(try world.device.rows("SELECT count(*), sum(shirt) FROM players") == [[9, 45]])
+        #expect(try store.outboxCount == saves)
+    }
+
+    @Test("unique values change places across slices")
+    func swaps() throws {
+        let world = NodeFixture(try .withTeams()) { $0.sliceRecords = 2 }
+        let store = world.device.store
+        var revision: Revision = 2
+        for number in Int64(1)...9 {
+            revision += 1
+            try world.device.apply(
+                [
+                    .entry(
+                        revision,
+                        .created(
+                            "players", number, at: revision,
+                            ["name": "P", "shirt": .integer(number)]))
+                ], reaching: revision)
+        }
+        let sent = try #require(try world.handle(.wake(isUrgent: true)).sent)
+        var changes = players { 10 - $0 }
+        for index in changes.entries.indices { changes.entries[index].revision = 15 }
+        let first = try world.answer(
+            sent.exchange, 15, [DeviceFixture.difference(15, changes)])
+        let last = try run(world, sent.exchange, first)
+        #expect(last.error == nil)
+        #expect(
+            try world.device.rows("SELECT id + shirt FROM players GROUP BY 1") == [[10]])
+        #expect(try store.quarantined().isEmpty)
+        #expect(try store.revision == 15)
+        #expect(try store.slicedUpTo == nil)
+    }
+
+    @Test("a row waits for the last slice if an own edit has given its unique value up")
+    func givenUp() throws {
+        let world = NodeFixture(try .withTeams()) { $0.sliceRecords = 2 }
+        let store = world.device.store
+        try world.device.apply(
+            [.entry(3, .created("players", 9, at: 3, ["name": "P", "shirt": 1]))], reaching: 3)
+        // The row under the edit still holds the shirt, which another row of the first slice has.
+        try world.device.write { try $0.update("players", .integer(9), ["shirt": .null]) }
+        let own = try store.queuedIdentifiers()
+        let sent = try #require(try world.handle(.wake(isUrgent: true)).sent)
+        var refused = ChangeSet()
+        (refused.identifier, refused.conflict, refused.reason) = (own[0], true, .stale)
+        refused.message = "Someone else was first."
+        let first = try world.answer(
+            sent.exchange, 9, [DeviceFixture.difference(9, players { $0 }), refused])
+        let last = try run(world, sent.exchange, first) {
+            let contradiction = try store.contradiction()
+            #expect(contradiction == nil)
+        }
+        #expect(last.error == nil)
+        #expect(try store.slicedUpTo == nil)
+        #expect(try store.revision == 9)
+        #expect(try world.device.rows("SELECT count(*), sum(shirt) FROM players") == [[9, 45]])
+        #expect(try store.parked().map(\.reason) == [.stale])
+        #expect(try store.quarantined().isEmpty)
+    }
+
+    @Test("what a device is stopped in the middle of goes on, and nothing older goes over it")
+    func restart() throws {
+        let world = NodeFixture(try .withTeams()) { $0.sliceRecords = 2 }
+        let sent = try #require(try world.handle(.wake(isUrgent: true)).sent)
+        _ = try world.answer(
+            sent.exchange, 9, [DeviceFixture.difference(9, players { $0 })])
+        _ = world.handle(.applyNext(exchange: sent.exchange))
+        _ = world.node.stop()
+        #expect(try world.device.rows("SELECT count(*) FROM players") == [[4]])
+        try world.device.reopen()
+        // If fetching does not continue from there, only rows are asked for.
+        try world.device.store.discardStaged()
+        let again = NodeFixture(world.device) { $0.sliceRecords = 2 }
+        let stream = DeltaBatch.batch(2, 3, [.upsert(3, "players", "1", #"{"name":"Old"}"#)])
+        if case .needsExchange = try world.device.store.apply(stream, now: 1) {
+        } else {
+            Issue.record("the stream was applied between two revisions")
+        }
+        let next = try #require(try again.handle(.wake(isUrgent: true)).sent)
+        #expect(next.request.maxRevision == 2)
+        #expect(next.request.wantsRows)
+        var changes = players { $0 }
+        changes.update.removeFirst()
+        changes.entries.removeFirst()
+        changes.delete = [.integer(1)]
+        let told = try again.answer(
+            next.exchange, 10, [DeviceFixture.difference(10, changes)])
+        _ = try run(again, next.exchange, told)
+        #expect(try world.device.rows("SELECT count(*), min(id) FROM players") == [[8, 2]])
+        #expect(try world.device.store.slicedUpTo == nil)
+        #expect(try world.device.store.revision == 10)
+    }
+
+    @Test("parts of a snapshot go in two rows at a time, the first one too")
+    func parts() throws {
+        let lazy = try LazyWorld("sliced-parts")
+        try lazy.mine.write { try $0.insert("teams", ["name": "Mine"]) }
+        lazy.mine.heldBack = []
+        let counter = RowCounter(try lazy.mine.store)
+        try lazy.sync()
+        #expect(try lazy.mine.store.pendingSnapshot == nil)
+        // There are two rows, and the own one that is undone and redone.
+        #expect(counter.rows.max() ?? 0 <= 3)
+        #expect(counter.rows.count { $0 >= 2 } >= 6)
+        try lazy.expectWhole()
+    }
+
+    @Test("a record that was made under a key of the snapshot's makes way for the snapshot's")
+    func sameKey() throws {
+        let lazy = try LazyWorld("sliced-same-key", SeedingPlan(classes: []))
+        lazy.mine.heldBack = []
+        // A set that is saved while the answer is on its way waits while the parts are applied.
+        var isSaved = false
+        lazy.mine.whileAnswered = {
+            guard !isSaved else { return }
+            isSaved = true
+            try lazy.mine.write { try $0.insert("notes", ["body": "Mine"], id: "n3") }
+        }
+        try lazy.sync()
+        #expect(isSaved)
+        #expect(try lazy.shown("SELECT body FROM notes WHERE id = 'n3'") == [["Note"]])
+        #expect(try lazy.mine.store.parked().count == 1)
+        try lazy.expectWhole()
+    }
+
+    @Test("a part that was left in the middle goes on, over what changed meanwhile")
+    func partLeft() throws {
+        let lazy = try LazyWorld("sliced-left")
+        try lazy.sync()
+        lazy.mine.heldBack = []
+        var slices = 0
+        struct Stop: Error {}
+        do {
+            try lazy.mine.sync(with: lazy.world.server) { store in
+                guard try store.local.rows("SELECT 1 FROM players").isEmpty == false else { return }
+                slices += 1
+                throw Stop()
+            }
+        } catch is Stop {}
+        #expect(slices == 1)
+        let here = try lazy.shown("SELECT id FROM players")
+        #expect(!here.isEmpty && here.count < 5)
+        lazy.mine.close()
+        try lazy.mine.open()
+        try lazy.others { context in
+            try context.delete("players", .integer(1))
+            try context.update("players", .integer(5), ["name": "Newer"])
+        }
+        try lazy.sync()
+        try lazy.expectWhole()
+        #expect(try lazy.shown("SELECT name FROM players WHERE id = 5") == [["Newer"]])
+    }
+}

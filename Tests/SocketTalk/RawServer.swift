@@ -1,0 +1,113 @@
+import Dispatch
+import Foundation
+import SystemKit
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A TCP server on this machine that answers each connection with exactly the bytes that a test
+/// gives.
+public final class RawServer: Sendable {
+    public let port: Int
+    private let socket: Int32
+    private let queue = CallQueue(label: "raw server", attributes: .concurrent)
+
+    /// - Parameter serve: Called for each connection, on a thread that it may block. The connection
+    ///   ends in good order when it returns.
+    public init(_ serve: @escaping @Sendable (RawConnection) -> Void) {
+        signal(SIGPIPE, SIG_IGN)
+        #if canImport(Glibc)
+            let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        #else
+            let socket = Darwin.socket(AF_INET, SOCK_STREAM, 0)
+        #endif
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let code = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                bind(socket, address, size) | listen(socket, 64)
+                    | getsockname(socket, address, &size)
+            }
+        }
+        precondition(code == 0, "no port for a raw server")
+        port = Int(in_port_t(bigEndian: address.sin_port))
+        self.socket = socket
+        queue.queue.async { [queue] in
+            while true {
+                let peer = accept(socket, nil, nil)
+                guard peer >= 0 else { return }
+                queue.queue.async {
+                    serve(RawConnection(socket: peer))
+                    close(peer)
+                }
+            }
+        }
+    }
+
+    /// Stops listening.
+    public func stop() {
+        _ = shutdown(socket, Int32(SHUT_RDWR))
+        close(socket)
+    }
+}
+
+/// The server's side of a connection. Its calls block.
+public struct RawConnection: Sendable {
+    let socket: Int32
+
+    /// Reads a request with its body, if it names a length.
+    /// - Returns: The whole request, or the bytes before the end of the connection.
+    public func request() -> String {
+        var all: [UInt8] = []
+        var wanted = Int.max
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while all.count < wanted {
+            let count = recv(socket, &buffer, buffer.count, 0)
+            guard count > 0 else { break }
+            all += buffer[..<count]
+            guard wanted == .max else { continue }
+            let text = String(decoding: all, as: UTF8.self)
+            guard let end = text.range(of: "\r\n\r\n") else { continue }
+            let head = text[..<end.upperBound]
+            let length = head.split(separator: "\r\n").first {
+                $0.lowercased().hasPrefix("content-length:")
+            }
+            let body = length.flatMap { Int($0.split(separator: ":")[1].dropFirst()) } ?? 0
+            wanted = head.utf8.count + body
+        }
+        return String(decoding: all, as: UTF8.self)
+    }
+
+    /// Sends a text.
+    public func send(_ text: String) {
+        send([UInt8](text.utf8))
+    }
+
+    /// Sends bytes.
+    public func send(_ bytes: [UInt8]) {
+        var start = 0
+        while start < bytes.count {
+            let count = bytes[start...].withUnsafeBytes { write(socket, $0.baseAddress, $0.count) }
+            guard count > 0 else { return }
+            start += count
+        }
+    }
+
+    /// Waits until the other end has closed the connection or sent more.
+    public func wait() {
+        var byte: UInt8 = 0
+        _ = recv(socket, &byte, 1, 0)
+    }
+
+    /// Ends the connection with a reset.
+    public func reset() {
+        var linger = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(
+            socket, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout.size(ofValue: linger)))
+    }
+}

@@ -1,0 +1,111 @@
+import MartletCore
+import MartletProtocol
+import SetTexts
+import Testing
+
+@testable import MartletServerCore
+
+@Suite("Truths of refused sets")
+struct TruthTests {
+    private static let schema = """
+        CREATE TABLE pages (id INTEGER PRIMARY KEY, number INTEGER, body TEXT);
+        """
+
+    private static func server(
+        _ kind: StorageKind, pages: Int, bytes: Int
+    ) async throws -> TestDataSet {
+        let server = try await TestDataSet(kind, schema)
+        var set = SetText()
+        let body = String(repeating: "x", count: bytes)
+        for number in 1...pages {
+            set = set.create("pages", "-\(number)", #""body":"\#(body)""#)
+        }
+        try server.send(set)
+        var touch = SetText()
+        for number in 1...pages {
+            touch = touch.update("pages", "\(number)", #""revision":1,"number":1"#)
+        }
+        try server.send(touch, from: "d2")
+        return server
+    }
+
+    @Test(
+        "are as many as an answer holds; the other verdicts come with the next one",
+        arguments: StorageKind.all)
+    func many(kind: StorageKind) async throws {
+        let server = try await Self.server(kind, pages: 1, bytes: 1 << 20)
+        var sets = (1...20).map { (number: Int) in
+            SetText("s\(number)", sequence: number, seen: 1)
+                .update("pages", "1", #""revision":1,"number":\#(number)"#)
+        }
+        var told: [String] = []
+        var answers = 0
+        while !sets.isEmpty {
+            let answer = try server.exchange(sets, from: "d3", at: 2)
+            let fates = answer.changeSets.filter { $0.conflict == true }
+            #expect(fates.allSatisfy { $0.reason == .stale && !$0.isTruthCut })
+            #expect(fates.allSatisfy { $0["pages"]?.entries.first?.revision == 2 })
+            #expect((1...8).contains(fates.count))
+            told += fates.compactMap(\.identifier)
+            sets.removeFirst(fates.count)
+            #expect(answer.more == !sets.isEmpty)
+            answers += 1
+            try #require(answers < 20)
+        }
+        #expect(told == (1...20).map { "s\($0)" })
+    }
+
+    @Test("read a record once for all sets that name it", arguments: StorageKind.embedded)
+    func reads(kind: StorageKind) async throws {
+        func reads(_ count: Int) async throws -> Int {
+            let server = try await Self.server(kind, pages: 2, bytes: 1_000)
+            let sets = (1...count).map { (number: Int) in
+                SetText("s\(number)", sequence: number, seen: 1)
+                    .update("pages", "1", #""revision":1,"number":\#(number)"#)
+                    .update("pages", "2", #""revision":1,"number":\#(number)"#)
+            }
+            let answer = try server.exchange(sets, from: "d3", at: 2)
+            #expect(answer.changeSets.count == count && !answer.more)
+            return try #require(server.storage as? EmbeddedStore).session().truthReads
+        }
+        #expect(try await reads(10) == 2)
+        #expect(try await reads(100) == 2)
+    }
+
+    @Test("one that is more than an answer holds says that it is cut", arguments: StorageKind.all)
+    func cut(kind: StorageKind) async throws {
+        let server = try await Self.server(kind, pages: 100, bytes: 100_000)
+        var set = SetText("s", sequence: 1, seen: 1)
+        for number in 1...100 {
+            set = set.update("pages", "\(number)", #""revision":1,"number":3"#)
+        }
+        let raw = try server.text(
+            #"{"clientId":"d3","maxRevision":2,"changeSets":[\#(set)]}"#)
+        #expect(raw.contains(#""part":true"#))
+        let answer = try SyncCoder.decodeAnswer(Array(raw.utf8))
+        #expect(!answer.more)
+        let fate = try #require(answer.changeSets.last)
+        #expect(fate.isTruthCut && fate.reason == .stale)
+        #expect(fate.message?.hasSuffix("some are not listed") == true)
+        #expect((70...99).contains(fate["pages"]?.update.count ?? 0))
+        // A smaller set is whole, and says so.
+        let small = try server.send(
+            SetText("t", sequence: 2, seen: 1).update("pages", "1", #""revision":1,"number":3"#),
+            from: "d3")
+        #expect(!small.isTruthCut && small["pages"]?.update == [.integer(1)])
+    }
+
+    @Test("many verdicts beside a difference come in parts, too", arguments: StorageKind.all)
+    func besideDifference(kind: StorageKind) async throws {
+        let server = try await Self.server(kind, pages: 1, bytes: 1 << 20)
+        let sets = (1...20).map { (number: Int) in
+            SetText("s\(number)", sequence: number, seen: 1)
+                .update("pages", "1", #""revision":1,"number":\#(number)"#)
+        }
+        let list = sets.map(\.description).joined(separator: ",")
+        let answer = try server.answer(
+            #"{"clientId":"d3","maxRevision":2,"rows":true,"changeSets":[\#(list)]}"#)
+        #expect(answer.more)
+        #expect((2...9).contains(answer.changeSets.count))
+    }
+}
