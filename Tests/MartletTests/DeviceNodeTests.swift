@@ -1,6 +1,7 @@
 import MartletCore
 import MartletProtocol
 import MartletStore
+import SmallWorlds
 import Testing
 
 @testable import Martlet

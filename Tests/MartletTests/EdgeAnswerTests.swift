@@ -1,5 +1,6 @@
 import MartletCore
 import MartletProtocol
+import SmallWorlds
 import Testing
 
 @testable import Martlet

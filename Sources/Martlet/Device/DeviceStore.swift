@@ -12,7 +12,7 @@ internal import SQLiteRecords
 /// device may see. Two, because switching the setting on one throws away every prepared statement.
 package final class DeviceStore {
     package private(set) var local: LocalStore
-    private(set) var applying: LocalStore
+    package private(set) var applying: LocalStore
     /// The local connection with what contexts on it share.
     private(set) var session: Session
     /// Evenly spread random bits, for identities.

@@ -1,6 +1,7 @@
 import Foundation
 import MartletProtocol
 import MartletStore
+import SmallWorlds
 import Testing
 
 @testable import Martlet

@@ -2,6 +2,7 @@ import Foundation
 import MartletProtocol
 import MartletStore
 import SQLiteKit
+import SmallWorlds
 import Testing
 
 @testable import Martlet

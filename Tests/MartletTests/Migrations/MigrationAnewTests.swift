@@ -4,6 +4,7 @@ import MartletProtocol
 import MartletStore
 import SQLiteFaults
 import SQLiteKit
+import SmallWorlds
 import Testing
 
 @testable import Martlet

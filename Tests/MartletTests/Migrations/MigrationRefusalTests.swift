@@ -1,5 +1,6 @@
 import MartletProtocol
 import SQLiteKit
+import SmallWorlds
 import Testing
 
 @testable import MartletStore

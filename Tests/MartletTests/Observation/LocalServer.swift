@@ -2,6 +2,7 @@ import Foundation
 import MartletCore
 import MartletProtocol
 import MartletServerCore
+import SmallWorlds
 
 @testable import Martlet
 

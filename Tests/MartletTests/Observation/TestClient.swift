@@ -1,6 +1,7 @@
 import Foundation
 import MartletStore
 import SQLiteKit
+import SmallWorlds
 
 @testable import Martlet
 

@@ -2,6 +2,7 @@ import MartletCore
 import MartletProtocol
 import MartletStore
 import SQLiteKit
+import SmallWorlds
 import Testing
 
 @testable import Martlet

@@ -1,5 +1,6 @@
 import MartletProtocol
 import MartletStore
+import SmallWorlds
 import Testing
 
 @testable import Martlet

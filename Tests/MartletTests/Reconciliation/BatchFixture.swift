@@ -1,4 +1,5 @@
 import MartletProtocol
+import SmallWorlds
 
 @testable import Martlet
 

@@ -1,6 +1,7 @@
 import MartletProtocol
 import MartletStore
 import SQLiteKit
+import SmallWorlds
 import Testing
 
 @testable import Martlet

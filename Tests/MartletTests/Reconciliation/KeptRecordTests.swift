@@ -1,3 +1,4 @@
+import SmallWorlds
 import Testing
 
 @testable import Martlet

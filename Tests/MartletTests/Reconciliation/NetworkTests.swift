@@ -1,4 +1,5 @@
 import MartletProtocol
+import SmallWorlds
 import Testing
 
 @testable import Martlet

@@ -3,6 +3,7 @@ import MartletCore
 import MartletProtocol
 import MartletServerCore
 import SQLiteKit
+import SmallWorlds
 
 @testable import Martlet
 

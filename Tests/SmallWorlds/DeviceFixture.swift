@@ -1,21 +1,20 @@
-import Foundation
-import MartletProtocol
-import MartletStore
-import SQLiteKit
-import SmallWorlds
+package import Foundation
+package import MartletProtocol
+package import MartletStore
+internal import SQLiteKit
 
-@testable import Martlet
+package import Martlet
 
 /// A device on a real file in a folder of its own, and a way to answer it by hand.
-final class DeviceFixture {
-    static let script = SmallWorld.script
+package final class DeviceFixture {
+    package static let script = SmallWorld.script
 
-    let folder: URL
-    let path: String
-    private(set) var store: DeviceStore
+    package let folder: URL
+    package let path: String
+    package private(set) var store: DeviceStore
     private var bits: UInt64 = 0
 
-    init(script: String = DeviceFixture.script) throws {
+    package init(script: String = DeviceFixture.script) throws {
         folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("martlet-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -32,17 +31,17 @@ final class DeviceFixture {
             path: path, script: script, randomBits: { UInt64.random(in: .min ... .max) })
     }
 
-    func reopen(script: String = DeviceFixture.script) throws {
+    package func reopen(script: String = DeviceFixture.script) throws {
         store = try Self.open(path, script: script)
     }
 
     @discardableResult
-    func write<Result>(_ body: (WriteContext) throws -> Result) throws -> Result {
+    package func write<Result>(_ body: (WriteContext) throws -> Result) throws -> Result {
         try store.write(now: 1_000, body)
     }
 
     /// What the device would send now.
-    func gather() throws -> SyncRequest {
+    package func gather() throws -> SyncRequest {
         let gathered = try store.gather(
             owner: "test", lease: 1_000, byteLimit: 1 << 20, includesChanges: true, now: 1_000)
         guard case .request(let bytes, _) = gathered else { throw FixtureError.leased }
@@ -50,7 +49,7 @@ final class DeviceFixture {
     }
 
     @discardableResult
-    func apply(_ sets: [ChangeSet], reaching revision: Revision) throws -> RebaseReport {
+    package func apply(_ sets: [ChangeSet], reaching revision: Revision) throws -> RebaseReport {
         let report = try store.apply(
             sets[...], reaching: revision, lineage: "l\(revision)", dataSet: "d", owner: "test",
             now: 2_000)
@@ -58,29 +57,29 @@ final class DeviceFixture {
         return report
     }
 
-    func rows(_ sql: String) throws -> [[SQLValue]] {
+    package func rows(_ sql: String) throws -> [[SQLValue]] {
         try store.local.rows(sql).map(\.values)
     }
 
     /// Another process on the file: foreign keys off, no recursive triggers.
-    func shell(_ sql: String) throws {
+    package func shell(_ sql: String) throws {
         try Self.shell(sql, path: path)
     }
 
-    static func shell(_ sql: String, path: String) throws {
+    package static func shell(_ sql: String, path: String) throws {
         let connection = try Connection(path: path, mode: .readWrite)
         try connection.execute(sql)
     }
 }
 
-enum FixtureError: Error {
+package enum FixtureError: Error {
     case leased
     case changed
 }
 
 extension ChangeSet {
     /// An entry of the log, made by someone else unless told otherwise.
-    static func entry(_ revision: Revision, own: String? = nil, _ types: TypeChanges...)
+    package static func entry(_ revision: Revision, own: String? = nil, _ types: TypeChanges...)
         -> ChangeSet
     {
         var set = ChangeSet(types: types)
@@ -90,7 +89,7 @@ extension ChangeSet {
         return set
     }
 
-    static func refusal(_ identifier: String, _ reason: RefusalReason) -> ChangeSet {
+    package static func refusal(_ identifier: String, _ reason: RefusalReason) -> ChangeSet {
         var set = ChangeSet()
         set.identifier = identifier
         set.conflict = true
@@ -101,7 +100,7 @@ extension ChangeSet {
 }
 
 extension TypeChanges {
-    static func created(
+    package static func created(
         _ name: String, _ id: Int64, old: Int64? = nil, at revision: Revision,
         _ pairs: KeyValuePairs<String, Value>
     ) -> TypeChanges {
@@ -114,7 +113,7 @@ extension TypeChanges {
             ])
     }
 
-    static func updated(
+    package static func updated(
         _ name: String, _ id: Int64, at revision: Revision, _ pairs: KeyValuePairs<String, Value>
     ) -> TypeChanges {
         TypeChanges(
@@ -127,7 +126,7 @@ extension TypeChanges {
 }
 
 extension Attributes {
-    init(_ pairs: KeyValuePairs<String, Value>) {
+    package init(_ pairs: KeyValuePairs<String, Value>) {
         self.init(names: pairs.map(\.key), values: pairs.map(\.value))
     }
 }

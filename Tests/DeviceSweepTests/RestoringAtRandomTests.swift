@@ -150,13 +150,6 @@ private final class RestoredWorld {
     }
 }
 
-extension DeviceStore {
-    /// As though the time of every lease were over.
-    func endLeases() throws {
-        try applying.connection.execute("DELETE FROM martlet_lease")
-    }
-}
-
 @Suite("Backups restored at random")
 struct RestoringAtRandomTests {
     @Test(

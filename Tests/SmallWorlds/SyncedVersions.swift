@@ -1,10 +1,10 @@
-import MartletProtocol
+internal import MartletProtocol
 
-@testable import MartletStore
+package import MartletStore
 
 /// Versions of a device's tables, and what the server says of columns before they are there.
-enum SyncedVersions {
-    static let first = Migration(1, "teams") { context in
+package enum SyncedVersions {
+    package static let first = Migration(1, "teams") { context in
         try context.create(
             """
             CREATE TABLE teams(id INTEGER PRIMARY KEY, name TEXT NOT NULL, city TEXT DEFAULT 'Oslo');
@@ -15,16 +15,16 @@ enum SyncedVersions {
             CREATE INDEX by_team ON players(team_id);
             """)
     }
-    static let nicknames = Migration(2, "nicknames") { context in
+    package static let nicknames = Migration(2, "nicknames") { context in
         try context.addColumn("nickname TEXT NOT NULL DEFAULT 'none'", to: "teams")
     }
-    static let towns = Migration(3, "towns") { context in
+    package static let towns = Migration(3, "towns") { context in
         try context.renameColumn("city", to: "town", in: "teams")
     }
-    static let noMail = Migration(4, "no mail") { context in
+    package static let noMail = Migration(4, "no mail") { context in
         try context.dropColumn("email", from: "players")
     }
-    static let venues = Migration(5, "venues") { context in
+    package static let venues = Migration(5, "venues") { context in
         try context.create(
             """
             CREATE TABLE venues(
@@ -32,7 +32,7 @@ enum SyncedVersions {
                 team_id INTEGER REFERENCES teams(id));
             """)
     }
-    static let shirts = Migration(6, "shirts") { context in
+    package static let shirts = Migration(6, "shirts") { context in
         try context.execute(
             "UPDATE players SET shirt = shirt + ? WHERE shirt IS NOT NULL", [.integer(100)])
         try context.create("CREATE UNIQUE INDEX by_shirt ON players(team_id, shirt)")
@@ -40,7 +40,7 @@ enum SyncedVersions {
             "INSERT INTO notes VALUES ('m', 'moved'); ")
         try context.execute("UPDATE players SET name = upper(name) WHERE id = 12")
     }
-    static let all = [first, nicknames, towns, noMail, venues, shirts]
+    package static let all = [first, nicknames, towns, noMail, venues, shirts]
     /// How many there are up to the first, the last.
-    static let start = 1
+    package static let start = 1
 }

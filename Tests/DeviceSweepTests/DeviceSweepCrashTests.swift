@@ -74,7 +74,11 @@ struct DeviceSweepCrashTests {
 
     @Test("a snapshot comes in three parts")
     func parts() throws {
-        let (team, snapshot) = try seeded("parts", LazyWorld.plan)
+        let plan = SeedingPlan(classes: [
+            .init(name: "first", types: ["teams": .all]),
+            .init(name: "second", types: ["players": .all]),
+        ])
+        let (team, snapshot) = try seeded("parts", plan)
         try sweep(
             "parts", team.deviceImages, snapshot: snapshot, limit: 16, transactions: 14
         ) { work in

@@ -1,22 +1,21 @@
-import MartletProtocol
-import MartletStore
-import SQLiteFaults
-import SQLiteKit
-import SmallWorlds
+package import MartletProtocol
+package import MartletStore
+package import SQLiteFaults
+internal import SQLiteKit
 
-@testable import Martlet
+package import Martlet
 
 /// A device's file on a simulated disk: with confirmed records, a change set sent, others not, one
 /// refused, values kept aside, and what another program wrote since.
-final class SyncedFile {
-    static let path = "/data/device.db"
+package final class SyncedFile {
+    package static let path = "/data/device.db"
 
-    let disk: FaultDisk
-    private(set) var store: DeviceStore?
+    package let disk: FaultDisk
+    package private(set) var store: DeviceStore?
     private var bits: UInt64 = 0
 
     /// A file in use, at the first version.
-    init(_ name: String) throws {
+    package init(_ name: String) throws {
         disk = FaultDisk(name: DiskName.next("synced-\(name)"))
         try open(SyncedVersions.start)
         try fill()
@@ -24,7 +23,7 @@ final class SyncedFile {
     }
 
     /// A file that holds the given bytes.
-    init(_ name: String, image: [UInt8]) {
+    package init(_ name: String, image: [UInt8]) {
         disk = FaultDisk(name: DiskName.next("synced-\(name)"))
         disk.install(image, at: Self.path)
         // Not those of the file's first life.
@@ -32,13 +31,13 @@ final class SyncedFile {
     }
 
     /// A file on a disk that holds these files, in the given life of its program.
-    init(_ name: String, image: [String: [UInt8]], life: Int) {
+    package init(_ name: String, image: [String: [UInt8]], life: Int) {
         disk = FaultDisk("synced-\(name)", image)
         bits = UInt64(1_000 * (1 + life))
     }
 
     /// The file's bytes, with no connection open.
-    func image() throws -> [UInt8] {
+    package func image() throws -> [UInt8] {
         store = nil
         guard let bytes = disk.contents(of: Self.path), disk.paths == [Self.path] else {
             throw FixtureError.changed
@@ -48,14 +47,14 @@ final class SyncedFile {
 
     /// Opens the file with the versions up to a number of them.
     @discardableResult
-    func open(
+    package func open(
         _ count: Int = SyncedVersions.all.count, fallback: MigrationFallback = .fail
     ) throws -> DeviceStore {
         try open(Array(SyncedVersions.all[..<count]), fallback: fallback)
     }
 
     @discardableResult
-    func open(_ list: [Migration], fallback: MigrationFallback = .fail) throws -> DeviceStore {
+    package func open(_ list: [Migration], fallback: MigrationFallback = .fail) throws -> DeviceStore {
         store = nil
         let opened = try DeviceStore(
             path: Self.path, migrations: Migrations(list), fallback: fallback,
@@ -68,11 +67,11 @@ final class SyncedFile {
         return opened
     }
 
-    func close() {
+    package func close() {
         store = nil
     }
 
-    func opened() throws -> DeviceStore {
+    package func opened() throws -> DeviceStore {
         guard let store else { throw FixtureError.leased }
         return store
     }
@@ -80,11 +79,11 @@ final class SyncedFile {
     // MARK: - Work
 
     @discardableResult
-    func write<Result>(_ body: (WriteContext) throws -> Result) throws -> Result {
+    package func write<Result>(_ body: (WriteContext) throws -> Result) throws -> Result {
         try opened().write(now: 1_000, body)
     }
 
-    func gather() throws -> SyncRequest {
+    package func gather() throws -> SyncRequest {
         let gathered = try opened().gather(
             owner: "test", lease: 1_000, byteLimit: 1 << 20, includesChanges: true, now: 1_000)
         guard case .request(let bytes, _) = gathered else { throw FixtureError.leased }
@@ -92,7 +91,7 @@ final class SyncedFile {
     }
 
     @discardableResult
-    func apply(_ sets: [ChangeSet], reaching revision: Revision) throws -> RebaseReport {
+    package func apply(_ sets: [ChangeSet], reaching revision: Revision) throws -> RebaseReport {
         let report = try opened().apply(
             sets[...], reaching: revision, lineage: "l\(revision)", dataSet: "d", owner: "test",
             now: 2_000)
@@ -101,7 +100,7 @@ final class SyncedFile {
     }
 
     /// Another program on the file: foreign keys off, no recursive triggers.
-    func shell(_ sql: String) throws {
+    package func shell(_ sql: String) throws {
         try Connection(path: Self.path, mode: .readWrite, vfs: disk.vfsName).execute(sql)
     }
 
@@ -158,10 +157,10 @@ final class SyncedFile {
     // MARK: - Looking
 
     /// All the file holds, as text; the identifiers of change sets made by migrations left out.
-    func content() throws -> String { try Self.content(on: disk) }
+    package func content() throws -> String { try Self.content(on: disk) }
 
     /// What `content` says, of a file that SQLite finds whole.
-    static func content(on disk: FaultDisk) throws -> String {
+    package static func content(on disk: FaultDisk) throws -> String {
         let connection = try Connection(path: Self.path, vfs: disk.vfsName)
         try FileState.check(connection)
         let objects = try connection.prepare(
@@ -184,13 +183,13 @@ final class SyncedFile {
         return text
     }
 
-    func isSound() throws -> Bool {
+    package func isSound() throws -> Bool {
         let connection = try Connection(path: Self.path, vfs: disk.vfsName)
         return try connection.text("PRAGMA integrity_check") == "ok"
     }
 
     /// The rows of a query, each as its values in text.
-    func rows(_ sql: String) throws -> [String] {
+    package func rows(_ sql: String) throws -> [String] {
         let connection = try Connection(path: Self.path, vfs: disk.vfsName)
         let rows = try connection.prepare(sql)
         return try rows.rows { (row) throws(SQLiteError) in

@@ -1,12 +1,9 @@
-import MartletStore
-import SQLiteKit
-import SmallWorlds
-
-@testable import Martlet
+package import Martlet
+internal import SQLiteKit
 
 extension SmallDevice {
     /// All that is in the file but leases, row by row, as text.
-    func dump(leavingOut columns: Set<String> = []) throws -> [String] {
+    package func dump(leavingOut columns: Set<String> = []) throws -> [String] {
         let connection = try store.applying.connection
         let tables = try connection.prepare(
             """
@@ -24,5 +21,12 @@ extension SmallDevice {
             }.sorted()
         }
         return lines
+    }
+}
+
+extension DeviceStore {
+    /// As though the time of every lease were over.
+    package func endLeases() throws {
+        try applying.connection.execute("DELETE FROM martlet_lease")
     }
 }
