@@ -42,7 +42,8 @@ struct PostgresKillTests {
             \(Self.serverKills) kills of servers on PostgreSQL, \(Self.databaseStops) shutdowns of \
             it, \(saved.count) change sets saved
             """)
-        try await ServerKillTests.check(try await servers[0].address, clients, saved: saved)
+        try await ServerKillTests.check(
+            try await servers[0].address, clients, saved: saved, servers: servers)
         try await Self.checkTables(databases.postgresURL, saved: saved)
         for server in servers { #expect(await server.stop() == 0) }
     }

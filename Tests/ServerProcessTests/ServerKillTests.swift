@@ -105,8 +105,10 @@ struct ServerKillTests {
     }
 
     /// Brings everybody in step and looks for every save, once, in the log and in every replica.
+    /// - Parameter servers: Those whose last log lines are told if the account is not whole.
     static func check(
-        _ server: URL, _ clients: [MartletClient], saved: [ServerAccount.Mark]
+        _ server: URL, _ clients: [MartletClient], saved: [ServerAccount.Mark],
+        servers: [ServerProcess] = []
     ) async throws {
         for client in clients { try await client.settle() }
         // Now that nobody writes, everybody fetches what the others sent last.
@@ -115,7 +117,9 @@ struct ServerKillTests {
 
         let expected = Dictionary(uniqueKeysWithValues: saved.map { ($0, 1) })
         #expect(account.marks == expected, "each save is on the server exactly once")
-        #expect(account.revision == Revision(saved.count))
+        #expect(
+            account.revision == Revision(saved.count),
+            "\(servers.map(\.lastLines).joined(separator: "\n--- another server\n"))")
         var told: [Revision] = []
         for client in clients {
             #expect(try await client.marks() == expected, "a replica differs")

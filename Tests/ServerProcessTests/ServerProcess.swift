@@ -99,9 +99,12 @@ actor ServerProcess {
             port = found
             return
         }
-        let text = (try? String(contentsOf: log, encoding: .utf8)) ?? ""
-        throw NotListening(
-            description: "The server did not say that it listens:\n\(text.suffix(2_000))")
+        throw NotListening(description: "The server did not say that it listens:\n\(lastLines)")
+    }
+
+    /// The end of what it has logged, over all its starts.
+    nonisolated var lastLines: String {
+        String(((try? String(contentsOf: log, encoding: .utf8)) ?? "").suffix(4_000))
     }
 
     /// Ends it as a crash would, and waits until it is gone.

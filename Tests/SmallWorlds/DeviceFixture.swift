@@ -1,9 +1,8 @@
 package import Foundation
+package import Martlet
 package import MartletProtocol
 package import MartletStore
 internal import SQLiteKit
-
-package import Martlet
 
 /// A device on a real file in a folder of its own, and a way to answer it by hand.
 package final class DeviceFixture {

@@ -1,9 +1,8 @@
+package import Martlet
 package import MartletProtocol
 package import MartletStore
 package import SQLiteFaults
 internal import SQLiteKit
-
-package import Martlet
 
 /// A device's file on a simulated disk: with confirmed records, a change set sent, others not, one
 /// refused, values kept aside, and what another program wrote since.
@@ -54,7 +53,9 @@ package final class SyncedFile {
     }
 
     @discardableResult
-    package func open(_ list: [Migration], fallback: MigrationFallback = .fail) throws -> DeviceStore {
+    package func open(_ list: [Migration], fallback: MigrationFallback = .fail) throws
+        -> DeviceStore
+    {
         store = nil
         let opened = try DeviceStore(
             path: Self.path, migrations: Migrations(list), fallback: fallback,

@@ -1,5 +1,4 @@
 internal import MartletProtocol
-
 package import MartletStore
 
 /// Versions of a device's tables, and what the server says of columns before they are there.
