@@ -47,6 +47,9 @@ public struct ClientStatus: Sendable {
     public var keptAside: Int
     /// The number of records that the tables refuse; see `MartletClient.quarantined()`.
     public var quarantined: Int
+    /// The number of records that other programs gave values that cannot be sent; see
+    /// `MartletClient.withheld()`.
+    public var withheld: Int
     /// The number of others' changes that arrived again and were passed over, since the file was
     /// made.
     public var passedOver: Int64

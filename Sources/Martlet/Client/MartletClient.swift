@@ -395,6 +395,7 @@ public final class MartletClient: DatabaseAccess {
                     revision: try store.revision, outbox: try store.outboxCount,
                     parked: try store.parkedCount, keptAside: try store.keptAsideCount,
                     quarantined: try store.quarantinedCount,
+                    withheld: try store.withheldCount,
                     passedOver: try store.passedOverCount, lastExchange: try store.lastExchange,
                     connection: connection, traffic: traffic)
             }

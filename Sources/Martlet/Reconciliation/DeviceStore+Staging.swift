@@ -239,6 +239,13 @@ extension DeviceStore {
         }
     }
 
+    /// The number of records with values that no set can carry.
+    package var withheldCount: Int {
+        get throws {
+            Int(try applying.connection.integer("SELECT count(*) FROM martlet_withheld") ?? 0)
+        }
+    }
+
     /// Remote records this device's tables refuse.
     package func quarantined() throws -> [QuarantinedRecord] {
         try Quarantine(store: applying, now: 0).list()

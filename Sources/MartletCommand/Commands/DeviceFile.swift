@@ -35,6 +35,11 @@ struct DeviceFile {
             throw CommandError(
                 "There is no file \(path). Make one with: martlet init \(path) --schema FILE")
         }
+        let resolved = URL(fileURLWithPath: path).resolvingSymlinksInPath()
+        let kind = try? FileManager.default.attributesOfItem(atPath: resolved.path)[.type]
+        guard kind as? FileAttributeType != .typeDirectory else {
+            throw CommandError("\(path) is a folder. Name the device file in it.")
+        }
         let settings = try settings(path)
         let server = try address(arguments, settings)
         guard !needsServer || server != nil else {

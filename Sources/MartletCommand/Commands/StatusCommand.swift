@@ -85,6 +85,7 @@ enum StatusReport {
             "parked         \(status.parked) change sets",
             "kept aside     \(status.keptAside) records",
             "quarantined    \(status.quarantined) records",
+            "withheld       \(status.withheld) records",
             "passed over    \(status.passedOver) changes that had arrived before",
             "last exchange  \(status.lastExchange.map(time) ?? "never")",
         ]

@@ -56,6 +56,7 @@ struct WithheldTests {
         let waiting = try device.store.withheld()
         #expect(waiting.map(\.type) == ["teams"] && waiting.map(\.id) == [.integer(1)])
         #expect(waiting[0].message.contains(reason), "\(waiting[0].message)")
+        #expect(try device.store.withheldCount == 1)
         #expect(device.store.takeNewlyWithheld() == 1)
         let sets = try device.gather().changeSets
         #expect(
