@@ -41,6 +41,8 @@ enum SetError {
     case passing
     /// The server or its tables are not as they should be for this set.
     case ofTheServer
+    /// No room was left for what the set does, or for anything.
+    case noRoom
     /// The machine: nothing can be said about the set.
     case fault
 
@@ -58,6 +60,7 @@ enum SetError {
         switch error.kind {
         case .constraint, .invalidValue: self = .ofTheSet
         case .busy, .timedOut: self = .passing
+        case .full: self = .noRoom
         case .forbidden, .statement, .readOnly: self = .ofTheServer
         // What a trigger raises, and limits such as the size of an index's row.
         case .other, .exhausted:

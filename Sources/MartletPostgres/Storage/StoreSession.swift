@@ -14,7 +14,10 @@ final class StoreSession {
     let encoding: String
     /// Whether the database has characters, as far as that has been looked up.
     var storable: [Unicode.Scalar: Bool] = [:]
-    let unbearable: UnbearableSets
+    /// The state of the tables when the session was opened; see `TableState`.
+    let state: Int64
+    /// The first error of the server's for which a set was put off alone, until the store takes it.
+    var trouble: PostgresError?
     /// Hears of rows that sets leave behind and no device can be sent.
     let unsendable: UnsendableRows
     private let foreign: ForeignDrain
@@ -67,13 +70,13 @@ final class StoreSession {
     static let lockMilliseconds = 500
 
     init(
-        connection: PostgresConnection, schema: PostgresSchema, unbearable: UnbearableSets,
+        connection: PostgresConnection, schema: PostgresSchema, state: Int64,
         unsendable: UnsendableRows
     ) throws(PostgresError) {
         self.connection = connection
         tables = schema.tables
         version = schema.version
-        self.unbearable = unbearable
+        self.state = state
         self.unsendable = unsendable
         foreign = ForeignDrain(
             schema: schema.schema, tables: schema.tables, unsendable: unsendable)
