@@ -19,6 +19,21 @@ extension StorageFault {
                 : "\(error.description). \(Self.advice(error))")
     }
 
+    /// The server's fault for which a set was put off alone.
+    init(puttingOff error: PostgresError) {
+        guard error.kind == .full else {
+            self.init(.refused, StorageFault(error).description)
+            return
+        }
+        // The disk itself has room.
+        self.init(
+            .refused,
+            """
+            A change set found no room and is put off alone. Check the triggers of its tables, the \
+            tablespaces that they use, and temp_file_limit. \(error.description)
+            """)
+    }
+
     private static func advice(_ error: PostgresError) -> String {
         switch error.sqlState {
         case "42703", "42P01", "42704", "42883":

@@ -157,7 +157,7 @@ extension PostgresStore: ServerStorage {
     }
 
     package func takeTrouble() -> StorageFault? {
-        current?.trouble.take().map { StorageFault(.refused, StorageFault($0).description) }
+        current?.trouble.take().map(StorageFault.init(puttingOff:))
     }
 
     /// What is noted counts as changed.

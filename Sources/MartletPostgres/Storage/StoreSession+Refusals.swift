@@ -54,7 +54,10 @@ extension StoreSession {
         guard !connection.isLost else { return false }
         switch error.kind {
         case .statement: return (try? TableState.read(connection)) == state
-        case .full where error.sqlState == "53100": return hasRoom()
+        case .full where error.sqlState == "53100":
+            // One try a transaction: if it finds no room, the whole batch fails.
+            if !hasFoundRoom { hasFoundRoom = hasRoom() }
+            return hasFoundRoom
         default: return true
         }
     }

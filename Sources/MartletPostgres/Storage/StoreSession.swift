@@ -18,6 +18,8 @@ final class StoreSession {
     let state: Int64
     /// The first error of the server's for which a set was put off alone, until the store takes it.
     var trouble: PostgresError?
+    /// Whether the open transaction has found that the database's disk has room.
+    var hasFoundRoom = false
     /// Hears of rows that sets leave behind and no device can be sent.
     let unsendable: UnsendableRows
     private let foreign: ForeignDrain
@@ -159,6 +161,7 @@ extension StoreSession {
         pending = PendingWrites()
         contested = []
         openSavepoints = false
+        hasFoundRoom = false
         var statements = [
             PostgresStatement("BEGIN"), PostgresStatement(Self.counter),
             PostgresStatement(
