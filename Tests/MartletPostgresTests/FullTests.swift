@@ -23,6 +23,11 @@ struct FullTests {
             RAISE EXCEPTION 'could not extend file "base/5/1": No space left on device'
             USING ERRCODE = 'disk_full', HINT = 'Check free disk space.'; END IF;
             RETURN NEW; END $$;
+            CREATE FUNCTION raise_full_for_files() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF EXISTS (SELECT FROM is_full) THEN
+            RAISE EXCEPTION 'could not create file' USING ERRCODE = 'disk_full'; END IF; END $$;
+            CREATE EVENT TRIGGER no_room_for_files ON ddl_command_start
+            WHEN TAG IN ('CREATE TABLE AS') EXECUTE FUNCTION raise_full_for_files();
             CREATE \(trigger) FOR EACH ROW EXECUTE FUNCTION raise_full();
             """
     }

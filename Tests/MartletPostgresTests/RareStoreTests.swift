@@ -201,18 +201,4 @@ struct RareStoreTests {
             #expect(unsendable.types.isEmpty)
         }
     }
-
-    @Test("sets that fail for the server's reasons are remembered, not without end")
-    func unbearable() {
-        let sets = UnbearableSets()
-        let refusal = Refusal(.busy, "no", retryAfter: 60)
-        func content(_ number: Int) -> [UInt8] { [UInt8(number >> 8), UInt8(number & 0xff)] }
-        for number in 0...10_000 { sets.add(content(number), refusal) }
-        #expect(sets.contains(content(10_000)))
-        #expect(!sets.contains(content(0)))
-        #expect(sets.refusal(content(10_000)) == refusal)
-        #expect(sets.refusal(content(10_000)) == refusal)
-        sets.committed()
-        #expect(!sets.contains(content(10_000)))
-    }
 }

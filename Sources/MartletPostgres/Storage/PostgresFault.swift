@@ -19,6 +19,21 @@ extension StorageFault {
                 : "\(error.description). \(Self.advice(error))")
     }
 
+    /// The server's fault for which a set was put off alone.
+    init(puttingOff error: PostgresError) {
+        guard error.kind == .full else {
+            self.init(.refused, StorageFault(error).description)
+            return
+        }
+        // The disk itself has room.
+        self.init(
+            .refused,
+            """
+            A change set found no room and is put off alone. Check the triggers of its tables, the \
+            tablespaces that they use, and temp_file_limit. \(error.description)
+            """)
+    }
+
     private static func advice(_ error: PostgresError) -> String {
         switch error.sqlState {
         case "42703", "42P01", "42704", "42883":
@@ -41,6 +56,8 @@ enum SetError {
     case passing
     /// The server or its tables are not as they should be for this set.
     case ofTheServer
+    /// No room was left for what the set does, or for anything.
+    case noRoom
     /// The machine: nothing can be said about the set.
     case fault
 
@@ -58,6 +75,7 @@ enum SetError {
         switch error.kind {
         case .constraint, .invalidValue: self = .ofTheSet
         case .busy, .timedOut: self = .passing
+        case .full: self = .noRoom
         case .forbidden, .statement, .readOnly: self = .ofTheServer
         // What a trigger raises, and limits such as the size of an index's row.
         case .other, .exhausted:

@@ -16,7 +16,6 @@ package final class PostgresStore {
     private let connect: () throws(PostgresError) -> PostgresConnection
     private let unsendable: UnsendableRows
     private let unreplicated: () -> Void
-    private let unbearable = UnbearableSets()
     /// Nil after a fault, until `recover` has made a new connection.
     private var current: StoreSession?
     /// What is known of the data set where there is no session.
@@ -35,7 +34,7 @@ package final class PostgresStore {
         self.connect = connect
         self.unsendable = unsendable
         self.unreplicated = unreplicated
-        let (session, tables) = try Self.open(connect, unbearable, unsendable)
+        let (session, tables) = try Self.open(connect, unsendable)
         self.tables = tables
         schema = session.schema
         identity = session.identity
@@ -59,7 +58,7 @@ package final class PostgresStore {
     }
 
     private static func open(
-        _ connect: () throws(PostgresError) -> PostgresConnection, _ unbearable: UnbearableSets,
+        _ connect: () throws(PostgresError) -> PostgresConnection,
         _ unsendable: UnsendableRows
     ) throws(StorageFault) -> (StoreSession, tables: Int64) {
         do {
@@ -68,7 +67,7 @@ package final class PostgresStore {
             let tables = try TableState.read(connection)
             let session = try StoreSession(
                 connection: connection, schema: try PostgresSchema.read(connection),
-                unbearable: unbearable, unsendable: unsendable)
+                state: tables, unsendable: unsendable)
             return (session, tables)
         } catch let error as PostgresError {
             throw StorageFault(error)
@@ -128,7 +127,6 @@ extension PostgresStore: ServerStorage {
     package func commit() throws(StorageFault) {
         defer { if current?.connection.takeUnreplicated() ?? 0 > 0 { unreplicated() } }
         try working { (session) throws(PostgresError) in try session.commit() }
-        unbearable.committed()
     }
 
     package func recover() throws(StorageFault) {
@@ -147,7 +145,7 @@ extension PostgresStore: ServerStorage {
             current.close()
         }
         current = nil
-        let (session, _) = try Self.open(connect, unbearable, unsendable)
+        let (session, _) = try Self.open(connect, unsendable)
         guard session.identity == identity, session.schema.fingerprint == schema.fingerprint
         else {
             session.close()
@@ -156,6 +154,10 @@ extension PostgresStore: ServerStorage {
                 "the database's tables or its data set are not those the server opened")
         }
         current = session
+    }
+
+    package func takeTrouble() -> StorageFault? {
+        current?.trouble.take().map(StorageFault.init(puttingOff:))
     }
 
     /// What is noted counts as changed.

@@ -28,7 +28,6 @@ extension StoreSession {
 
     /// Why a set is refused without being tried.
     private func refusalBefore(_ work: SetWork) -> Refusal? {
-        if let refusal = unbearable.refusal(work.question.content) { return refusal }
         if isBarred(work) {
             return Refusal(
                 .busy, "another program has locked a table that the set needs; send it again",
@@ -56,7 +55,6 @@ extension StoreSession {
         for work in works[first...].prefix(Self.mostSets) {
             let isPlain =
                 !SetExecution.captures(work, self)
-                && !unbearable.contains(work.question.content)
                 && (contested.isEmpty || !isContested(work)) && !isBarred(work)
             guard isPlain else { break }
             group.append(work)

@@ -3,40 +3,6 @@ import MartletProtocol
 import MartletServerCore
 import PostgresKit
 
-/// Sets whose statements failed for reasons of the server's: a right that is missing, a trigger that
-/// names what is not there. The first time such a set fails its batch, so that the fault is seen;
-/// the next time it is refused alone, so that it does not stand in the way of all others.
-final class UnbearableSets {
-    private var refusals: [[UInt8]: Refusal] = [:]
-    /// Those that were refused since a batch was committed.
-    private var refused: Set<[UInt8]> = []
-    private static let most = 10_000
-
-    func add(_ content: [UInt8], _ refusal: Refusal) {
-        if refusals.count >= Self.most { refusals.removeAll() }
-        refusals[content] = refusal
-    }
-
-    func contains(_ content: [UInt8]) -> Bool { refusals[content] != nil }
-
-    /// A set's refusal. It holds until a batch is committed that it was part of, so that of several such
-    /// sets each is found, and not the first tried again when the next fails.
-    func refusal(_ content: [UInt8]) -> Refusal? {
-        guard let refusal = refusals[content] else { return nil }
-        refused.insert(content)
-        return refusal
-    }
-
-    /// A batch was committed: the sets that were refused with it are tried again the next time.
-    func committed() {
-        for content in refused { refusals[content] = nil }
-        refused = []
-    }
-}
-
-@available(*, unavailable)
-extension UnbearableSets: Sendable {}
-
 extension StoreSession {
     /// Seconds after which a set is sent again that met a lock.
     static let retrySeconds: Int64 = 1
@@ -57,13 +23,12 @@ extension StoreSession {
             return Refusal(
                 .busy, "another program holds what the change needs; send it again",
                 retryAfter: Self.retrySeconds)
-        case .ofTheServer:
-            unbearable.add(
-                work.question.content,
-                Refusal(
-                    .busy, "the database cannot carry out the change now: \(error.wordsForDevices)",
-                    retryAfter: Self.repairSeconds))
-            throw error
+        case .ofTheServer, .noRoom:
+            guard concernsOneSet(error) else { throw error }
+            if trouble == nil { trouble = error }
+            return Refusal(
+                .busy, "the database cannot carry out the change now: \(error.wordsForDevices)",
+                retryAfter: Self.repairSeconds)
         case .ofTheSet: break
         }
         if error.isUnsendable, !error.message.hasPrefix("a trigger") {
@@ -80,6 +45,45 @@ extension StoreSession {
         }
         return Refusal(
             .constraint, "the database refused the change: \(error.wordsForDevices)")
+    }
+
+    /// Whether an error of the server's, whose statements were undone, says nothing of other sets.
+    ///
+    /// It does if the tables have changed, or if the database has no room for anything else either.
+    private func concernsOneSet(_ error: PostgresError) -> Bool {
+        guard !connection.isLost else { return false }
+        switch error.kind {
+        case .statement: return (try? TableState.read(connection)) == state
+        case .full where error.sqlState == "53100":
+            // One try a transaction: if it finds no room, the whole batch fails.
+            if !hasFoundRoom { hasFoundRoom = hasRoom() }
+            return hasFoundRoom
+        default: return true
+        }
+    }
+
+    /// Whether the database's disk has room: makes a file of about 1 MB and undoes it. A temporary
+    /// table always makes a new file, in which nothing can be reused.
+    private func hasRoom() -> Bool {
+        let answers = try? run([
+            [
+                PostgresStatement("SAVEPOINT martlet_room"),
+                PostgresStatement("SELECT set_config('temp_tablespaces', '', true)"),
+                PostgresStatement(
+                    """
+                    CREATE TEMPORARY TABLE martlet_room AS \
+                    SELECT repeat('x', 1000) FROM generate_series(1, 1000)
+                    """),
+            ],
+            [
+                PostgresStatement("ROLLBACK TO SAVEPOINT martlet_room"),
+                PostgresStatement("RELEASE SAVEPOINT martlet_room"),
+            ],
+        ])
+        guard let answers else { return false }
+        return answers.joined().allSatisfy { answer in
+            if case .success = answer { true } else { false }
+        }
     }
 
     /// The words for a foreign key of one column between types; nil for any other.

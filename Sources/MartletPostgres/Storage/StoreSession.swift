@@ -14,7 +14,12 @@ final class StoreSession {
     let encoding: String
     /// Whether the database has characters, as far as that has been looked up.
     var storable: [Unicode.Scalar: Bool] = [:]
-    let unbearable: UnbearableSets
+    /// The state of the tables when the session was opened; see `TableState`.
+    let state: Int64
+    /// The first error of the server's for which a set was put off alone, until the store takes it.
+    var trouble: PostgresError?
+    /// Whether the open transaction has found that the database's disk has room.
+    var hasFoundRoom = false
     /// Hears of rows that sets leave behind and no device can be sent.
     let unsendable: UnsendableRows
     private let foreign: ForeignDrain
@@ -67,13 +72,13 @@ final class StoreSession {
     static let lockMilliseconds = 500
 
     init(
-        connection: PostgresConnection, schema: PostgresSchema, unbearable: UnbearableSets,
+        connection: PostgresConnection, schema: PostgresSchema, state: Int64,
         unsendable: UnsendableRows
     ) throws(PostgresError) {
         self.connection = connection
         tables = schema.tables
         version = schema.version
-        self.unbearable = unbearable
+        self.state = state
         self.unsendable = unsendable
         foreign = ForeignDrain(
             schema: schema.schema, tables: schema.tables, unsendable: unsendable)
@@ -156,6 +161,7 @@ extension StoreSession {
         pending = PendingWrites()
         contested = []
         openSavepoints = false
+        hasFoundRoom = false
         var statements = [
             PostgresStatement("BEGIN"), PostgresStatement(Self.counter),
             PostgresStatement(

@@ -127,7 +127,10 @@ public final class DataSetNode {
         while true {
             do throws(StorageFault) {
                 if needsRecovery { try recover() }
-                return try attempt(requests, now: now, leavingOut: unbearable ?? [])
+                let results = try attempt(requests, now: now, leavingOut: unbearable ?? [])
+                // Whoever looks for a set at fault takes any fault for that set's.
+                if unbearable == nil, let trouble = storage.takeTrouble() { fault = trouble }
+                return results
             } catch {
                 needsRecovery = true
                 rounds -= 1

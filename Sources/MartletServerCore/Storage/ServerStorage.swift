@@ -31,6 +31,8 @@ package protocol ServerStorage: AnyObject {
     /// Entries up to this revision may have lost their bodies; what they led to is in the tables. As
     /// current as `head`.
     var floor: Revision { get }
+    /// Takes what put sets off alone for reasons of the server's since it was last asked; for a log.
+    func takeTrouble() -> StorageFault?
     /// Whether other processes write to the log too: what is known of it may be old.
     var isShared: Bool { get }
 
@@ -215,4 +217,8 @@ package struct TruthQuestion: Sendable {
         self.device = device
         self.set = set
     }
+}
+
+extension ServerStorage {
+    package func takeTrouble() -> StorageFault? { nil }
 }
