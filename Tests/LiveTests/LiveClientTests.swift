@@ -235,6 +235,22 @@ struct LiveClientTests {
         await pair.end()
     }
 
+    @Test("what another client on the file saves is sent though nothing is polled")
+    func elsewhere() async throws {
+        let pair = try await Pair(.live(pollingEvery: .seconds(3_600)))
+        pair.listener.start()
+        #expect(try await holds { try await Self.isLive(pair.listener) })
+        let other = try await pair.server.device("listener", Self.options(.onRequest))
+        try await Self.add("elsewhere", other)
+        #expect(
+            try await holds {
+                try await pair.writer.sync()
+                return try await Self.teams(pair.writer) == ["elsewhere"]
+            })
+        await other.close()
+        await pair.end()
+    }
+
     @Test("a stream that something on the way holds back does not count, and polling goes on")
     func heldBack() async throws {
         let pair = try await Pair(.live(pollingEvery: .milliseconds(30))) { $0.holdsBack = true }

@@ -65,6 +65,47 @@ struct StrangerTests {
         server.stop()
     }
 
+    @Test(
+        "give no bytes of a file: a page, another length, another piece",
+        arguments: [
+            "200 X\r\nContent-Type: text/html\r\nContent-Length: 90",
+            "200 X\r\nContent-Type: text/html",
+            "200 X\r\nContent-Type: application/gzip\r\nContent-Length: 91",
+            "206 X\r\nContent-Type: text/html\r\nContent-Range: bytes 50-89/90\r\nContent-Length: 40",
+            "206 X\r\nContent-Type: application/gzip\r\nContent-Range: bytes 49-89/90",
+            "206 X\r\nContent-Type: application/gzip\r\nContent-Range: bytes 50-89/90\r\n"
+                + "Content-Length: 41",
+        ])
+    func pieces(head: String) async throws {
+        let page = String(repeating: "x", count: 91)
+        let (server, transport) = try Self.transport(
+            "HTTP/1.1 \(head)\r\nConnection: close\r\n\r\n\(page)")
+        await #expect(throws: TransportFailure.self) {
+            try await transport.open(Self.part, from: 50, tag: nil)
+        }
+        server.stop()
+    }
+
+    @Test("who pass on no tag have a download go on by its range alone", arguments: [nil, "\"a\""])
+    func range(tag: String?) async throws {
+        let asked = Mutex("")
+        let server = RawServer { connection in
+            let text = connection.request()
+            asked.withLock { $0 = text }
+            connection.send(
+                "HTTP/1.1 206 X\r\nContent-Type: application/gzip\r\nContent-Length: 40\r\n"
+                    + "Content-Range: bytes 50-89/90\r\n\r\n" + String(repeating: "x", count: 40))
+        }
+        let url = try #require(URL(string: "http://127.0.0.1:\(server.port)"))
+        let transport = try URLSessionTransport(server: url, token: "t")
+        let bytes = try await transport.open(Self.part, from: 50, tag: tag)
+        #expect(bytes.offset == 50)
+        let text = asked.withLock(\.self)
+        #expect(text.contains("Range: bytes=50-\r\n"))
+        #expect(text.contains("If-Range: \"a\"\r\n") == (tag != nil))
+        server.stop()
+    }
+
     @Test("whose tables are of another data set give a device none")
     func tables() async throws {
         let server = try LiveServer()

@@ -258,6 +258,29 @@ struct StuckSetTests {
         }
     }
 
+    @Test("eight sets at fault are looked for; those behind them wait, at fault or not")
+    func many() async throws {
+        try await Self.on { (store: TestStore) throws in
+            try store.other.execute(
+                "ALTER TABLE _martlet.log ADD CHECK (identifier NOT LIKE 'bad%')")
+            let names = ["a"] + (1...8).map { "bad\($0)" } + ["b", "c"]
+            let sets = names.enumerated().map { index, name in
+                TestStore.set(
+                    "teams", create: ["-\(index + 10)"],
+                    #""-\#(index + 10)":{"name":"\#(name)"}"#,
+                    identifier: name, sequence: index + 10)
+            }
+            let told = try store.exchange(sets, from: "d7").reduce(into: [:]) {
+                $0[$1.identifier ?? ""] = $1.fate
+            }
+            #expect(told["a"]?.hasPrefix("accepted") == true)
+            for name in names.dropFirst() {
+                #expect(told[name]?.hasPrefix("busy") == true, "\(name)")
+            }
+            try store.other.execute("ALTER TABLE _martlet.log DROP CONSTRAINT log_identifier_check")
+        }
+    }
+
     @Test("a table that another program has locked whole: sets that do not need it are accepted")
     func locked() async throws {
         try await Self.on { (store: TestStore) throws in

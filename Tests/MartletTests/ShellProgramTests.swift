@@ -225,6 +225,15 @@ struct ShellProgramTests {
         let set = try #require(device.gather().changeSets.first)
         #expect(set.types[0].delete == [.integer(1)])
         #expect(set.types[0].create == [.integer(-1)])
+        // The save has made the triggers for it, which the shell needs: it runs no others.
+        let run = try shell(
+            "PRAGMA recursive_triggers;"
+                + "INSERT OR REPLACE INTO players(id, name) SELECT id, 'BEA' FROM martlet_new_id",
+            on: device)
+        #expect(run.said == "0\n")
+        let other = try #require(device.gather().changeSets.last)
+        #expect(other.types[0].delete == [.integer(2)])
+        #expect(other.types[0].create == [.integer(-2)])
     }
 
     @Test("a table that lost a column is refused at the next save")

@@ -108,4 +108,40 @@ struct TruthTests {
         #expect(answer.more)
         #expect((2...9).contains(answer.changeSets.count))
     }
+
+    @Test("a storage tells as many as have room, and always the first", arguments: StorageKind.all)
+    func room(kind: StorageKind) async throws {
+        let server = try await Self.server(kind, pages: 5, bytes: 100_000)
+        let questions = try (1...5).map { (number: Int) in
+            let set = SetText("s\(number)", sequence: number, seen: 1)
+                .update("pages", "\(number)", #""revision":1,"number":3"#)
+            return TruthQuestion(
+                device: 0, set: try SyncCoder.decodeChangeSet(Array(set.description.utf8)))
+        }
+        for (room, count) in [(1, 1), (150_000, 1), (250_000, 2), (450_000, 4), (1 << 20, 5)] {
+            let truths = try server.storage.truths(
+                of: questions, setBytes: 1 << 20, maxBytes: room)
+            let told = truths.map { $0.types.flatMap(\.update) }
+            let wanted = (1...count).map { [RecordID.integer(Int64($0))] }
+            #expect(told == wanted, "a room of \(room) bytes")
+            let cut = truths.filter(\.isCut).count
+            #expect(cut == 0, "a room of \(room) bytes")
+        }
+    }
+
+    @Test(
+        "the first is whole in the smallest room, however many records", arguments: StorageKind.all)
+    func firstIsWhole(kind: StorageKind) async throws {
+        let server = try await Self.server(kind, pages: 200, bytes: 1_000)
+        var set = SetText("s", sequence: 1, seen: 1)
+        for number in 1...200 {
+            set = set.update("pages", "\(number)", #""revision":1,"number":3"#)
+        }
+        let question = TruthQuestion(
+            device: 0, set: try SyncCoder.decodeChangeSet(Array(set.description.utf8)))
+        let truths = try server.storage.truths(of: [question], setBytes: 1 << 20, maxBytes: 1)
+        let counts = truths.map { $0.types.first?.update.count }
+        #expect(counts == [200])
+        #expect(truths.first?.isCut == false)
+    }
 }
