@@ -113,12 +113,14 @@ package enum DeviceTables {
     }
 
     /// Makes the view, and the index that it needs, if they are not up to date.
+    ///
+    /// Ids go down. An index in this order grows at its end, so that an insert changes one page of it.
     static func bringKeys(_ connection: Connection) throws(SQLiteError) {
         guard try !areKeysBrought(connection) else { return }
         try connection.execute(
             """
             DROP VIEW IF EXISTS martlet_new_id;
-            CREATE INDEX IF NOT EXISTS martlet_capture_ids ON martlet_capture(id)
+            CREATE INDEX IF NOT EXISTS martlet_capture_ids ON martlet_capture(id DESC)
                 WHERE operation = 1 AND typeof(id) = 'integer';
             \(newID);
             """)
