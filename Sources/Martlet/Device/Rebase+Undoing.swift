@@ -78,7 +78,7 @@ extension RemoteApplier {
         guard let reason else { return true }
         let name = store.schema.types[type].name
         try forget(key.type, key.id)
-        // A newer form of it may be there, of which the table kept the one before.
+        // The quarantine may hold a newer form of the record already: that one stays.
         if try quarantine.record(name, key.id) == nil {
             try quarantine.put(name, key.id, image, revision: revision, message: reason)
         }

@@ -78,7 +78,7 @@ struct RedoneSet {
     }
 
     /// Takes a record's row out.
-    /// - Returns: What it is to be; nil where it is to be gone, or there is no table.
+    /// - Returns: The values it shall have; nil if it shall be gone, or has no table.
     private func takeOut(_ change: StoredChange, _ unshown: Attributes?) throws -> Attributes? {
         guard let type = change.type else { return nil }
         var image = Attributes()

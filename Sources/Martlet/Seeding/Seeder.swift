@@ -13,7 +13,7 @@ struct Seeder: Sendable {
 
     /// Does nothing where there is a file already.
     /// - Parameters:
-    ///   - server: Where the server's snapshot comes from; nil where there is no server.
+    ///   - server: The server's snapshot comes from there; nil if there is no server.
     ///   - transport: Where edits will go; the snapshot must be of the data set that is kept there.
     /// - Throws: `SyncError`, `StoreError`: what to do. There is then no file, and the next call goes
     ///   on where this one was.

@@ -86,7 +86,7 @@ enum MartletTables {
             entered bigint NOT NULL DEFAULT 0) WITH (fillfactor = 10);
         """
 
-    /// The database that the tables are in, and the columns of which devices were told last; see
+    /// The database that the tables are in, and the columns that devices were told last; see
     /// `MartletTables.settle` and `ColumnNews`.
     static let notes = """
         ALTER TABLE _martlet.dataset ADD COLUMN IF NOT EXISTS home text,

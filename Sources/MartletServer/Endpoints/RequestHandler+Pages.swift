@@ -23,7 +23,7 @@ extension RequestHandler {
     /// `GET /healthz`: the server runs, and has its data folder.
     func health(_ request: HTTPRequest) async -> Outcome { await health(request, limited: 0) }
 
-    /// - Parameter limited: Data sets of which some tables cannot be served.
+    /// - Parameter limited: Data sets that have tables which cannot be served.
     private func health(_ request: HTTPRequest, limited: Int) async -> Outcome {
         do {
             try await tokens.run { try $0.checkFolder() }

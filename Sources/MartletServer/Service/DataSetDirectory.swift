@@ -25,7 +25,7 @@ final class DataSetDirectory: Sendable {
 
     /// The limits on open data sets.
     struct Limits: Sendable {
-        /// Whether data sets are files, each of which is opened separately when it is needed.
+        /// Whether each data set is a file, which the directory opens when it is needed.
         var areFiles = false
         /// The time after which an unused data set is closed; nil closes none.
         var idle: Duration?

@@ -13,8 +13,8 @@ extension DataSetNode {
         corrected there
         """, retryAfter: 60)
 
-    /// Carries out a request of which the database refuses something, without saying which set it came
-    /// with: parts of it go in transactions of their own, and a part that is refused is halved again, down
+    /// Carries out a request if the database refuses something in it and does not say which set is at
+    /// fault: parts of it go in transactions of their own, and a part that is refused is halved again, down
     /// to the set at fault, which is put off. All other sets get their verdicts.
     ///
     /// If there are very many at fault, the sets behind them are put off, too.

@@ -93,8 +93,8 @@ enum CaptureTriggers {
         return true
     }
 
-    /// Makes the capture triggers of the types that have not got theirs: of a table that was made anew, or
-    /// has other indexes. Those of types that only another process knows stay.
+    /// Makes missing capture triggers: those of a table that another program has made anew or given other
+    /// indexes. Those of types that only another process knows stay.
     /// - Returns: Whether any were not as they should be.
     static func complete(
         _ connection: Connection, _ types: [(EntityType, Int64)]
