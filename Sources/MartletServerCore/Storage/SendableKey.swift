@@ -7,7 +7,8 @@ import SQLiteRecords
 /// Devices' sets get theirs from the server or are checked; other programs, and triggers and actions of the
 /// tables, write what they like.
 package enum SendableKey {
-    /// A sentence that says why no device can be sent a row with this key; nil if it can. It does not show the key.
+    /// A sentence that says why no device can be sent a row with this key; nil if it can. It does not
+    /// show the key.
     /// - Parameter greatest: The greatest integer that is synchronised.
     package static func fault(
         of id: RecordID, _ type: EntityType, greatest: Int64 = .max
