@@ -49,8 +49,8 @@ struct CaptureClosing: ChangeSetSink {
     func add(_ notes: [NotedRecord], to set: Int64?, store: LocalStore) throws -> Int64? {
         var withheld = Withheld(store: store, now: try timestamp(store))
         let changes = try withheld.changes(of: notes, triesAgain: false)
-        guard !changes.isEmpty else { return set }
         try passTemporaryIDs(of: changes, store: store)
+        guard !changes.isEmpty else { return set }
         let outbox = Outbox(store: store)
         let sequence = try store.counter("nextSequence")
         try outbox.enqueue(changes, identifier: newIdentity(), now: timestamp(store))
@@ -58,15 +58,20 @@ struct CaptureClosing: ChangeSetSink {
         return try outbox.join(sequence, into: set) ? set : nil
     }
 
-    /// Leaves the temporary ids behind that were taken without asking here.
+    /// Leaves the temporary ids behind that were taken without asking here, those of records that are
+    /// withheld, too.
     private func passTemporaryIDs(of changes: [RecordChange], store: LocalStore) throws {
-        var lowest = try store.counter("nextTemporaryID")
+        let next = try store.counter("nextTemporaryID")
+        var lowest = next
+        if let noted = try store.integerState("lowestNotedID"), noted >= DeviceTables.lowestID {
+            lowest = min(lowest, noted - 1)
+        }
         for change in changes where change.operation == .create {
             if case .integer(let id) = change.id, id >= DeviceTables.lowestID {
                 lowest = min(lowest, id - 1)
             }
         }
-        try store.setState("nextTemporaryID", .integer(lowest))
+        if lowest < next { try store.setState("nextTemporaryID", .integer(lowest)) }
     }
 
     private func timestamp(_ store: LocalStore) throws -> Int64 {

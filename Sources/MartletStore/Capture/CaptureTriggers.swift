@@ -176,6 +176,7 @@ enum CaptureTriggers {
                 \(keyCheck(type, key: key, number: number))
                 INSERT INTO martlet_capture(type, operation, id)
                     VALUES (\(number), \(Operation.inserted), NEW.\(key));
+                \(type.keyKind == .integer ? lowering(key) : "")
             END
             """,
             // The flag is read only where there is something to note: it costs more than the look-up.
@@ -198,6 +199,15 @@ enum CaptureTriggers {
             END
             """,
         ] + unique(type, number, conflicts, image: image)
+    }
+
+    /// Keeps the lowest temporary id that was noted. One number costs an insert less than an index of
+    /// the notes, which is a page more for the statement's undo log.
+    private static func lowering(_ key: String) -> String {
+        """
+        UPDATE martlet_state SET value = NEW.\(key)
+                    WHERE name = 'lowestNotedID' AND value > NEW.\(key);
+        """
     }
 
     /// Refuses another key, by whichever of its names it was set. Text keys differ if their bytes

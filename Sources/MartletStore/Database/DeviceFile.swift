@@ -126,6 +126,8 @@ struct DeviceFile {
                 WHERE name = 'nextTemporaryID' AND value >= \(lowest);
             UPDATE martlet_state SET value = \(DeviceTables.lowestID / 2)
                 WHERE name = 'nextTemporaryID' AND value < \(DeviceTables.lowestID);
+            UPDATE martlet_state SET value = 0
+                WHERE name = 'lowestNotedID' AND value < \(DeviceTables.lowestID);
             """)
     }
 

@@ -83,13 +83,12 @@ package enum DeviceTables {
     package static let lowestID = -(Int64(1) << 62)
 
     /// The next temporary id: below all that were given before the last look, and below all that
-    /// were noted since. An index finds the lowest of these.
+    /// were noted since, of which capture keeps the lowest.
     private static let newID = """
         CREATE VIEW martlet_new_id(id) AS
             SELECT min(
                 (SELECT value FROM martlet_state WHERE name = 'nextTemporaryID'),
-                ifnull((SELECT min(id) FROM martlet_capture
-                    WHERE operation = 1 AND typeof(id) = 'integer'), 0) - 1)
+                ifnull((SELECT value FROM martlet_state WHERE name = 'lowestNotedID'), 0) - 1)
         """
 
     /// Records that other programs have written and that cannot be sent: what they were before,
@@ -104,24 +103,24 @@ package enum DeviceTables {
             PRIMARY KEY (type, id, name)) WITHOUT ROWID;
         """
 
-    /// Returns whether the view of temporary ids is up to date. SQLite keeps a view's text as it
-    /// was written.
+    /// Returns whether the view of temporary ids, and the number that it needs, are up to date. SQLite
+    /// keeps a view's text as it was written.
     static func areKeysBrought(_ connection: Connection) throws(SQLiteError) -> Bool {
-        try connection.text(
+        let view = try connection.text(
             "SELECT sql FROM main.sqlite_schema WHERE type = 'view' AND name = 'martlet_new_id'")
-            == newID
+        guard view == newID else { return false }
+        return try connection.integer("SELECT 1 FROM martlet_state WHERE name = 'lowestNotedID'") != nil
     }
 
-    /// Makes the view, and the index that it needs, if they are not up to date.
-    ///
-    /// Ids go down. An index in this order grows at its end, so that an insert changes one page of it.
+    /// Makes the view, and the number that it needs, if they are not up to date.
     static func bringKeys(_ connection: Connection) throws(SQLiteError) {
         guard try !areKeysBrought(connection) else { return }
         try connection.execute(
             """
             DROP VIEW IF EXISTS martlet_new_id;
-            CREATE INDEX IF NOT EXISTS martlet_capture_ids ON martlet_capture(id DESC)
-                WHERE operation = 1 AND typeof(id) = 'integer';
+            DROP INDEX IF EXISTS martlet_capture_ids;
+            INSERT OR REPLACE INTO martlet_state SELECT 'lowestNotedID', ifnull(min(id), 0)
+                FROM martlet_capture WHERE operation = 1 AND id BETWEEN \(lowestID) AND 0;
             \(newID);
             """)
     }

@@ -9,8 +9,6 @@ public final class WriteContext: ReadContext {
     private let randomBits: () -> UInt64
     /// The temporary id the next new record gets: negative, going down.
     public private(set) var nextTemporaryID: Int64
-    /// The end of the notes that have been searched for ids taken from the view.
-    private var searched: Int64 = 0
     private var savepoints = 0
     /// How deep writes of hooks are nested.
     var hookDepth = 0
@@ -168,7 +166,7 @@ public final class WriteContext: ReadContext {
         savepoints += 1
         let name = "martlet_savepoint_\(savepoints)"
         defer { savepoints -= 1 }
-        let (nextID, searchedBefore) = (nextTemporaryID, searched)
+        let nextID = nextTemporaryID
         let collector = session.connection.changeCollector
         try session.connection.run("SAVEPOINT \(name)")
         let mark = collector?.mark() ?? 0
@@ -178,7 +176,7 @@ public final class WriteContext: ReadContext {
             collector?.release()
             return result
         } catch {
-            (nextTemporaryID, searched) = (nextID, searchedBefore)
+            nextTemporaryID = nextID
             collector?.rollBack(to: mark)
             // A failure so bad that SQLite has rolled everything back leaves nothing to undo.
             if session.connection.isInTransaction {
@@ -243,17 +241,7 @@ extension WriteContext {
     /// Moves the next temporary id below those that the app's own statements have taken from
     /// `martlet_new_id`.
     package func passNotedIDs() throws {
-        guard session.store != nil else { return }
-        let find = try session.connection.statement(
-            """
-            SELECT min(id), max(n) FROM martlet_capture
-            WHERE n > ? AND operation = \(CaptureTriggers.Operation.inserted) AND id < 0
-            """)
-        find.bind(1, integer: searched)
-        defer { find.reset() }
-        guard try find.step(), !find.isNull(0) else { return }
-        searched = find.integer(1)
-        let lowest = find.integer(0)
+        guard let lowest = try session.store?.integerState("lowestNotedID") else { return }
         if lowest <= nextTemporaryID, lowest > .min { nextTemporaryID = lowest - 1 }
     }
 

@@ -110,7 +110,9 @@ struct RemadeRecordTests {
         try device.write { try $0.insert("teams", ["name": "a"]) }
         try device.sync(with: world.server)
         // A release that gave an id twice has queued this; today's trigger refuses it.
-        try device.store.local.setState("nextTemporaryID", .integer(-1))
+        for name in ["nextTemporaryID", "lowestNotedID"] {
+            try device.store.local.setState(name, .integer(name == "nextTemporaryID" ? -1 : 0))
+        }
         try device.write { context in
             #expect(try context.insert("teams", ["name": "b"]) == .integer(-1))
             _ = try context.rows(

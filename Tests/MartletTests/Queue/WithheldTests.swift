@@ -42,6 +42,20 @@ struct WithheldTests {
         try device.rows("SELECT id, name, CAST(r AS TEXT) FROM teams ORDER BY id")
     }
 
+    @Test("no other new record gets the key of one that waits")
+    func keyIsTaken() throws {
+        let device = try Self.device()
+        try device.shell("INSERT INTO teams(id, r) VALUES ((SELECT id FROM martlet_new_id), 9e999)")
+        try device.write { try $0.update("teams", .integer(2), ["name": "Larks"]) }
+        #expect(try device.store.withheld().map(\.id) == [.integer(-1)])
+        #expect(try device.write { try $0.insert("teams", ["name": "Rooks"]) } == .integer(-2))
+        try device.shell(
+            "INSERT INTO teams(id, name) VALUES ((SELECT id FROM martlet_new_id), 'Daws')")
+        #expect(try device.rows("SELECT id FROM teams WHERE id < 0") == [[-3], [-2], [-1]])
+        let queued = try device.gather().changeSets.map { $0.types[0].create }
+        #expect(queued == [[], [.integer(-2)], [.integer(-3)]])
+    }
+
     @Test(
         "the record waits, named, and everything else goes on",
         arguments: [

@@ -17,8 +17,12 @@ final class BenchmarkServer {
     }
 
     /// Ends the process and starts another over the same folder: what it held in memory is gone.
-    func restart() throws {
+    /// - Parameter withoutSnapshots: Whether the snapshots that it made are gone, too.
+    func restart(withoutSnapshots: Bool = false) throws {
         process.stop()
+        if withoutSnapshots {
+            try FileManager.default.removeItem(at: folder.appendingPathComponent("snapshots"))
+        }
         process = try ChildProcess([ServerRole.name, folder.path])
     }
 
