@@ -11,6 +11,9 @@ internal import SQLiteRecords
 /// deletes rows without firing delete triggers where `recursive_triggers` is off (the default
 /// elsewhere), so the image of every row an insert or an update may replace is noted before it
 /// happens; an image of a row that then stays as it was means nothing.
+///
+/// All is noted before it happens: whichever trigger of another program SQLite runs first, what
+/// that trigger writes is noted after the write that set it off.
 enum CaptureTriggers {
     enum Operation {
         static let inserted: Int64 = 1
@@ -165,48 +168,42 @@ enum CaptureTriggers {
         let oldRow = columns.map { ", OLD.\($0)" }.joined()
         let row = columns.map { ", \($0)" }.joined()
         let image = "\(into) SELECT \(number), \(Operation.image), \(key)\(row) FROM \(table)"
-        let isThere = conflicts.keyConditions
-            .map { "EXISTS (SELECT 1 FROM \(table) WHERE \($0))" }.joined(separator: " OR ")
         let isSame = conflicts.keyConditions.joined(separator: " OR ")
         // If a table has only a key, an update cannot change anything.
         let update = "\(into) VALUES (\(number), \(Operation.updated), OLD.\(key)\(oldRow));"
         return [
             """
-            CREATE TRIGGER \(name("insert", number)) AFTER INSERT ON \(table) WHEN \(on) BEGIN
-                \(keyCheck(type, key: key, number: number))
+            CREATE TRIGGER \(name("insert", number)) BEFORE INSERT ON \(table) WHEN \(on) BEGIN
+                \(type.keyKind == .text ? textKeyCheck(key) : lowering(key))
+                \(image) WHERE \(isSame);
                 INSERT INTO martlet_capture(type, operation, id)
                     VALUES (\(number), \(Operation.inserted), NEW.\(key));
-                \(type.keyKind == .integer ? lowering(key) : "")
-            END
-            """,
-            // The flag is read only where there is something to note: it costs more than the look-up.
-            """
-            CREATE TRIGGER \(name("before", number)) BEFORE INSERT ON \(table)
-            WHEN CASE WHEN \(isThere) THEN \(on) END
-            BEGIN
-                \(image) WHERE \(isSame);
             END
             """,
             """
-            CREATE TRIGGER \(name("update", number)) AFTER UPDATE ON \(table) WHEN \(on) BEGIN
+            CREATE TRIGGER \(name("update", number)) BEFORE UPDATE ON \(table) WHEN \(on) BEGIN
                 \(keyChangeCheck(type, key: key, conflicts))
                 \(columns.isEmpty ? "" : update)
             END
             """,
             """
-            CREATE TRIGGER \(name("delete", number)) AFTER DELETE ON \(table) WHEN \(on) BEGIN
+            CREATE TRIGGER \(name("delete", number)) BEFORE DELETE ON \(table) WHEN \(on) BEGIN
                 \(into) VALUES (\(number), \(Operation.deleted), OLD.\(key)\(oldRow));
             END
             """,
-        ] + unique(type, number, conflicts, image: image)
+        ] + (type.keyKind == .integer ? [integerKeyCheck(table, key: key, number: number)] : [])
+            + unique(type, number, conflicts, image: image)
     }
+
+    private static let next = "(SELECT value FROM martlet_state WHERE name = 'nextTemporaryID')"
 
     /// Keeps the lowest temporary id that was noted. One number costs an insert less than an index of
     /// the notes, which is a page more for the statement's undo log.
     private static func lowering(_ key: String) -> String {
         """
         UPDATE martlet_state SET value = NEW.\(key)
-                    WHERE name = 'lowestNotedID' AND value > NEW.\(key);
+                    WHERE name = 'lowestNotedID' AND value > NEW.\(key)
+                        AND NEW.\(key) >= \(next) - \(mostTemporaryIDs);
         """
     }
 
@@ -228,35 +225,41 @@ enum CaptureTriggers {
         type.keyKind == .text ? " COLLATE BINARY" : ""
     }
 
-    /// Refuses a key the server would not take, with a sentence that says what to do.
-    private static func keyCheck(_ type: EntityType, key: String, number: Int64) -> String {
-        switch type.keyKind {
-        case .integer:
-            integerKeyCheck(key: key, number: number)
-        case .text:
-            """
-            SELECT RAISE(ABORT, \(literal(refusedTextKey)))
+    /// Refuses a key of text that the server would not take, with a sentence that says what to do.
+    private static func textKeyCheck(_ key: String) -> String {
+        """
+        SELECT RAISE(ABORT, \(literal(refusedTextKey)))
                     WHERE typeof(NEW.\(key)) <> 'text' OR NEW.\(key) = ''
                         OR length(CAST(NEW.\(key) AS BLOB)) > \(Limits.textBytes)
                         OR instr(NEW.\(key), char(0)) > 0;
-            """
-        }
+        """
     }
 
+    /// Returns the trigger that refuses an integer key the server would not take.
+    ///
     /// A row under a permanent key may only replace the record that has the key, and one under a
     /// temporary key only an own record that still exists. Any other row is a new record, whose key
     /// must be new. SQLite itself chooses a key for an insert without one: the highest of the table
-    /// plus one.
-    private static func integerKeyCheck(key: String, number: Int64) -> String {
+    /// plus one, which may be that of a deleted record. The trigger before saw −1 in its place, and a
+    /// key that it did not note is noted here.
+    private static func integerKeyCheck(_ table: String, key: String, number: Int64) -> String {
         // The plus removes the key's affinity, which would prevent a look-up of the id.
         let queued = """
             SELECT 1 FROM martlet_changes WHERE type = \(number) AND id = +NEW.\(key)
                         AND operation
             """
-        let next = "(SELECT value FROM martlet_state WHERE name = 'nextTemporaryID')"
         let open = "(SELECT value FROM martlet_state WHERE name = 'openSet')"
+        func wasNoted(_ id: String) -> String {
+            """
+            (SELECT type = \(number) AND operation = \(Operation.inserted) AND id = \(id)
+                        FROM martlet_capture ORDER BY n DESC LIMIT 1)
+            """
+        }
         return """
-            SELECT CASE
+            CREATE TRIGGER \(name("key", number)) AFTER INSERT ON \(table) WHEN \(on) BEGIN
+                SELECT CASE
+                    WHEN NEW.\(key) <> -1 AND \(wasNoted("-1"))
+                        THEN RAISE(ABORT, \(literal(refusedKey)))
                     WHEN \(next) - NEW.\(key) BETWEEN 0 AND \(mostTemporaryIDs) THEN NULL
                     WHEN EXISTS (\(queued) = \(RecordChange.Operation.delete.rawValue)
                         AND sequence IS NOT \(open))
@@ -267,6 +270,10 @@ enum CaptureTriggers {
                             SELECT 1 FROM martlet_records WHERE type = \(number) AND id = +NEW.\(key))
                         END THEN NULL
                     ELSE RAISE(ABORT, \(literal(refusedKey))) END;
+                INSERT INTO martlet_capture(type, operation, id)
+                    SELECT \(number), \(Operation.inserted), NEW.\(key)
+                    WHERE \(wasNoted("+NEW.\(key)")) IS NOT 1;
+            END
             """
     }
 

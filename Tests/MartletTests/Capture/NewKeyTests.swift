@@ -94,7 +94,7 @@ struct NewKeyTests {
         // The triggers of an earlier release let it in.
         try device.shell(
             """
-            DROP TRIGGER martlet_capture_insert_1;
+            DROP TRIGGER martlet_capture_insert_1; DROP TRIGGER martlet_capture_key_1;
             INSERT INTO teams(id, name) VALUES (\(key), 'x');
             INSERT INTO martlet_capture(type, operation, id) VALUES (1, 1, \(key))
             """)
@@ -103,7 +103,7 @@ struct NewKeyTests {
         #expect(id == .integer(-1))
         try device.shell(
             "UPDATE martlet_state SET value = \(Int64.min + 1) WHERE name = 'nextTemporaryID';"
-                + "DROP TRIGGER martlet_capture_insert_1")
+                + "DROP TRIGGER martlet_capture_key_1")
         try device.reopen()
         let next = try device.write { try $0.insert("teams", ["name": "b"]) }
         guard case .integer(let number) = next else { return #expect(Bool(false)) }
