@@ -142,6 +142,18 @@ struct StuckSetTests {
         }
     }
 
+    @Test("a set that names a column which is gone is not put off: the tables are read again")
+    func gone() async throws {
+        try await Self.on { (store: TestStore) throws in
+            try store.other.execute("ALTER TABLE players DROP COLUMN name")
+            let player = TestStore.set("players", create: ["-1"], #""-1":{"name":"Ann"}"#)
+            let result = try store.process([Self.request("d1", player, at: 1)])[0]
+            let problem = #expect(throws: Problem.self) { try result.get() }
+            #expect(problem?.status == 503)
+            #expect(store.node.takeFault()?.kind == .changed)
+        }
+    }
+
     @Test("a batch tries once whether the disk has room, however many of its sets find none")
     func room() async throws {
         try await Self.on(
