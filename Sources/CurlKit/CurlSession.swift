@@ -4,7 +4,7 @@
 /// the file in `SSL_CERT_FILE` and the folder in `SSL_CERT_DIR` if these are set, and else against
 /// the system's. Proxies of the environment (`https_proxy`, `no_proxy`) count for https alone.
 public final class CurlSession: Sendable {
-    private let thread = CurlThread()
+    let thread = CurlThread()
 
     public init() {}
 

@@ -26,6 +26,8 @@ final class CurlThread: Sendable {
     }
 
     private let state = Mutex(State())
+    /// The number of times that the thread has looked for work.
+    let rounds = Atomic(0)
 
     /// Initialises libcurl, once for the process.
     private static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_ALL)) == CURLE_OK
@@ -98,6 +100,7 @@ final class CurlThread: Sendable {
     private func work(_ transfers: UnsafeMutableRawPointer) {
         var underWay: [UnsafeMutableRawPointer: CurlHandle] = [:]
         while true {
+            rounds.add(1, ordering: .relaxed)
             let commands = state.withLock { state in
                 defer { state.commands.removeAll(keepingCapacity: true) }
                 return state.commands

@@ -1,9 +1,10 @@
-import CurlKit
 import Dispatch
 import SocketTalk
 import Synchronization
 import Testing
 import Waiting
+
+@testable import CurlKit
 
 /// Collects the answer to one request.
 private final class Collector: CurlReceiver {
@@ -166,6 +167,46 @@ struct CurlSessionTests {
         transfer.goOn()
         #expect(await collector.end() == nil)
         #expect(collector.state.withLock { $0.body } == all)
+        server.stop()
+    }
+
+    /// Why nothing comes or goes.
+    enum Lull: CaseIterable {
+        case serverThinks, serverDoesNotRead, receiverTakesNothing
+    }
+
+    @Test("leave the processor alone while nothing comes or goes", arguments: Lull.allCases)
+    func idle(lull: Lull) async {
+        let isReached = Mutex(false)
+        let gate = DispatchSemaphore(value: 0)
+        let server = RawServer { connection in
+            if lull != .serverDoesNotRead { _ = connection.request() }
+            if lull == .receiverTakesNothing {
+                connection.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n1234")
+            }
+            isReached.withLock { $0 = true }
+            gate.wait()
+        }
+        let collector = Collector()
+        collector.state.withLock { $0.isHeldUp = lull == .receiverTakesNothing }
+        let transfer = start(server, collector) {
+            guard lull == .serverDoesNotRead else { return }
+            $0.method = "POST"
+            $0.body = [UInt8](repeating: 7, count: 48 << 20)
+        }
+        #expect(await holds { isReached.withLock(\.self) })
+        if lull == .receiverTakesNothing {
+            #expect(await holds { collector.state.withLock { $0.refusals > 0 } })
+        }
+        let rounds = { session.thread.rounds.load(ordering: .relaxed) }
+        #expect(
+            await holds(within: .seconds(20)) {
+                let before = rounds()
+                return await !holds(within: .milliseconds(500)) { rounds() != before }
+            })
+        transfer.cancel()
+        #expect(await collector.end() != nil)
+        gate.signal()
         server.stop()
     }
 

@@ -83,8 +83,8 @@ struct HTTPLimitsTests {
         } _: { _, port in
             let client = RawClient(port: port)
             let isTaken = await client.send(
-                [UInt8]("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2000000\r\n\r\n".utf8)
-                    + [UInt8](repeating: 0, count: 2_000_000))
+                [UInt8]("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4000000\r\n\r\n".utf8)
+                    + [UInt8](repeating: 0, count: 4_000_000))
             #expect(isTaken)
             #expect(await client.read(until: "100 bytes.\n").hasPrefix("HTTP/1.1 413 "))
         }

@@ -66,6 +66,30 @@ struct StrangerTests {
     }
 
     @Test(
+        "are told of in sentences by a device that has a file and fetches its first data later",
+        arguments: [nil, 502])
+    func sentences(status: Int?) async throws {
+        let live = try LiveServer()
+        let empty = try await MartletClient.open(
+            path: live.file("later"), schema: LiveServer.schema, transport: nil)
+        await empty.close()
+        let (server, transport) = try Self.transport(
+            status.map { "HTTP/1.1 \($0) X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n" }
+                ?? "")
+        let device = try await live.device("later", transport: transport) { $0.seeding = .server }
+        let error = await #expect(throws: SyncError.self) { try await device.sync() }
+        #expect(error?.kind == .offline)
+        let message = try #require(error?.message)
+        if let status {
+            #expect(message == Problem.foreign(status: status).detail)
+        } else {
+            #expect(message.hasPrefix("The connection failed: ") && message.hasSuffix("."))
+        }
+        await device.close()
+        server.stop()
+    }
+
+    @Test(
         "give no bytes of a file: a page, another length, another piece",
         arguments: [
             "200 X\r\nContent-Type: text/html\r\nContent-Length: 90",

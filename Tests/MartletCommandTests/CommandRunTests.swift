@@ -1,4 +1,5 @@
 import Foundation
+import SQLiteKit
 import Synchronization
 import Testing
 
@@ -76,6 +77,20 @@ struct CommandRunTests {
         #expect(text == "id,name\n-2,\"O, \"\"B\"\"\"\n-1,Falcons\n")
     }
 
+    @Test("status counts and names records that no change set can carry")
+    func withheld() async throws {
+        defer { clean() }
+        try write("schema.sql", "CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT NOT NULL);")
+        try write("in/teams.csv", "id,name\n5,Falcons\n")
+        _ = await run("init", path("a.sqlite"), "--schema", path("schema.sql"))
+        _ = await run("import", path("a.sqlite"), path("in"))
+        try Connection(path: path("a.sqlite"), mode: .readWrite)
+            .execute("UPDATE teams SET name = CAST(x'c328' AS TEXT)")
+        let words = await run("status", path("a.sqlite")).out
+        #expect(words.contains("withheld       1 records"))
+        #expect(words.contains("  withheld teams -1: "))
+    }
+
     @Test("import makes a device from files alone, and says what schema it found")
     func inferred() async throws {
         defer { clean() }
@@ -102,7 +117,12 @@ struct CommandRunTests {
         #expect(missing.code == .failed)
         #expect(missing.err.contains("martlet init"))
         #expect(await run("status", path("text.txt")).err.contains("no SQLite file"))
-        #expect(await run("status", folder.path).err.contains("is a folder. Name the device file"))
+        try FileManager.default.createSymbolicLink(
+            atPath: path("link"), withDestinationPath: folder.path)
+        for place in [folder.path, path("link")] {
+            let words = await run("status", place).err
+            #expect(words.contains("is a folder. Name the device file"))
+        }
         _ = await run("init", path("a.sqlite"), "--schema", path("schema.sql"))
         let second = await run("init", path("a.sqlite"), "--schema", path("schema.sql"))
         #expect(second.err.contains("exists already"))
@@ -122,6 +142,7 @@ struct CommandRunTests {
         let plain = await run("sync", path("a.sqlite"), "--server", "http://sync.example.org")
         #expect(plain.code == .failed)
         #expect(plain.err.contains("https"))
+        #expect(plain.err.contains("Check the server's address and its certificate"))
         #expect(await run("init", path("b.sqlite"), "--schema", path("none.sql")).code == .failed)
         #expect(!FileManager.default.fileExists(atPath: path("b.sqlite")))
     }

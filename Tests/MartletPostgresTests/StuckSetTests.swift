@@ -142,6 +142,21 @@ struct StuckSetTests {
         }
     }
 
+    @Test("a set that names a column which is gone is not put off: the tables are read again")
+    func gone() async throws {
+        try await Self.on { (store: TestStore) throws in
+            let ann = TestStore.set("players", create: ["-1"], #""-1":{"name":"Ann"}"#)
+            #expect(try store.send(ann).fate == "accepted 2")
+            try store.other.execute("ALTER TABLE players DROP COLUMN name")
+            // The connection has its statement prepared, so the set fails and not the preparation.
+            let bob = TestStore.set("players", create: ["-2"], #""-2":{"name":"Bob"}"#)
+            let result = try store.process([Self.request("d1", bob, at: 2)])[0]
+            let problem = #expect(throws: Problem.self) { try result.get() }
+            #expect(problem?.status == 503)
+            #expect(store.node.takeFault()?.kind == .changed)
+        }
+    }
+
     @Test("a batch tries once whether the disk has room, however many of its sets find none")
     func room() async throws {
         try await Self.on(

@@ -43,6 +43,19 @@ struct SnapshotRetryTests {
         }
     }
 
+    /// Writes 5 MiB in five change sets.
+    private static func writeMuch(to live: LiveServer) async throws {
+        let name = String(repeating: "n", count: 1 << 20)
+        for number in 1...5 {
+            let answer = try await live.sync(
+                """
+                {"maxRevision":0,"changeSets":[{"types":["teams"],"teams":{"create":[-1],
+                "update":[],"delete":[],"attributes":{"-1":{"name":"\(name)\(number)"}}}}]}
+                """)
+            #expect(answer.status == 200)
+        }
+    }
+
     /// The revision of the newest snapshot; 0 where there is none.
     private static func newest(_ live: LiveServer) async throws -> Int {
         try await live.request("GET", "/snapshot", headers: ["Authorization: Bearer secret"])
@@ -52,16 +65,8 @@ struct SnapshotRetryTests {
     @Test("are made of much data too, however few change sets it came in")
     func bytes() async throws {
         let live = try await LiveServer()
-        let name = String(repeating: "n", count: 1 << 20)
         try await Self.write(1...1, to: live)
-        for number in 1...5 {
-            let answer = try await live.sync(
-                """
-                {"maxRevision":0,"changeSets":[{"types":["teams"],"teams":{"create":[-1],
-                "update":[],"delete":[],"attributes":{"-1":{"name":"\(name)\(number)"}}}}]}
-                """)
-            #expect(answer.status == 200)
-        }
+        try await Self.writeMuch(to: live)
         try await waitUntil("there is a snapshot") { try await Self.newest(live) >= 5 }
         await live.stop()
         // This holds after a restart as well, and a snapshot counts the bytes that it has.
@@ -70,6 +75,27 @@ struct SnapshotRetryTests {
         let metrics = try await again.request("GET", "/metrics").body
         #expect(metrics.contains("martlet_snapshots_made_total 0\n"))
         await again.stop()
+    }
+
+    @Test("are made at the start if much data has come since the newest, in few change sets too")
+    func behind() async throws {
+        let first = try await LiveServer { $0.snapshotEvery = 1 }
+        try await Self.write(1...1, to: first)
+        try await waitUntil("there is a snapshot") { try await Self.newest(first) == 1 }
+        await first.stop()
+        let files = FileManager.default
+        let (snapshots, aside) = (first.folder.path + "/snapshots", TemporaryFolder())
+        try files.copyItem(atPath: snapshots, toPath: aside.path + "/old")
+        let second = try await LiveServer(folder: first.folder)
+        try await Self.writeMuch(to: second)
+        try await waitUntil("there is another") { try await Self.newest(second) > 1 }
+        await second.stop()
+        // As if that server had ended before it made one.
+        try files.removeItem(atPath: snapshots)
+        try files.copyItem(atPath: aside.path + "/old", toPath: snapshots)
+        let third = try await LiveServer(folder: first.folder)
+        try await waitUntil("it is made at the start") { try await Self.newest(third) == 6 }
+        await third.stop()
     }
 
     @Test("whose files were removed are forgotten, and made anew")

@@ -75,6 +75,46 @@ struct TroubleTests {
         await database.stop()
     }
 
+    @Test("a commit whose wait for a standby is cancelled is told of, and holds")
+    func unreplicated() async throws {
+        let database = try await ServedDatabase(try await DatabaseServers.start(["--postgres"]))
+        let port = try await database.start()
+        let device = try await database.device("a", port)
+        device.start()
+        // A standby that never comes.
+        try await Self.set("SET synchronous_standby_names = 'nobody'", on: database)
+        try await waitUntil("it is told of") {
+            // Until PostgreSQL has read its settings, a commit waits for nobody.
+            if try await device.status().outbox == 0 {
+                try await ServedDatabase.add("Owls", device)
+            }
+            _ = try await database.column(
+                """
+                SELECT pg_cancel_backend(pid)::text FROM pg_stat_activity
+                WHERE application_name = 'martlet writer' AND wait_event = 'SyncRep'
+                """)
+            return database.log.contains {
+                $0.contains(#""event":"unreplicated","dataSet":"team""#)
+            }
+        }
+        try await Self.set("RESET synchronous_standby_names", on: database)
+        try await waitUntil("the device has its verdicts") {
+            try await device.status().outbox == 0
+        }
+        #expect(try await device.parked().isEmpty)
+        let count = try await ServedDatabase.teams(device).count
+        #expect(try await database.column("SELECT count(*)::text FROM teams") == ["\(count)"])
+        await device.close()
+        await database.stop()
+    }
+
+    private static func set(_ setting: String, on database: ServedDatabase) async throws {
+        try await database.program { connection in
+            try connection.execute("ALTER SYSTEM \(setting)")
+            try connection.execute("SELECT pg_reload_conf()")
+        }
+    }
+
     @Test("what the database refuses of one device says nothing of what can be written")
     func refused() async throws {
         let database = try await ServedDatabase()

@@ -28,15 +28,17 @@ final class SeedingFixture {
     /// The files as the server made them.
     let plain: [String]
 
+    /// - Parameter noteBytes: The random bytes of each player, which compression does not shorten.
     init(
         plan: SeedingPlan = .whole, identity: String = SeedingFixture.identity, spoil: String = "",
+        noteBytes: Int = 12,
         change: (inout SnapshotManifest) -> Void = { _ in }
     ) throws {
         folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("martlet-seeding-\(UInt64.random(in: 0 ... .max))")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
         let path = folder.appendingPathComponent("server.sqlite").path
-        try Self.fill(path)
+        try Self.fill(path, noteBytes)
         let store = try EmbeddedStore(
             path: path, script: Self.script, identity: identity, now: 1)
         let filter = VisibilityFilter.everything
@@ -71,7 +73,7 @@ final class SeedingFixture {
         try? FileManager.default.removeItem(at: folder)
     }
 
-    private static func fill(_ path: String) throws {
+    private static func fill(_ path: String, _ noteBytes: Int) throws {
         let connection = try Connection(path: path)
         try connection.execute(script)
         try connection.execute(
@@ -79,7 +81,7 @@ final class SeedingFixture {
             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100)
                 INSERT INTO teams SELECT i, 'Team ' || i FROM n;
             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1900)
-                INSERT INTO players SELECT printf('p%05d', i), i % 100 + 1, hex(randomblob(12)),
+                INSERT INTO players SELECT printf('p%05d', i), i % 100 + 1, hex(randomblob(\(noteBytes))),
                     1.5 + i / 1000.0 FROM n;
             """)
     }

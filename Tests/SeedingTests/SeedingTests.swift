@@ -3,6 +3,7 @@ import MartletProtocol
 import MartletServerCore
 import MartletStore
 import SQLiteKit
+import Synchronization
 import SystemKit
 import Testing
 
@@ -94,16 +95,25 @@ struct SeedingTests {
         #expect(try SeedingFixture.content(fixture.device) == fixture.expected())
     }
 
-    @Test("a cut that brought little is followed by a pause")
+    @Test("a cut that brought little is followed by a pause, one that brought much by none")
     func pauses() async throws {
-        let fixture = try SeedingFixture()
-        let pauses = Ticks(0)
+        let fixture = try SeedingFixture(noteBytes: 100)
+        let much: Int64 = 64 << 10
+        let cuts = [100, 100 + much, 99 + 2 * much, -1]
+        let source = fixture.source(cut: cuts)
+        // What each pause came after.
+        let paused = Mutex<[Int]>([])
         var options = ClientOptions()
-        options.sleep = { _ in _ = pauses.decrement() }
+        options.sleep = { pause in
+            #expect(pause == .milliseconds(250))
+            paused.withLock { $0.append(source.opened.count) }
+        }
         try await Seeder(
             path: fixture.device, schema: .script(SeedingFixture.script), options: options
-        ).run(.server, from: fixture.source(cut: [100, 5_000, 5_001, 9_000]), proof: nil)
-        #expect(pauses.value == -4)
+        ).run(.server, from: source, proof: nil)
+        #expect(source.opened == [0] + cuts.prefix(3) + [99 + 2 * much])
+        #expect(paused.withLock(\.self) == [1, 3, 4])
+        #expect(try SeedingFixture.content(fixture.device) == fixture.expected())
     }
 
     @Test("another file under the address begins again; bytes of two are never mixed")

@@ -325,13 +325,15 @@ struct WithheldTests {
         #expect(device.text("SELECT r FROM teams WHERE id = 1") == "Inf")
         try await device.client.sync()
         #expect(try await device.client.withheld().map(\.id) == [.integer(1)])
-        #expect(try await device.client.status().outbox == 0)
+        let status = try await device.client.status()
+        #expect(status.withheld == 1 && status.outbox == 0)
         let record = try #require(try await device.client.withheld().first)
         #expect(record.isShown)
         try await device.client.drop(record)
         #expect(try await device.client.withheld().isEmpty)
         #expect(device.text("SELECT r FROM teams WHERE id = 1") == "1.5")
-        #expect(try await device.client.status().outbox == 0)
+        let after = try await device.client.status()
+        #expect(after.withheld == 0 && after.outbox == 0)
         let error = await #expect(throws: StoreError.self) {
             try await device.client.drop(record)
         }

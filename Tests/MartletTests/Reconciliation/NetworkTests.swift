@@ -94,6 +94,25 @@ struct NetworkTests {
         #expect(busy.timer?.milliseconds == 7_200_000)
     }
 
+    @Test("in the end asks an absent server no more often than it polls one that answers")
+    func absent() throws {
+        let world = NodeFixture(try .withTeams()) {
+            $0.isLive = false
+            $0.pollInterval = 3_600_000
+        }
+        var told = world.handle(.wake(isUrgent: true))
+        var waits: [Int64] = []
+        for _ in 0..<40 {
+            let sent = try #require(try told.sent)
+            told = world.handle(.failed(exchange: sent.exchange, SyncError(.offline, "away")))
+            let timer = try #require(told.timer)
+            waits.append(timer.milliseconds)
+            world.now += timer.milliseconds
+            told = world.handle(.timer(timer.number))
+        }
+        #expect(waits.suffix(20).allSatisfy { 1_200_000...3_600_000 ~= $0 })
+    }
+
     @Test("takes no answer that was meant for another request")
     func swapped() throws {
         for change: (inout SyncAnswer) -> Void in [
