@@ -114,7 +114,9 @@ struct RedoneSet {
 
     private func isGone(_ type: Int) -> RedoRefusal {
         RedoRefusal(
-            .stale, "Someone else deleted a record of \(store.schema.types[type].name) first.")
+            .stale,
+            "A record of \(store.schema.types[type].name) is not there any more: it was deleted elsewhere,"
+                + " or the server was restored from a backup that lacks it.")
     }
 
     private func check(_ changes: [StoredChange]) throws {
