@@ -91,6 +91,57 @@ struct CommandRunTests {
         #expect(words.contains("  withheld teams -1: "))
     }
 
+    @Test("a failure of a file names the file and says what to do")
+    func files() async throws {
+        defer { clean() }
+        let schema = path("schema.sql")
+        try write("schema.sql", "CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT NOT NULL);")
+        try write("folder/in", "")
+        try write("in/teams.csv", "id,name\n5,Falcons\n")
+        for words in [
+            ["init", path("folder"), "--schema", schema], ["import", path("folder"), path("in")],
+        ] {
+            let said = await run(words)
+            #expect(said.code == .failed)
+            #expect(said.err.contains("\(path("folder")) is a folder. Name the device file in it."))
+        }
+        #expect(await run("init", path("a.sqlite"), "--schema", schema).code == .done)
+        try FileManager.default.createDirectory(
+            atPath: path("out"), withIntermediateDirectories: true)
+        #if os(Linux)
+            // A disk without room.
+            try FileManager.default.createSymbolicLink(
+                atPath: path("out/teams.csv.partial"), withDestinationPath: "/dev/full")
+            let full = await run("export", path("a.sqlite"), path("out"))
+            #expect(full.code == .failed)
+            #expect(
+                full.err.contains("\(path("out/teams.csv")) cannot be written. Its disk is full."))
+        #endif
+        let readOnly = SQLiteError(extendedCode: 8, message: "attempt to write a readonly database")
+        let error = DeviceFile.named(readOnly, "b.sqlite")
+        #expect(FailureReport(error).sentence.hasPrefix("b.sqlite can only be read by this user"))
+    }
+
+    @Test("status counts what was written in a table that is gone")
+    func goneTable() async throws {
+        defer { clean() }
+        try write("schema.sql", "CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT NOT NULL);")
+        _ = await run("init", path("a.sqlite"), "--schema", path("schema.sql"))
+        try Connection(path: path("a.sqlite"), mode: .readWrite).execute(
+            "INSERT INTO teams VALUES (-1, 'Owls'); ALTER TABLE teams RENAME TO elsewhere")
+        let away = await run("status", path("a.sqlite"))
+        #expect(away.out.contains("queued         0 change sets"))
+        #expect(
+            away.out.contains(
+                "not queued: 1 records that another program wrote in tables which are gone"))
+        #expect(await run("status", path("a.sqlite"), "--json").out.contains(#""awaitingTable":1"#))
+        try Connection(path: path("a.sqlite"), mode: .readWrite).execute(
+            "ALTER TABLE elsewhere RENAME TO teams")
+        let back = await run("status", path("a.sqlite"))
+        #expect(
+            back.out.contains("queued         1 change sets") && !back.out.contains("not queued"))
+    }
+
     @Test("import makes a device from files alone, and says what schema it found")
     func inferred() async throws {
         defer { clean() }

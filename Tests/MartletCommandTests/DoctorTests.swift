@@ -51,6 +51,45 @@ struct DoctorTests {
         #expect(await ServedData.run(["doctor", "--data", served.path("no")]).code == .failed)
     }
 
+    @Test("rows that devices do not receive, and a table that can take no new row")
+    func rows() async throws {
+        let served = try ServedData()
+        try await served.start()
+        let device = try await served.device("mine")
+        try await device.write { context in
+            for name in ["Ants", "Bees", "Cats"] {
+                _ = try context.insert("teams", ["name": .text(name)])
+            }
+        }
+        try await device.sync()
+        await device.close()
+        await served.stop()
+        let connection = try Connection(path: served.data + "/team.sqlite", mode: .readWrite)
+        try connection.execute(
+            """
+            CREATE TABLE counted(id INTEGER PRIMARY KEY AUTOINCREMENT);
+            INSERT INTO counted VALUES (9223372036854775807); DELETE FROM counted;
+            UPDATE teams SET city = x'ff' WHERE id = 1;
+            """)
+        let place = ["--data", served.data]
+        #expect(try await Self.checks(place).checks == ["sequence", "unsendable"])
+        // Noted writes are no finding, and writes whose notes are gone are one.
+        try connection.execute(
+            "DELETE FROM teams WHERE id = 2; UPDATE martlet_types SET next_id = 9;"
+                + " INSERT INTO teams(id, name) VALUES (8, 'Dogs')")
+        #expect(try await Self.checks(place).checks == ["sequence", "unsendable"])
+        try connection.execute("DELETE FROM martlet_outside")
+        #expect(try await Self.checks(place).checks == ["sequence", "unnoted", "unsendable"])
+        let said = await ServedData.run(["doctor"] + place)
+        #expect(said.out.contains("does not know 1 rows of teams, and 1 that it knows are gone"))
+        #expect(
+            said.out.contains(
+                "cannot be sent 1 rows of teams, such as 1: column “city” holds binary"))
+        let fix = try #require(said.out.split(separator: "martlet doctor: ").last)
+        try connection.execute(String(fix.prefix(while: { $0 != "\n" })))
+        #expect(try await Self.checks(place).checks == ["sequence", "unsendable"])
+    }
+
     private static func database(_ served: ServedData) async throws -> String {
         let url = try await ServedData.database()
         let schema = served.path("schema.sql")

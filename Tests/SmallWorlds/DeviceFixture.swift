@@ -25,12 +25,13 @@ package final class DeviceFixture {
         try? FileManager.default.removeItem(at: folder)
     }
 
-    private static func open(_ path: String, script: String) throws -> DeviceStore {
+    private static func open(_ path: String, script: String?) throws -> DeviceStore {
         try DeviceStore(
             path: path, script: script, randomBits: { UInt64.random(in: .min ... .max) })
     }
 
-    package func reopen(script: String = DeviceFixture.script) throws {
+    /// - Parameter script: The app's DDL; nil takes the tables as they are in the file.
+    package func reopen(script: String? = DeviceFixture.script) throws {
         store = try Self.open(path, script: script)
     }
 

@@ -40,6 +40,9 @@ public struct ClientStatus: Sendable {
     public var revision: Revision
     /// Change sets not yet confirmed.
     public var outbox: Int
+    /// The number of records that other programs wrote in tables which the file no longer has. They are queued once
+    /// the file has the tables again.
+    public var awaitingTable: Int
     /// Refused change sets waiting for a decision.
     public var parked: Int
     /// The number of records with values for which the tables have no place; see

@@ -393,6 +393,7 @@ public final class MartletClient: DatabaseAccess {
                 ClientStatus(
                     clientID: try store.clientID, dataSet: try store.dataSet,
                     revision: try store.revision, outbox: try store.outboxCount,
+                    awaitingTable: try store.awaitingTableCount,
                     parked: try store.parkedCount, keptAside: try store.keptAsideCount,
                     quarantined: try store.quarantinedCount,
                     withheld: try store.withheldCount,

@@ -198,6 +198,11 @@ package final class DeviceStore {
         }
     }
 
+    /// The number of records that other programs wrote in tables which the file no longer has.
+    package var awaitingTableCount: Int {
+        get throws { try applying.awayCount }
+    }
+
     /// The number of others' change sets, or their deltas, that arrived again and were passed over.
     /// A crash loses the newest.
     package var passedOverCount: Int64 {

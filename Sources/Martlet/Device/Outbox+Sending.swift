@@ -24,6 +24,7 @@ extension Outbox {
             ORDER BY sequence LIMIT \(Limits.changeSetsPerRequest)
             """)
         defer { rows.reset() }
+        let former = try FormerNames(store.connection)
         var pieces: [(identifier: String, bytes: [UInt8])] = []
         var fresh: [(sequence: Int64, bytes: [UInt8])] = []
         var total = 0
@@ -36,7 +37,7 @@ extension Outbox {
             } else {
                 bytes = try encode(
                     sequence: rows.integer(0), identifier: rows.text(1), seen: rows.integer(2),
-                    timestamp: rows.text(3))
+                    timestamp: rows.text(3), former)
                 fresh.append((rows.integer(0), bytes))
             }
             total += bytes.count
@@ -57,8 +58,12 @@ extension Outbox {
     }
 
     private func encode(
-        sequence: Int64, identifier: String, seen: Revision, timestamp: String
+        sequence: Int64, identifier: String, seen: Revision, timestamp: String,
+        _ former: FormerNames
     ) throws -> [UInt8] {
+        func attributes(of change: StoredChange) throws -> Attributes {
+            former.sent(try change.attributes(), type: change.number, sequence: sequence)
+        }
         var set = ChangeSet()
         set.identifier = identifier
         set.sequence = sequence
@@ -74,13 +79,13 @@ extension Outbox {
             case .create:
                 set.types[last].create.append(change.id)
                 set.types[last].entries.append(
-                    RecordEntry(id: change.id, attributes: try change.attributes()))
+                    RecordEntry(id: change.id, attributes: try attributes(of: change)))
             case .update:
                 set.types[last].update.append(change.id)
                 set.types[last].entries.append(
                     RecordEntry(
                         id: change.id, revision: change.baseRevision,
-                        attributes: try change.attributes()))
+                        attributes: try attributes(of: change)))
             case .delete:
                 set.types[last].delete.append(change.id)
                 set.types[last].entries.append(

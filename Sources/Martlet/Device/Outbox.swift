@@ -207,10 +207,12 @@ struct Outbox {
         try row.run()
     }
 
-    /// The revision at which a record last changed, as far as this device knows.
+    /// The revision at which a record last changed, as far as this device knows. That of a record which was deleted
+    /// while its table was away is kept as a negative number (`RemoteApplier.noteGone`).
     func confirmedRevision(_ number: Int64, _ id: RecordID) throws -> Revision? {
         let find = try store.connection.statement(
-            "SELECT revision FROM martlet_records WHERE type = ? AND id = ?")
+            "SELECT iif(revision < 0, -1 - revision, revision) FROM martlet_records WHERE type = ? AND id = ?"
+        )
         find.bind(1, integer: number)
         find.bind(2, id)
         defer { find.reset() }

@@ -73,7 +73,7 @@ struct RedoneSet {
     private func replace(_ changes: [StoredChange], _ unshown: Unshown) throws {
         let images = try changes.map { try takeOut($0, unshown[$0.key]) }
         for (change, image) in zip(changes, images) {
-            if let type = change.type, let image { try putIn(change.id, image, type: type) }
+            if let type = change.type, let image { try putIn(change, image, type: type) }
         }
     }
 
@@ -96,9 +96,10 @@ struct RedoneSet {
         return image
     }
 
-    private func putIn(_ id: RecordID, _ image: Attributes, type: Int) throws {
+    private func putIn(_ change: StoredChange, _ image: Attributes, type: Int) throws {
         do {
-            try store.tables[type].insert(id, image, absentMeansNull: true)
+            try store.tables[type].insert(
+                change.id, image, absentMeansNull: change.operation != .create)
         } catch  where error.isConstraint {
             throw misfit(error, type)
         }
@@ -113,7 +114,9 @@ struct RedoneSet {
 
     private func isGone(_ type: Int) -> RedoRefusal {
         RedoRefusal(
-            .stale, "Someone else deleted a record of \(store.schema.types[type].name) first.")
+            .stale,
+            "A record of \(store.schema.types[type].name) is not there any more: it was deleted elsewhere,"
+                + " or the server was restored from a backup that lacks it.")
     }
 
     private func check(_ changes: [StoredChange]) throws {
@@ -158,8 +161,9 @@ struct RedoneSet {
         do {
             switch change.operation {
             case .create:
+                // A new record says all that it has, but of a column that came later: it has the default there.
                 try table.insert(
-                    change.id, try written(change, type: type), absentMeansNull: true)
+                    change.id, try written(change, type: type), absentMeansNull: false)
             case .update:
                 let after = try written(change, type: type)
                 if try table.update(change.id, after) { return }

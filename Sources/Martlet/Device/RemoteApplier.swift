@@ -278,7 +278,12 @@ extension RemoteApplier {
         let isHandled = registry[changes.name] != nil
         let creates = Set(changes.create)
         if !isHandled {
-            for id in changes.create { try aside.remove(changes.name, id) }
+            let number = try store.number(ofType: changes.name)
+            for id in changes.create {
+                try aside.remove(changes.name, id)
+                // It is whole from now on, whatever a table that comes back has of it.
+                if let number { try forget(number, id) }
+            }
         }
         for entry in changes.entries {
             place.note(changes.name, entry.id, revision)
@@ -286,13 +291,29 @@ extension RemoteApplier {
                 let isWhole = creates.contains(entry.id)
                 try tell(entry, of: changes.name, isWhole: isWhole, revision: revision)
             } else {
-                try aside.add(changes.name, entry.id, entry.attributes, revision: revision)
+                try aside.add(
+                    changes.name, entry.id, entry.attributes, revision: entry.revision ?? revision)
             }
         }
         for id in changes.delete {
-            try aside.remove(changes.name, id)
+            try noteGone(id, of: changes.name)
             try tell(deletionOf: id, of: changes.name, revision: revision)
         }
+    }
+
+    /// Notes that a record of a type without a table is gone: its revision becomes negative. If the table comes back,
+    /// its row is deleted.
+    mutating func noteGone(_ id: RecordID, of name: String) throws {
+        try aside.remove(name, id)
+        guard let number = try store.number(ofType: name) else { return }
+        let mark = try store.connection.statement(
+            """
+            UPDATE martlet_records SET revision = -1 - revision
+            WHERE type = ? AND id = ? AND revision >= 0
+            """)
+        mark.bind(1, integer: number)
+        mark.bind(2, id)
+        try mark.run()
     }
 
     /// Rows of a difference of a type without a table.

@@ -5,8 +5,8 @@ internal import SQLiteKit
 internal import SQLiteRecords
 
 /// Holds the records in which other programs wrote values that no set can carry: an infinity,
-/// binary data in a column that is not declared BLOB, text that is not UTF-8, or more than fits
-/// into one set.
+/// binary data in a column that is not declared BLOB, text that is not UTF-8, a value of another kind
+/// than the column's, which every server refuses, or more than fits into one set.
 ///
 /// Such an edit is neither queued nor lost: the table shows it, and everything else goes on. It is
 /// tried again when the record is written once more, and when the file is opened. Until then it is
@@ -114,7 +114,7 @@ extension Withheld {
         return try notes.compactMap { note in
             let record = waiting[key(note)]
             do {
-                guard let record else { return try store.change(of: note) }
+                guard let record else { return try change(of: note) }
                 return try release(record, as: note.type)
             } catch let error as SQLiteError where error.isMismatch {
                 throw StoreError(
@@ -141,7 +141,7 @@ extension Withheld {
                 continue
             }
             do {
-                if let change = try store.change(of: note) { changes.append(change) }
+                if let change = try change(of: note) { changes.append(change) }
             } catch let error as SQLiteError where error.isMismatch {
                 try put(note, reason: error.message + ".")
             }
@@ -232,9 +232,24 @@ extension Withheld {
             schema: store.schema)
     }
 
+    /// Returns the overall change of a noted record; nil if it is as it was.
+    /// - Throws: `SQLiteError` with `isMismatch` if the record was given a value that the wire cannot
+    ///   carry, or that does not fit the column's kind.
+    private func change(of note: NotedRecord) throws -> RecordChange? {
+        guard let change = try store.change(of: note) else { return nil }
+        let type = store.schema.types[change.type]
+        for (name, value) in zip(change.after.names, change.after.values) {
+            guard let attribute = type[attribute: name],
+                let fault = RecordTable.mismatch(value, attribute)
+            else { continue }
+            throw SQLiteError.mismatch("column “\(name)” does not fit: \(fault)")
+        }
+        return change
+    }
+
     /// Returns the edit of a record, if it can be sent now, and withholds it no longer.
     private func release(_ record: Record, as type: Int) throws -> RecordChange? {
-        var change = try store.change(of: note(record, type))
+        var change = try change(of: note(record, type))
         if record.image != nil { change?.base = record.revision }
         try forget(record.key)
         if change == nil {

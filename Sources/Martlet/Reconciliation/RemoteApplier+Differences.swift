@@ -8,7 +8,10 @@ extension RemoteApplier {
     /// Makes records be as a difference says: whole rows, and records that are gone.
     mutating func applyDifference(_ set: ChangeSet, revision: Revision) throws {
         for changes in set.types {
-            guard let type = store.schema.index(of: changes.name) else { continue }
+            guard let type = store.schema.index(of: changes.name) else {
+                for id in changes.delete { try noteGone(id, of: changes.name) }
+                continue
+            }
             for id in changes.delete {
                 place.note(changes.name, id, revision)
                 _ = try store.tables[type].delete(id)
@@ -50,7 +53,7 @@ extension RemoteApplier {
                     _ = try store.tables[type].delete(id)
                     try forgetAll(changes.name, store.numbers[type], id)
                 } else {
-                    try aside.remove(changes.name, id)
+                    try noteGone(id, of: changes.name)
                 }
             }
         }

@@ -35,20 +35,43 @@ struct DeviceFile {
             throw CommandError(
                 "There is no file \(path). Make one with: martlet init \(path) --schema FILE")
         }
-        let resolved = URL(fileURLWithPath: path).resolvingSymlinksInPath()
-        let kind = try? FileManager.default.attributesOfItem(atPath: resolved.path)[.type]
-        guard kind as? FileAttributeType != .typeDirectory else {
-            throw CommandError("\(path) is a folder. Name the device file in it.")
-        }
+        try refuseFolder(path)
         let settings = try settings(path)
         let server = try address(arguments, settings)
         guard !needsServer || server != nil else {
             throw CommandError("\(path) knows no server. Name it with --server URL.")
         }
         let token = try server == nil ? nil : token(arguments, settings)
-        let client = try await MartletClient.open(
-            path: path, schema: nil, server: server, token: token)
+        let client: MartletClient
+        do {
+            client = try await MartletClient.open(
+                path: path, schema: nil, server: server, token: token)
+        } catch {
+            throw named(error, path)
+        }
         return DeviceFile(path: path, client: client, server: server)
+    }
+
+    /// Returns the error for a file that this user may only read; any other error as it is.
+    static func named(_ error: any Error, _ path: String) -> any Error {
+        let refusal = error as? StoreError
+        guard
+            (error as? SQLiteError)?.isReadOnly == true
+                || refusal?.kind == .readOnly && refusal?.code != nil
+        else { return error }
+        return CommandError(
+            "\(path) can only be read by this user, or is on a disk that can only be read. Martlet writes to a"
+                + " device file even to show how it stands. Get the right to write to it and to its folder."
+        )
+    }
+
+    /// - Throws: `CommandError` if the path is that of a folder.
+    static func refuseFolder(_ path: String) throws {
+        let resolved = URL(fileURLWithPath: path).resolvingSymlinksInPath()
+        let kind = try? FileManager.default.attributesOfItem(atPath: resolved.path)[.type]
+        guard kind as? FileAttributeType != .typeDirectory else {
+            throw CommandError("\(path) is a folder. Name the device file in it.")
+        }
     }
 
     /// Makes a new device's file and keeps the server's address in it.

@@ -23,6 +23,7 @@ extension CommandDescription {
         ]
     ) { arguments, console in
         let path = arguments.positional[0]
+        try DeviceFile.refuseFolder(path)
         guard !FileManager.default.fileExists(atPath: path) else {
             throw CommandError(
                 "\(path) exists already. Choose another name; to change its schema, remove nothing:"

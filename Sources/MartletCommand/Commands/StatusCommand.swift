@@ -89,6 +89,11 @@ enum StatusReport {
             "passed over    \(status.passedOver) changes that had arrived before",
             "last exchange  \(status.lastExchange.map(time) ?? "never")",
         ]
+        if status.awaitingTable > 0 {
+            lines.append(
+                "  not queued: \(status.awaitingTable) records that another program wrote in tables which are"
+                    + " gone; they are queued once the file has the tables again")
+        }
         for kept in aside {
             let what =
                 kept.attributes.isEmpty ? "no table" : kept.attributes.joined(separator: ", ")
@@ -161,6 +166,7 @@ enum StatusReport {
                         ])
                     })
             ),
+            ("awaitingTable", .integer(Int64(status.awaitingTable))),
             ("withheld", .list(withheld.map { json($0.type, $0.id, $0.message) })),
             (
                 "receipts",

@@ -16,6 +16,8 @@ struct SetExecution {
     /// The permanent ids of the records the set creates.
     private var assigned: [RecordAddress: RecordID] = [:]
     private var account: SetAccount
+    /// Keys that rows to be deleted have for now, because a new row's key is equal to theirs by the collation.
+    private var parkedKeys: [RecordAddress: RecordID] = [:]
 
     init(session: EmbeddedSession, work: SetWork, revision: Revision) {
         self.session = session
@@ -46,7 +48,11 @@ struct SetExecution {
             assigned[create.address] = .integer(id)
         }
         try session.capture?.start()
-        if parking { try ValueParking(session: session, plan: plan, facts: facts).park() }
+        if parking {
+            let places = ValueParking(session: session, plan: plan, facts: facts)
+            try places.park()
+            parkedKeys = try places.parkKeys()
+        }
         for create in plan.creates {
             try perform(create: create)
             if let refusal = SetMeasure.refusal(ofEntryBytes: account.heldByteCount) {
@@ -111,7 +117,7 @@ struct SetExecution {
     private mutating func perform(delete: SetPlan.Change) throws(SQLiteError) {
         let address = facts.permanentAddress(of: delete.address)
         // A deleted parent may have taken the record along.
-        _ = try session.tables[delete.type].delete(address.id)
+        _ = try session.tables[delete.type].delete(parkedKeys[address] ?? address.id)
         try store(facts.rows[address], address, isDeleted: true)
         account.set(address, .deleted)
     }

@@ -30,6 +30,49 @@ struct ValueParking {
         }
     }
 
+    /// Moves text keys of records that the set deletes out of the way of keys of records that it creates, if the key's
+    /// collation takes the two for equal.
+    ///
+    /// The rows are not deleted at once: ON DELETE actions would find references that the set has moved to the new
+    /// record. If the tables have ON UPDATE actions or the user's triggers, these would see the key that is parked, and
+    /// nothing is moved: the set is refused.
+    /// - Returns: The keys that the rows have until they are deleted.
+    func parkKeys() throws(SQLiteError) -> [RecordAddress: RecordID] {
+        let deleted = Set(plan.deletes.map(\.address))
+        var parked: [RecordAddress: RecordID] = [:]
+        guard !deleted.isEmpty, session.capture == nil else { return parked }
+        for create in plan.creates {
+            let type = session.schema.types[create.type]
+            guard type.keyKind == .text else { continue }
+            let (table, key) = (SQLName.quoted(type.name), SQLName.quoted(type.key))
+            let find = try session.connection.statement(
+                "SELECT \(key) FROM \(table) WHERE \(key) = ?1 AND \(key) <> ?1 COLLATE BINARY")
+            find.bind(1, create.id)
+            for id in try find.rows({ (row) throws(SQLiteError) in try row.recordID(0) }) {
+                let address = RecordAddress(create.type, id)
+                guard deleted.contains(address), try !hasUpdateActions(type.name) else { continue }
+                let place = RecordID.text("\u{1}martlet parked key \(parked.count)")
+                if try session.tables[create.type].changeKey(from: id, to: place) {
+                    parked[address] = place
+                }
+            }
+        }
+        return parked
+    }
+
+    /// Returns whether a change of a table's key changes rows that refer to it.
+    private func hasUpdateActions(_ table: String) throws(SQLiteError) -> Bool {
+        let find = try session.connection.statement(
+            """
+            SELECT 1 FROM main.sqlite_schema AS item, pragma_foreign_key_list(item.name) AS part
+            WHERE item.type = 'table' AND part."table" = ?1 COLLATE NOCASE
+                AND part.on_update NOT IN ('NO ACTION', 'RESTRICT')
+            """)
+        find.bind(1, text: table)
+        defer { find.reset() }
+        return try find.step()
+    }
+
     private func park(
         _ change: SetPlan.Change, _ columns: [String], in type: EntityType, _ number: inout Int64
     ) throws(SQLiteError) {

@@ -35,26 +35,44 @@ package struct RecordChange: Sendable {
 }
 
 extension LocalStore {
-    /// Whether any write is noted and not yet taken.
+    /// Whether any write to a table of the schema is noted and not yet taken.
     package var hasCapture: Bool {
         get throws {
-            try connection.integer("SELECT 1 FROM martlet_capture LIMIT 1") != nil
+            try connection.integer(
+                "SELECT 1 FROM martlet_capture WHERE type IN (\(numberList)) LIMIT 1") != nil
+        }
+    }
+
+    /// The number of records that were written in tables which the file no longer has. Their notes are taken
+    /// once it has the tables again.
+    package var awayCount: Int {
+        get throws {
+            Int(
+                try connection.integer(
+                    """
+                    SELECT count(*) FROM (
+                        SELECT DISTINCT type, id FROM martlet_capture WHERE type NOT IN (\(numberList)))
+                    """) ?? 0)
         }
     }
 
     /// Takes the triggers' notes and deletes them. It returns each record once, in the order in
-    /// which they were first written. Runs in the caller's transaction.
+    /// which they were first written. Notes of tables that the file does not have stay. Runs in the caller's
+    /// transaction.
     package func takeNotes() throws -> [NotedRecord] {
         var noted: [NotedRecord] = []
         var positions: [Key: Int] = [:]
+        var hasOthers = false
         let rows = try connection.statement("SELECT * FROM martlet_capture ORDER BY n")
         defer { rows.reset() }
         while try rows.step() {
             let number = rows.integer(1)
-            // A row under an impossible key is no record.
-            guard let type = index(ofNumber: number), let id = try? rows.recordID(3) else {
+            guard let type = index(ofNumber: number) else {
+                hasOthers = true
                 continue
             }
+            // A row under an impossible key is no record.
+            guard let id = try? rows.recordID(3) else { continue }
             let key = Key(type: type, id: id)
             let operation = rows.integer(2)
             let position: Int
@@ -74,7 +92,8 @@ extension LocalStore {
             try collect(rows, type: type, into: &noted[position])
         }
         guard !noted.isEmpty else { return [] }
-        try connection.run("DELETE FROM martlet_capture")
+        try connection.run(
+            "DELETE FROM martlet_capture" + (hasOthers ? " WHERE type IN (\(numberList))" : ""))
         return noted
     }
 
@@ -85,16 +104,17 @@ extension LocalStore {
     ) throws {
         guard noted.old.isEmpty else { return }
         let attributes = schema.types[type].attributes
+        let form = noteForms[type]
         noted.old = [Value?](repeating: nil, count: attributes.count)
-        var column: Int32 = 4
-        for index in attributes.indices where !attributes[index].isGenerated {
+        for (index, value) in form.begun { noted.old[index] = value }
+        for (slot, position) in form.slots.enumerated() {
+            guard let index = position else { continue }
             do {
-                noted.old[index] = try row.value(column, kind: attributes[index].kind)
+                noted.old[index] = try row.value(Int32(4 + slot), kind: attributes[index].kind)
             } catch {
                 guard error.isMismatch else { throw error }
                 noted.old[index] = .null
             }
-            column += 1
         }
     }
 
@@ -143,15 +163,20 @@ extension LocalStore {
     }
 
     /// What a new record consists of. A null is left out, but not where the server would put the
-    /// column's default in its place.
+    /// column's default in its place. A value with which a column began that came after the note is left out, too.
     private func created(_ attributes: Attributes, type: Int) -> Attributes {
         let described = schema.types[type]
+        let begun = noteForms[type].begun
         var names: [String] = []
         var values: [Value] = []
         for (name, value) in zip(attributes.names, attributes.values) {
             guard let attribute = described[attribute: name], !attribute.isGenerated,
                 value != .null || attribute.hasDefault
             else { continue }
+            if !begun.isEmpty, let index = described.index(ofAttribute: name), begun[index] == value
+            {
+                continue
+            }
             names.append(name)
             values.append(value)
         }

@@ -133,6 +133,14 @@ enum CaptureTriggers {
         return !isComplete
     }
 
+    /// Returns whether a type's triggers note these columns, in this order.
+    static func notes(
+        _ columns: [String], _ number: Int64, _ triggers: [String: String]
+    ) -> Bool {
+        let row = columns.map { ", OLD.\(SQLName.quoted($0))" }.joined()
+        return triggers[name("delete", number)]?.contains(row + ")") ?? false
+    }
+
     /// The columns a note of a record holds, in order.
     static func noted(_ type: EntityType) -> [String] {
         type.attributes.filter { !$0.isGenerated }.map(\.name)

@@ -85,6 +85,7 @@ struct DeviceFile {
             && DeviceTables.isParkingBrought(connection)
             && CaptureTriggers.areBrought(connection, to: schema.types, numbers: numbers)
             && recordedLayout() == CaptureTriggers.layout(schema.types, numbers: numbers)
+            && NotedColumns(connection: connection).isRecorded(schema.types, numbers: numbers)
     }
 
     /// Returns the number of columns that the notes of the widest type take.
@@ -103,6 +104,7 @@ struct DeviceFile {
         if try CaptureTriggers.bring(connection, to: schema.types, numbers: numbers) {
             try passKeys(of: schema)
         }
+        try NotedColumns(connection: connection).record(schema.types, numbers: numbers)
         let layout = CaptureTriggers.layout(schema.types, numbers: numbers)
         if try recordedLayout() != layout {
             try connection.execute(

@@ -47,9 +47,12 @@ extension LocalStore {
     private func checkLayout() throws {
         guard let recorded = try integerState("layout"), recorded != layout else { return }
         let present = try DeviceFile(connection: connection).schema()
-        let isSame = schema.types.allSatisfy { type in
-            present[type.name].map { CaptureTriggers.noted($0) == CaptureTriggers.noted(type) }
-                ?? false
+        // If another process was opened while a table was gone, values may wait for the table.
+        let known = try NotedColumns(connection: connection).recorded().present
+        let isSame = zip(schema.types, numbers).allSatisfy { type, number in
+            let columns = CaptureTriggers.noted(type)
+            return present[type.name].map { CaptureTriggers.noted($0) == columns } ?? false
+                && (known.isEmpty || known[number] == columns)
         }
         guard isSame else { throw Self.changed }
         layout = recorded

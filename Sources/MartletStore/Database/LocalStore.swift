@@ -14,6 +14,10 @@ package final class LocalStore {
     /// The number each type has in Martlet's tables, for ever, in the order of `schema.types`.
     package let numbers: [Int64]
     private let indexes: [Int64: Int]
+    /// The numbers as a list in SQL.
+    let numberList: String
+    /// How notes are read, in the order of `schema.types`.
+    var noteForms: [NoteForm]
 
     /// Which column a note of each type holds where.
     var layout: Int64
@@ -36,6 +40,8 @@ package final class LocalStore {
         self.schema = schema
         self.numbers = numbers
         indexes = Dictionary(uniqueKeysWithValues: numbers.enumerated().map { ($1, $0) })
+        numberList = numbers.map(String.init).joined(separator: ", ")
+        noteForms = schema.types.map { NoteForm($0) }
         tables = schema.types.map {
             RecordTable(type: $0, connection: connection, keepsClauses: keepsClauses)
         }

@@ -14,6 +14,9 @@ struct NewColumns {
     let columns: [Attribute]
     /// Those among them that had another name before: existing rows have no default in them.
     let renamed: Set<String>
+    /// Those among them that another program added. Edits made before do not name them, because the server need not
+    /// have such a column.
+    var unannounced: Set<String> = []
 
     private var described: EntityType { store.schema.types[type] }
     private var number: Int64 { store.numbers[type] }
@@ -48,6 +51,11 @@ struct NewColumns {
             try update(id, values)
             return true
         }
+        try follow(taken)
+    }
+
+    /// Puts values that the server sent into the images of records with unconfirmed edits.
+    func follow(_ taken: [RecordID: (revision: Revision, values: Attributes)]) throws {
         guard !taken.isEmpty else { return }
         try stored.rewriteImages(in: .base, of: number) { id, image in
             guard let (_, values) = taken[id] else { return false }
@@ -69,7 +77,7 @@ struct NewColumns {
     }
 
     /// Records that some queued or refused edit is about.
-    private func editedRecords() throws -> Set<RecordID> {
+    func editedRecords() throws -> Set<RecordID> {
         let rows = try store.connection.prepare(
             """
             SELECT id FROM martlet_changes WHERE type = ?1
@@ -84,10 +92,13 @@ struct NewColumns {
     /// Puts the value existing rows begin with where an image would mean null by saying nothing.
     private func settleDefaults() throws {
         var defaults = Attributes()
+        var announced = Attributes()
         for column in columns where column.hasDefault && !renamed.contains(column.name) {
             let value = try ColumnDefault.value(
                 of: column, table: described.name, store.connection)
-            if value != .null { defaults[column.name] = value }
+            guard value != .null else { continue }
+            defaults[column.name] = value
+            if !unannounced.contains(column.name) { announced[column.name] = value }
         }
         guard !defaults.isEmpty else { return }
         try stored.rewriteImages(in: .base, of: number) { _, image in image.fill(from: defaults) }
@@ -96,7 +107,7 @@ struct NewColumns {
                 let base = change.base?.fill(from: defaults) ?? false
                 // An update says what it changes; a create says all.
                 guard change.operation == .create else { return base }
-                return (change.after?.fill(from: defaults) ?? false) || base
+                return (change.after?.fill(from: announced) ?? false) || base
             }
         }
     }
@@ -105,7 +116,7 @@ struct NewColumns {
 
     /// Such a row is its confirmed image with the queued edits on top. Both may hold values from a
     /// time when the table had the column before.
-    private func settleEditedRows() throws {
+    func settleEditedRows() throws {
         try stored.rewriteImages(in: .base, of: number) { id, image in
             try update(id, values(in: image))
             return false

@@ -18,6 +18,8 @@ package final class SyncedMigration: MigrationHost {
     private var store: LocalStore?
     /// Columns that have got another name since.
     private var renamed: [String: Set<String>] = [:]
+    /// Columns that other programs added.
+    private var unannounced: [String: Set<String>] = [:]
     /// The change set of the current version. While it is open, a record that it deletes may be
     /// inserted again under its key: the set then joins the two.
     private var ownSet: Int64?
@@ -31,6 +33,7 @@ package final class SyncedMigration: MigrationHost {
     package func begin() throws {
         connection.clearStatementCache()
         renamed = [:]
+        unannounced = [:]
         ownSet = nil
         store = nil
         guard try file.isSetUp else {
@@ -45,7 +48,13 @@ package final class SyncedMigration: MigrationHost {
         store = current
         // Without a table for notes nothing was noted: the file was never opened to the end.
         try connection.execute(DeviceTables.captureTable(width: 0) + DeviceTables.withheld)
+        let others = try OthersChanges(current)
+        try others.follow(current)
         try sink?.closeForeign(current)
+        try others.keepNames(current)
+        guard let former = others.schema else { return }
+        try willChangeSchema()
+        (known, unannounced) = (former, others.added)
     }
 
     package func willChangeSchema() throws {
@@ -93,12 +102,16 @@ package final class SyncedMigration: MigrationHost {
                 !$0.isGenerated && (old[attribute: $0.name] == nil || again.contains($0.name))
             }
             if !added.isEmpty {
-                try NewColumns(store: raised, type: index, columns: added, renamed: again).settle()
+                try NewColumns(
+                    store: raised, type: index, columns: added, renamed: again,
+                    unannounced: unannounced[type.name] ?? []
+                ).settle()
             }
         }
         try file.setUpCapture(of: schema, numbers: raised.numbers)
         known = schema
         renamed = [:]
+        unannounced = [:]
         store = raised
         return raised
     }
@@ -200,7 +213,7 @@ extension SyncedMigration {
             let numbers = try schema.types.compactMap { try file.number(of: $0.name) }
             guard numbers.count == schema.types.count,
                 try file.isCaptureSetUp(of: schema, numbers: numbers),
-                try connection.integer("SELECT 1 FROM martlet_capture LIMIT 1") == nil
+                try !LocalStore(connection: connection, schema: schema, numbers: numbers).hasCapture
             else { return nil }
             return (schema, numbers)
         } catch is StoreError, is SchemaError {

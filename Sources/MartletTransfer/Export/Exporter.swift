@@ -32,7 +32,7 @@ public struct Exporter: Sendable {
     ///   - types: The types to write; nil for all.
     ///   - folder: Made where it is missing.
     /// - Throws: `TransferError` for unknown types and for names that no file can have;
-    ///   Foundation's errors for the files.
+    ///   for a file that cannot be written.
     public func run(
         schema: Schema, types: [String]? = nil, folder: URL
     ) async throws -> [Table] {
@@ -44,8 +44,26 @@ public struct Exporter: Sendable {
         try Self.checkNames(chosen)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         return try await client.read { context in
-            try chosen.map { try Self.write($0, context, folder) }
+            try chosen.map { type in
+                do {
+                    return try Self.write(type, context, folder)
+                } catch let error as CocoaError {
+                    throw Self.unwritten(type, folder, error)
+                }
+            }
         }
+    }
+
+    /// Returns the error for a file that cannot be written. Foundation's own words do not always name it.
+    private static func unwritten(
+        _ type: EntityType, _ folder: URL, _ error: CocoaError
+    ) -> TransferError {
+        let path = folder.appendingPathComponent("\(type.name).csv").path
+        let advice =
+            error.code == .fileWriteOutOfSpace
+            ? "Its disk is full. Free some space, or name another folder, and run it again."
+            : "\(error.localizedDescription) Check the folder and your rights to it."
+        return TransferError("The file \(path) cannot be written. \(advice)")
     }
 
     /// Refuses names that are paths. The schema may come from a server, and no server may choose

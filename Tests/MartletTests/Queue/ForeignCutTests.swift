@@ -60,7 +60,7 @@ struct ForeignCutTests {
         let device = try DeviceFixture(script: Self.script)
         try device.shell(
             """
-            INSERT INTO teams(id, name) VALUES (-1, printf('%.*c', 17000000, 'x'));
+            INSERT INTO teams(id, name) VALUES (-1, printf('%.*c', 16500000, 'x'));
             INSERT INTO players(id, team_id) VALUES (-1, -1);
             INSERT INTO players(id, name) VALUES (-2, 'free');
             """)

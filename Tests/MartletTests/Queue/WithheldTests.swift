@@ -62,6 +62,11 @@ struct WithheldTests {
             ("UPDATE teams SET r = 9e999, name = 'Kites' WHERE id = 1", "column “r” holds an inf"),
             ("UPDATE teams SET name = x'ff00' WHERE id = 1", "column “name” holds binary data"),
             ("UPDATE teams SET name = CAST(x'c328' AS TEXT) WHERE id = 1", "not UTF-8"),
+            (
+                "UPDATE teams SET r = 'much' WHERE id = 1",
+                "column “r” does not fit: expected a number"
+            ),
+            ("UPDATE teams SET name = 'a' || char(0) WHERE id = 1", "column “name” does not fit"),
         ])
     func waits(sql: String, reason: String) throws {
         let device = try Self.device()

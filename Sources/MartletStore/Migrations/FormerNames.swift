@@ -1,0 +1,78 @@
+package import MartletProtocol
+package import SQLiteKit
+
+/// The names under which columns are sent in change sets that were made before another program renamed the column.
+///
+/// The server knows the column by the name that it had when the edit was made.
+package struct FormerNames {
+    private struct Name {
+        let type: Int64
+        /// The column's name now.
+        let name: String
+        let former: String
+        /// The first set in which the column has its name of now.
+        let before: Int64
+    }
+
+    private static let prefix = "formerly:"
+    private var names: [Name] = []
+
+    package var isEmpty: Bool { names.isEmpty }
+
+    /// Reads the names from a device's file.
+    package init(_ connection: Connection) throws(SQLiteError) {
+        let rows = try connection.statement(
+            "SELECT name, value FROM main.martlet_state WHERE name GLOB '\(Self.prefix)*'")
+        names = try rows.rows { (row) throws(SQLiteError) -> Name? in
+            let parts = row.text(0).dropFirst(Self.prefix.count)
+                .split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+            guard parts.count == 3, let type = Int64(parts[0]), let before = Int64(parts[1]) else {
+                return nil
+            }
+            return Name(type: type, name: String(parts[2]), former: row.text(1), before: before)
+        }.compactMap(\.self)
+    }
+
+    /// Returns a change's attributes as they are sent.
+    /// - Parameters:
+    ///   - type: The number of the record's type.
+    ///   - sequence: The number of the change's set.
+    package func sent(_ attributes: Attributes, type: Int64, sequence: Int64) -> Attributes {
+        guard !names.isEmpty else { return attributes }
+        let sent = attributes.names.map { name in
+            names.filter { $0.type == type && $0.name == name && sequence < $0.before }
+                .min { $0.before < $1.before }?.former ?? name
+        }
+        return Attributes(names: sent, values: attributes.values)
+    }
+
+    /// Keeps the name that a column had, for sets below `before`. What is kept of the column already follows it
+    /// to its name of now.
+    static func keep(
+        _ former: String, of name: String, type: Int64, before: Int64, _ connection: Connection
+    ) throws(SQLiteError) {
+        let known = try FormerNames(connection).names
+        for entry in known where entry.type == type && entry.name == former {
+            try remove(entry, connection)
+            try put(entry.former, of: name, type: type, before: entry.before, connection)
+        }
+        let oldest = try connection.integer("SELECT min(sequence) FROM martlet_outbox") ?? before
+        for entry in known where entry.before <= oldest { try remove(entry, connection) }
+        try put(former, of: name, type: type, before: before, connection)
+    }
+
+    private static func remove(_ entry: Name, _ connection: Connection) throws(SQLiteError) {
+        let row = try connection.prepare("DELETE FROM main.martlet_state WHERE name = ?")
+        row.bind(1, text: "\(prefix)\(entry.type):\(entry.before):\(entry.name)")
+        try row.run()
+    }
+
+    private static func put(
+        _ former: String, of name: String, type: Int64, before: Int64, _ connection: Connection
+    ) throws(SQLiteError) {
+        let row = try connection.prepare("INSERT OR REPLACE INTO main.martlet_state VALUES (?, ?)")
+        row.bind(1, text: "\(prefix)\(type):\(before):\(name)")
+        row.bind(2, text: former)
+        try row.run()
+    }
+}

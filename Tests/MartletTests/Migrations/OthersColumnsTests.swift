@@ -1,0 +1,136 @@
+import MartletProtocol
+import MartletStore
+import SmallWorlds
+import Testing
+
+@testable import Martlet
+
+/// Tests columns that another program adds or renames while its edits wait for the client.
+@Suite("Columns changed by other programs")
+struct OthersColumnsTests {
+    private static let script =
+        "CREATE TABLE teams(id INTEGER PRIMARY KEY, name TEXT NOT NULL, city TEXT DEFAULT 'Oslo')"
+
+    /// Teams 1, 2 and 3.
+    private static func device() throws -> DeviceFixture {
+        let device = try DeviceFixture(script: script)
+        try device.apply(
+            [
+                .entry(
+                    1, .created("teams", 1, at: 1, ["name": "Owls", "city": "Rome"]),
+                    .created("teams", 2, at: 1, ["name": "Jays", "city": "Bonn"]),
+                    .created("teams", 3, at: 1, ["name": "Terns"]))
+            ], reaching: 1)
+        return device
+    }
+
+    private static var deletion: ChangeSet {
+        .entry(2, TypeChanges(name: "teams", delete: [.integer(3)]))
+    }
+
+    private static func sent(_ device: DeviceFixture) throws -> [Attributes] {
+        try device.gather().changeSets.flatMap(\.types).flatMap(\.entries).map(\.attributes)
+    }
+
+    @Test("an edit made before a column came does not name it, and the row keeps its default")
+    func added() throws {
+        let device = try Self.device()
+        try device.shell(
+            """
+            INSERT INTO teams(id, name) VALUES (-1, 'Rooks');
+            UPDATE teams SET name = 'Kites' WHERE id = 1;
+            ALTER TABLE teams ADD COLUMN colour TEXT DEFAULT 'red';
+            ALTER TABLE teams ADD COLUMN size INTEGER NOT NULL DEFAULT 7;
+            """)
+        try device.reopen(script: nil)
+        #expect(
+            try Self.sent(device) == [
+                Attributes(["name": "Rooks", "city": "Oslo"]), Attributes(["name": "Kites"]),
+            ])
+        // Over a deletion, the edits are undone and done again.
+        try device.apply([Self.deletion], reaching: 2)
+        #expect(
+            try device.rows("SELECT id, name, city, colour, size FROM teams ORDER BY id") == [
+                [-1, "Rooks", "Oslo", "red", 7], [1, "Kites", "Rome", "red", 7],
+                [2, "Jays", "Bonn", "red", 7],
+            ])
+        #expect(try device.store.contradiction() == nil)
+    }
+
+    @Test("a value that another program gave the new column is sent, and later edits name it")
+    func given() throws {
+        let device = try Self.device()
+        try device.shell(
+            """
+            UPDATE teams SET name = 'Kites' WHERE id = 1;
+            ALTER TABLE teams ADD COLUMN colour TEXT DEFAULT 'red';
+            UPDATE teams SET colour = 'blue' WHERE id = 2;
+            INSERT INTO teams(id, name, colour) VALUES (-1, 'Rooks', 'green');
+            """)
+        try device.reopen(script: nil)
+        #expect(
+            Set(try Self.sent(device)) == [
+                Attributes(["name": "Rooks", "city": "Oslo", "colour": "green"]),
+                Attributes(["name": "Kites"]), Attributes(["colour": "blue"]),
+            ])
+        try device.shell("UPDATE teams SET colour = 'black' WHERE id = 1")
+        #expect(try Self.sent(device).last == Attributes(["colour": "black"]))
+        #expect(try device.store.contradiction() == nil)
+    }
+
+    @Test("a value that the server sent before the column came is taken in")
+    func aside() throws {
+        let device = try Self.device()
+        try device.apply([.entry(2, .updated("teams", 2, at: 2, ["colour": "blue"]))], reaching: 2)
+        try device.shell("ALTER TABLE teams ADD COLUMN colour TEXT DEFAULT 'red'")
+        try device.reopen(script: nil)
+        #expect(
+            try device.rows("SELECT colour FROM teams ORDER BY id") == [["red"], ["blue"], ["red"]])
+        #expect(try device.store.keptAside().isEmpty)
+    }
+
+    @Test("an edit made before a column was renamed is sent under its name of then")
+    func renamed() throws {
+        let device = try Self.device()
+        try device.write { try $0.update("teams", .integer(2), ["name": "Larks"]) }
+        try device.shell(
+            """
+            UPDATE teams SET name = 'Kites', city = 'Nice' WHERE id = 1;
+            ALTER TABLE teams RENAME COLUMN name TO title;
+            """)
+        try device.reopen(script: nil)
+        try device.write { try $0.update("teams", .integer(2), ["title": "Crows"]) }
+        #expect(
+            try Self.sent(device) == [
+                Attributes(["name": "Larks"]), Attributes(["name": "Kites", "city": "Nice"]),
+                Attributes(["title": "Crows"]),
+            ])
+        // Over a deletion, the edits are undone and done again.
+        try device.reopen(script: nil)
+        try device.apply([Self.deletion], reaching: 2)
+        #expect(
+            try device.rows("SELECT title, city FROM teams ORDER BY id")
+                == [["Kites", "Nice"], ["Crows", "Bonn"]])
+        #expect(try device.store.contradiction() == nil)
+    }
+
+    @Test("notes are read by the columns that they hold, also after the table was made anew")
+    func rebuilt() throws {
+        let device = try Self.device()
+        try device.shell(
+            """
+            UPDATE teams SET city = 'Nice' WHERE id = 1;
+            CREATE TABLE other(id INTEGER PRIMARY KEY, size INTEGER, city TEXT, name TEXT);
+            INSERT INTO other SELECT id, 3, city, name FROM teams;
+            DROP TABLE teams;
+            ALTER TABLE other RENAME TO teams;
+            """)
+        try device.reopen(script: nil)
+        #expect(try Self.sent(device) == [Attributes(["size": 3, "city": "Nice"])])
+        try device.apply([Self.deletion], reaching: 2)
+        #expect(
+            try device.rows("SELECT name, city FROM teams ORDER BY id")
+                == [["Owls", "Nice"], ["Jays", "Bonn"]])
+        #expect(try device.store.contradiction() == nil)
+    }
+}

@@ -1,0 +1,144 @@
+import MartletProtocol
+import MartletStore
+import SmallWorlds
+import Testing
+
+@testable import Martlet
+
+/// Tests a table that another program takes away from a device's file and brings back.
+@Suite("Tables that come back")
+struct ReturnedTableTests {
+    private static let script = """
+        CREATE TABLE teams(id INTEGER PRIMARY KEY, name TEXT, code TEXT UNIQUE);
+        CREATE TABLE notes(id TEXT PRIMARY KEY, body TEXT)
+        """
+    private static let away = "ALTER TABLE teams RENAME TO elsewhere"
+    private static let back = "ALTER TABLE elsewhere RENAME TO teams"
+
+    /// Teams 1, 2 and 3.
+    private static func device() throws -> DeviceFixture {
+        let device = try DeviceFixture(script: script)
+        try device.apply(
+            [
+                .entry(
+                    1, .created("teams", 1, at: 1, ["name": "Owls", "code": "a"]),
+                    .created("teams", 2, at: 1, ["name": "Jays", "code": "b"]),
+                    .created("teams", 3, at: 1, ["name": "Larks"]))
+            ], reaching: 1)
+        return device
+    }
+
+    /// Others hand a unique value on, delete a team, and make one.
+    /// - Parameter byDifference: Whether the records arrive whole.
+    private static func change(_ device: DeviceFixture, byDifference: Bool = false) throws {
+        guard !byDifference else {
+            _ = try device.gather()
+            let whole: [(Int64, Revision, Attributes)] = [
+                (1, 3, Attributes(["name": "Kites", "code": "b"])),
+                (2, 2, Attributes(["name": "Jays", "code": "c"])),
+                (4, 5, Attributes(["name": "Crows"])),
+            ]
+            let teams = TypeChanges(
+                name: "teams", update: whole.map { .integer($0.0) }, delete: [.integer(3)],
+                entries: whole.map {
+                    RecordEntry(id: .integer($0.0), revision: $0.1, attributes: $0.2)
+                })
+            try device.apply([DeviceFixture.difference(5, teams)], reaching: 5)
+            return
+        }
+        try device.apply(
+            [
+                .entry(2, .updated("teams", 2, at: 2, ["code": "c"])),
+                .entry(3, .updated("teams", 1, at: 3, ["code": "b", "name": "Kites"])),
+                .entry(4, TypeChanges(name: "teams", delete: [.integer(3)])),
+                .entry(5, .created("teams", 4, at: 5, ["name": "Crows"])),
+            ], reaching: 5)
+    }
+
+    private static func teams(_ device: DeviceFixture) throws -> [[SQLValue]] {
+        try device.rows("SELECT id, name, code FROM teams ORDER BY id")
+    }
+
+    @Test(
+        "one that is renamed away and back gets what the server said meanwhile",
+        arguments: [false, true])
+    func renamed(byDifference: Bool) throws {
+        let device = try Self.device()
+        try device.shell(Self.away)
+        try device.reopen(script: nil)
+        try Self.change(device, byDifference: byDifference)
+        try device.shell(Self.back)
+        try device.reopen(script: nil)
+        #expect(
+            try Self.teams(device) == [[1, "Kites", "b"], [2, "Jays", "c"], [4, "Crows", .null]])
+        #expect(try device.store.keptAside().isEmpty)
+        #expect(
+            try device.rows("SELECT id, revision FROM martlet_records ORDER BY id")
+                == [[1, 3], [2, 2], [4, 5]])
+        try device.write { try $0.update("teams", .integer(1), ["name": "Terns"]) }
+        #expect(try device.gather().changeSets.last?.types[0].entries[0].revision == 3)
+        #expect(try device.store.contradiction() == nil)
+    }
+
+    @Test("one that is made again gets whole records only", arguments: [false, true])
+    func madeAgain(byDifference: Bool) throws {
+        let device = try Self.device()
+        try device.shell("DROP TABLE teams")
+        try device.reopen(script: nil)
+        try Self.change(device, byDifference: byDifference)
+        try device.shell("CREATE TABLE teams(id INTEGER PRIMARY KEY, name TEXT, code TEXT UNIQUE)")
+        try device.reopen(script: nil)
+        let had: [[SQLValue]] = byDifference ? [[1, "Kites", "b"], [2, "Jays", "c"]] : []
+        #expect(try Self.teams(device) == had + [[4, "Crows", .null]])
+        #expect(try device.store.keptAside().isEmpty)
+    }
+
+    @Test("edits of its records stay on top, and are judged by what they were made on")
+    func edited() throws {
+        let device = try Self.device()
+        try device.write { try $0.update("teams", .integer(1), ["name": "Wrens"]) }
+        try device.shell(
+            "INSERT INTO teams(id, name) VALUES (-1, 'Rooks');"
+                + "UPDATE teams SET name = 'Hens' WHERE id = 3;" + Self.away)
+        try device.reopen(script: nil)
+        // What was noted waits for the table, also if another note is taken.
+        #expect(try device.store.awaitingTableCount == 2)
+        try device.shell("INSERT INTO notes VALUES ('n', 'x')")
+        #expect(try device.gather().changeSets.count == 2)
+        #expect(try device.store.awaitingTableCount == 2)
+        try Self.change(device)
+        try device.shell(Self.back)
+        try device.reopen(script: nil)
+        #expect(
+            try Self.teams(device) == [
+                [-1, "Rooks", .null], [1, "Wrens", "b"], [2, "Jays", "c"], [3, "Hens", .null],
+                [4, "Crows", .null],
+            ])
+        let sets = try device.gather().changeSets
+        try #require(sets.count == 3)
+        #expect(sets[0].types[0].entries[0].revision == 1)
+        #expect(sets[2].types[0].create == [.integer(-1)])
+        #expect(sets[2].types[0].entries.map(\.revision) == [nil, 1])
+        // The server refuses the edit, and the confirmed record shows.
+        try device.apply([.refusal(sets[0].identifier ?? "", .stale)], reaching: 5)
+        #expect(try Self.teams(device).contains([1, "Kites", "b"]))
+        #expect(try device.rows("SELECT revision FROM martlet_records WHERE revision < 0").isEmpty)
+        #expect(try device.store.contradiction() == nil)
+    }
+
+    @Test("another process that kept the file open opens it again, and nothing is passed over")
+    func twoProcesses() throws {
+        let device = try Self.device()
+        let other = try DeviceStore(path: device.path, script: nil, randomBits: { 7 })
+        try device.shell(Self.away)
+        try device.reopen(script: nil)
+        try Self.change(device)
+        try device.shell(Self.back)
+        let error = #expect(throws: StoreError.self) {
+            try other.write(now: 1) { try $0.update("notes", .text("n"), ["body": "y"]) }
+        }
+        #expect(error?.kind == .newer)
+        try device.reopen(script: nil)
+        #expect(try Self.teams(device).count == 3)
+    }
+}
