@@ -49,7 +49,9 @@ extension LocalStore {
         var positions: [Key: Int] = [:]
         let rows = try connection.statement("SELECT * FROM martlet_capture ORDER BY n")
         defer { rows.reset() }
+        var isEmpty = true
         while try rows.step() {
+            isEmpty = false
             let number = rows.integer(1)
             // A row under an impossible key is no record.
             guard let type = index(ofNumber: number), let id = try? rows.recordID(3) else {
@@ -73,8 +75,7 @@ extension LocalStore {
             }
             try collect(rows, type: type, into: &noted[position])
         }
-        guard !noted.isEmpty else { return [] }
-        try connection.run("DELETE FROM martlet_capture")
+        if !isEmpty { try connection.run("DELETE FROM martlet_capture") }
         return noted
     }
 
