@@ -140,7 +140,7 @@ let package = Package(
             name: "MartletTransfer",
             dependencies: [
                 "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "SQLiteKit",
-                "SQLiteRecords", "CompressionKit",
+                "SQLiteRecords", "CompressionKit", "SystemKit",
             ], swiftSettings: safe),
         .target(
             name: "MartletDemo",

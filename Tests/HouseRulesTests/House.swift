@@ -60,7 +60,7 @@ enum House {
         "MartletTesting": device.union(serverCore).union([
             "Martlet", "MartletServerCore", "SQLiteFaults", "HTTPKit",
         ]),
-        "MartletTransfer": device.union(["Martlet"]),
+        "MartletTransfer": device.union(["Martlet", "SystemKit"]),
         "MartletDemo": device.union([
             "Martlet", "MartletServer", "MartletTransfer", "MartletPostgres", "PostgresKit",
             "ConnectionKit", "LineKit",

@@ -135,7 +135,10 @@ struct LostIDs {
     /// Puts ids that no record has or gets in place of those whose record is another one in the
     /// server's history.
     func giveUpStrays(_ held: inout [HeldSet]) throws {
-        var next = try store.counter("nextTemporaryID")
+        // Files of earlier releases may have withheld records at and below the next temporary id.
+        let lowest = try store.connection.integer(
+            "SELECT min(id) FROM martlet_withheld WHERE id BETWEEN \(DeviceTables.lowestID) AND -1")
+        var next = try min(store.counter("nextTemporaryID"), (lowest ?? 0) - 1)
         var strays: [RecordKey: Int64] = [:]
         for (key, witness) in witnesses {
             let isMeant = LostHistory.isMeant(

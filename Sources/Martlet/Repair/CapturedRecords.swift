@@ -23,7 +23,10 @@ struct CapturedRecords {
     }
 
     /// Adds a record, and gives it a temporary key; rows that refer to it follow.
-    mutating func add(_ type: Int, _ id: RecordID, as temporary: Int64) throws {
+    /// - Parameter isSent: False for one that is withheld, so that no set can wait for it.
+    mutating func add(
+        _ type: Int, _ id: RecordID, as temporary: Int64, isSent: Bool = true
+    ) throws {
         let target = store.schema.types[type].name
         for (_, holder, reference) in store.schema.references(to: target) {
             let column = SQLName.quoted(reference.attribute)
@@ -43,7 +46,7 @@ struct CapturedRecords {
         image.bind(3, id)
         try image.run()
         renamed[RecordKey(type: store.numbers[type], id: id)] = temporary
-        add(type, .integer(temporary))
+        if isSent { add(type, .integer(temporary)) }
     }
 
     /// Attributes of a type with the keys their records have now.

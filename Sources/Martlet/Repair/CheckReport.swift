@@ -31,6 +31,9 @@ public struct CheckReport: Hashable, Sendable {
         case repaired
         /// What was not captured is a change set in the outbox now.
         case captured
+        /// What was not captured cannot be sent. The table still shows it, and
+        /// `MartletClient.withheld()` lists it.
+        case withheld
     }
 
     /// A record that differed.
@@ -38,7 +41,17 @@ public struct CheckReport: Hashable, Sendable {
         public let type: String
         public let id: RecordID
         public let reason: Reason
-        public let outcome: Outcome
+        public internal(set) var outcome: Outcome
+    }
+
+    /// A row with a key that no set can carry: it took no part, is not sent, and stays as it is.
+    public struct UnreadableRow: Hashable, Sendable {
+        /// The entity type.
+        public let type: String
+        /// The bytes of the key, in hexadecimal digits.
+        public let key: String
+        /// The reason why the key cannot be read.
+        public let message: String
     }
 
     public internal(set) var findings: [Finding] = []
@@ -48,6 +61,8 @@ public struct CheckReport: Hashable, Sendable {
     public internal(set) var unknownTypes: [String] = []
     /// Types of which part could not be compared: too much was changed meanwhile. Check again.
     public internal(set) var unfinishedTypes: [String] = []
+    /// Rows whose keys are not UTF-8. Delete each, and insert it under another key.
+    public internal(set) var unreadable: [UnreadableRow] = []
     /// Whether capture was off or triggers of it were gone, and were made again.
     public internal(set) var isCaptureRestored = false
 }

@@ -62,6 +62,10 @@ struct CheckRun: Sendable {
                         from: place, without: excluded, limit: batchRecords, now: now)
                 ahead = nil
                 next = batch.next
+                // A part may be hashed more than once.
+                for row in batch.unreadable where !report.unreadable.contains(row) {
+                    report.unreadable.append(row)
+                }
                 check = SelfCheck(
                     revision: batch.revision,
                     records: batch.records.filter {

@@ -14,6 +14,8 @@ struct CheckPlace: Sendable {
 struct HashedBatch: Sendable {
     let revision: Revision
     var records: [HashedRecords] = []
+    /// Rows that took no part, because no set can carry their keys.
+    var unreadable: [CheckReport.UnreadableRow] = []
     /// nil: that was all.
     var next: CheckPlace?
 }
@@ -54,6 +56,7 @@ extension DeviceStore {
                     store: applying, type: place.type, attributes: attributes, from: place.from)
                 let records = try scan.records(limit: room)
                 batch.records.append(records)
+                batch.unreadable += scan.unreadable
                 room -= records.ids.count
                 place =
                     records.below.map { CheckPlace(type: place.type, from: $0) }
@@ -72,6 +75,8 @@ private struct ConfirmedScan {
     let type: Int
     let attributes: [Attribute]
     let from: RecordID?
+
+    private(set) var unreadable: [CheckReport.UnreadableRow] = []
 
     private typealias Hashes = [(id: RecordID, hash: UInt64?)]
 
@@ -126,7 +131,7 @@ private struct ConfirmedScan {
         return records
     }
 
-    private func rows(
+    private mutating func rows(
         _ hasher: inout RowHasher, limit: Int
     ) throws -> (Hashes, below: RecordID?) {
         let described = store.schema.types[type]
@@ -140,12 +145,27 @@ private struct ConfirmedScan {
         range.bind(to: rows)
         var hashes: Hashes = []
         while try rows.step() {
-            let id = try rows.recordID(0)
+            guard let id = try readableID(rows, described) else { continue }
             guard try !id.isTemporary || isUnseen(id) else { continue }
             guard hashes.count < limit else { return (hashes, id) }
             hashes.append((id, hasher.hash(rows)))
         }
         return (hashes, nil)
+    }
+
+    /// Returns a row's key; nil if no set can carry it, which is noted.
+    private mutating func readableID(
+        _ row: Statement, _ described: EntityType
+    ) throws -> RecordID? {
+        do {
+            return try row.recordID(0)
+        } catch {
+            guard error.isMismatch else { throw error }
+            let hex = row.blob(0).map { String(UInt16($0) + 256, radix: 16).dropFirst() }.joined()
+            unreadable.append(
+                CheckReport.UnreadableRow(type: described.name, key: hex, message: error.message))
+            return nil
+        }
     }
 
     /// Returns whether a row with a temporary id belongs to no queued record: it was written past

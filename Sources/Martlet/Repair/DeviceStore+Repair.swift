@@ -33,7 +33,7 @@ extension DeviceStore {
             if let set = repair.truths(after: current) {
                 try rebase.apply([set][...], after: current)
             }
-            try enqueue(try repair.captured(), now: now)
+            try enqueue(try repair.captured(now: now), now: now)
             try applying.setState("nextTemporaryID", .integer(repair.nextTemporaryID))
             try applying.setCapture(true)
             observer?.applyingWillCommit(rebase.report)
@@ -73,6 +73,10 @@ private struct Repair {
         var onTop: Attributes?
         /// Of a new record with queued edits: what it was before them.
         var image: Attributes?
+        /// Of a record that holds what no set can carry: the reason.
+        var refusal: String?
+        /// Where it stands among the findings.
+        var finding = 0
     }
 
     /// What was not captured, as changes for the outbox.
@@ -86,6 +90,8 @@ private struct Repair {
     private struct Confirmed {
         /// Nil also where the row holds what cannot be read.
         var row: Attributes?
+        /// The reason why the row cannot be read.
+        var refusal: String?
         var hasRow = false
         var mark: Revision?
         var hasQueuedEdits = false
@@ -104,9 +110,10 @@ private struct Repair {
         let confirmed = try confirmed(type, difference.id)
         let truth = difference.truth
         guard let reason = reason(confirmed, truth, records) else { return }
-        let edit =
+        var edit =
             try manner == .capture && reason == .uncaptured
             ? edit(type, difference.id, confirmed, truth) : nil
+        edit?.finding = findings.count
         if let edit { edits.append(edit) }
         // An edit on top of queued ones is made once these stand on the truth.
         if edit == nil || edit?.onTop != nil {
@@ -119,7 +126,7 @@ private struct Repair {
         findings.append(
             CheckReport.Finding(
                 type: records.type.name, id: difference.id, reason: reason,
-                outcome: edit == nil ? .repaired : .captured))
+                outcome: edit.map { $0.refusal == nil ? .captured : .withheld } ?? .repaired))
     }
 
     private func confirmed(_ type: Int, _ id: RecordID) throws -> Confirmed {
@@ -134,15 +141,13 @@ private struct Repair {
             return confirmed
         }
         confirmed.hasRow = try store.tables[type].exists(id)
-        confirmed.row = try readable(type, id).map { store.stored($0, type: type) }
+        do {
+            confirmed.row = try store.tables[type].read(id).map { store.stored($0, type: type) }
+        } catch {
+            guard error.isMismatch else { throw error }
+            confirmed.refusal = error.message + "."
+        }
         return confirmed
-    }
-
-    /// A row; nil where it is not there, or holds what no wire carries.
-    private func readable(_ type: Int, _ id: RecordID) throws -> Attributes? {
-        let row = Result { () throws(SQLiteError) in try store.tables[type].read(id) }
-        if case .failure(let error) = row, error.isMismatch { return nil }
-        return try row.get()
     }
 
     /// What the difference comes from; nil where there is none any more.
@@ -190,9 +195,8 @@ private struct Repair {
         _ type: Int, _ id: RecordID, _ confirmed: Confirmed, _ truth: RecordEntry?
     ) throws -> Edit? {
         let known = truth.map { stored($0.attributes, type: type) }
-        guard confirmed.row != nil || !confirmed.hasRow else { return nil }
         guard confirmed.hasQueuedEdits else {
-            return Edit(type: type, id: id, truth: known, onTop: nil)
+            return Edit(type: type, id: id, truth: known, refusal: confirmed.refusal)
         }
         guard let row = confirmed.row, try store.tables[type].exists(id) else { return nil }
         guard let known else {
@@ -238,14 +242,16 @@ private struct Repair {
 
     /// The changes of the uncaptured edits, for the outbox. The tables show them already, but for
     /// new records with integer keys, which get temporary ones.
-    mutating func captured() throws -> Captured {
+    mutating func captured(now: Int64) throws -> Captured {
         var records = CapturedRecords(store: store)
         for index in edits.indices where edits[index].truth == nil {
+            let isSent = edits[index].refusal == nil
             guard case .integer = edits[index].id else {
-                records.add(edits[index].type, edits[index].id)
+                if isSent { records.add(edits[index].type, edits[index].id) }
                 continue
             }
-            try records.add(edits[index].type, edits[index].id, as: nextTemporaryID)
+            try records.add(
+                edits[index].type, edits[index].id, as: nextTemporaryID, isSent: isSent)
             edits[index].id = .integer(nextTemporaryID)
             nextTemporaryID -= 1
         }
@@ -257,7 +263,7 @@ private struct Repair {
             edits[index].image = records.followed(image, type: edit.type)
             try records.becomeNew(edit.type, edit.id)
         }
-        var captured = Captured(rest: try edits.compactMap { try change($0) })
+        var captured = Captured(rest: try withholding(now: now))
         guard let needed = try records.needed() else { return captured }
         let isAhead: (RecordChange) -> Bool = { [numbers = store.numbers] change in
             change.operation == .create
@@ -266,6 +272,34 @@ private struct Repair {
         captured.ahead = (captured.rest.filter(isAhead), needed.sequence)
         captured.rest.removeAll(where: isAhead)
         return captured
+    }
+
+    /// Returns the changes that can be sent, and withholds the others: they stay in the tables.
+    private mutating func withholding(now: Int64) throws -> [RecordChange] {
+        var withheld = Withheld(store: store, now: now)
+        let outbox = Outbox(store: store)
+        var changes: [RecordChange] = []
+        var positions: [RecordKey: Int] = [:]
+        for edit in edits {
+            positions[RecordKey(type: store.numbers[edit.type], id: edit.id)] = edit.finding
+            if let refusal = edit.refusal {
+                let note = NotedRecord(
+                    type: edit.type, id: edit.id, image: edit.truth?.withoutNulls(),
+                    schema: store.schema)
+                try withheld.put(note, reason: refusal)
+            } else if let change = try change(edit) {
+                changes.append(change)
+            }
+        }
+        let sizes = try changes.map { try outbox.bytes(of: $0) }
+        let (kept, _) = try withheld.leaveOut(changes, sizes)
+        let sent = Set(kept.map { RecordKey(type: store.numbers[$0.type], id: $0.id) })
+        for change in changes {
+            let key = RecordKey(type: store.numbers[change.type], id: change.id)
+            guard !sent.contains(key), let position = positions[key] else { continue }
+            findings[position].outcome = .withheld
+        }
+        return kept
     }
 
     private func change(_ edit: Edit) throws -> RecordChange? {

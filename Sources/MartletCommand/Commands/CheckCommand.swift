@@ -33,6 +33,10 @@ extension CommandDescription {
         var lines = report.findings.map {
             "\($0.type) \($0.id): \($0.reason.rawValue), \($0.outcome.rawValue)"
         }
+        lines += report.unreadable.map {
+            "\($0.type) x'\($0.key.prefix(64))': \($0.message), so it cannot be sent;"
+                + " delete the row, and insert it under another key"
+        }
         if report.isCaptureRestored { lines.append("capture was off or damaged, and is restored") }
         if !report.unknownTypes.isEmpty {
             lines.append("unknown to the server: " + report.unknownTypes.joined(separator: ", "))
@@ -49,6 +53,16 @@ extension CommandDescription {
         .object([
             ("records", .integer(Int64(report.recordCount))),
             ("captureRestored", .boolean(report.isCaptureRestored)),
+            (
+                "unreadable",
+                .list(
+                    report.unreadable.map { row in
+                        .object([
+                            ("type", .text(row.type)), ("key", .text(row.key)),
+                            ("message", .text(row.message)),
+                        ])
+                    })
+            ),
             ("unknownTypes", .list(report.unknownTypes.map { .text($0) })),
             ("unfinishedTypes", .list(report.unfinishedTypes.map { .text($0) })),
             (

@@ -107,10 +107,35 @@ struct DeviceFile {
     }
 
     private static func settings(_ path: String) throws -> [String: String] {
-        let connection = try Connection(path: path, mode: .readOnly)
+        do {
+            return try settings(path, Connection(path: path, mode: .readOnly))
+        } catch let error as SQLiteError {
+            // A program that was stopped in the middle of a write may have left a journal. The first
+            // who may write takes back by it what was begun.
+            guard let connection = try? Connection(path: path, mode: .readWrite),
+                (try? connection.integer("SELECT count(*) FROM sqlite_master")) != nil
+            else { throw error }
+            return try settings(path, connection)
+        }
+    }
+
+    /// Whether a file holds nothing at all, as one that a stopped `init` has begun.
+    static func isEmpty(_ path: String) -> Bool {
+        let connection = try? Connection(path: path, mode: .readWrite)
+        return (try? connection?.integer("SELECT count(*) FROM sqlite_master")) == 0
+    }
+
+    private static func settings(
+        _ path: String, _ connection: Connection
+    ) throws -> [String: String] {
         let known = try connection.integer(
             "SELECT count(*) FROM sqlite_master WHERE name IN ('martlet_state', 'martlet_command')")
         guard let known, known > 0 else {
+            if try connection.integer("SELECT 1 FROM sqlite_master LIMIT 1") == nil {
+                throw CommandError(
+                    "\(path) is empty; an init that was stopped leaves such a file. Run the same"
+                        + " martlet init \(path) once more.")
+            }
             throw CommandError(
                 "\(path) is no device's file. Make one with: martlet init NEW.sqlite --schema FILE")
         }
@@ -165,6 +190,11 @@ struct DeviceFile {
         guard let text = try? String(contentsOfFile: file, encoding: .utf8) else {
             throw CommandError("The token file \(file) cannot be read. Name it with --token-file.")
         }
-        return text.trimmingCharacters(in: .whitespacesAndNewlines)
+        let token = text.trimmingCharacters(in: .whitespacesAndNewlines)
+        guard !token.contains(where: \.isNewline) else {
+            throw CommandError(
+                "The token file \(file) has more than one line. Leave one in it, with the token.")
+        }
+        return token
     }
 }

@@ -30,11 +30,13 @@ extension CommandDescription {
                 JSONText.object([
                     ("type", .text(table.type)), ("file", .text(table.file)),
                     ("records", .integer(Int64(table.recordCount))),
+                    ("unreadable", .list(table.unreadable.map { .text($0) })),
                 ])
             }
             console.print(JSONText.object([("tables", .list(rows))]).description)
         } else {
             for table in tables { console.print("\(table.file)  \(table.recordCount) records") }
+            for note in tables.flatMap(\.unreadable) { console.note(note) }
         }
         return .done
     }

@@ -24,10 +24,12 @@ extension CommandDescription {
     ) { arguments, console in
         let path = arguments.positional[0]
         try DeviceFile.refuseFolder(path)
-        guard !FileManager.default.fileExists(atPath: path) else {
+        let isThere = FileManager.default.fileExists(atPath: path)
+        // What a stopped init has begun is made anew, if it holds nothing yet.
+        guard !isThere || DeviceFile.isEmpty(path) else {
             throw CommandError(
-                "\(path) exists already. Choose another name; to change its schema, remove nothing:"
-                    + " open it in the app with the new schema.")
+                "\(path) exists already, and is not empty. Choose another name; to change its schema,"
+                    + " remove nothing: open it in the app with the new schema.")
         }
         let schema = try arguments.value("schema").map { try SchemaFiles.read($0) }
         guard schema != nil || DeviceFile.namesServer(arguments) else {
@@ -40,7 +42,7 @@ extension CommandDescription {
             device = try await DeviceFile.create(arguments, schema: schema)
         } catch {
             // What was begun is of no use, and in the way of the next try.
-            for ending in ["", "-wal", "-shm"] {
+            for ending in isThere ? [] : ["", "-wal", "-shm"] {
                 try? FileManager.default.removeItem(atPath: path + ending)
             }
             throw error

@@ -100,16 +100,16 @@ enum StatusReport {
             lines.append("  kept aside \(kept.type): \(kept.records) records, \(what)")
         }
         for record in quarantined.prefix(8) {
-            lines.append("  quarantined \(record.type) \(record.id): \(record.message)")
+            lines.append("  quarantined \(record.type) \(short(record.id)): \(record.message)")
         }
         for set in parked {
-            let records = set.changes.map { "\($0.operation.rawValue) \($0.type) \($0.id)" }
+            let records = set.changes.map { "\($0.operation.rawValue) \($0.type) \(short($0.id))" }
             lines.append("  parked \(set.identifier): \(set.reason.rawValue), \(set.message)")
             lines.append("    " + records.prefix(8).joined(separator: ", "))
         }
         for record in withheld {
             let shown = record.isShown ? "" : " (not shown: others deleted or changed the record)"
-            lines.append("  withheld \(record.type) \(record.id)\(shown): \(record.message)")
+            lines.append("  withheld \(record.type) \(short(record.id))\(shown): \(record.message)")
         }
         for receipt in receipts {
             let revision = receipt.revision.map { " at revision \($0)" } ?? ""
@@ -117,6 +117,12 @@ enum StatusReport {
             lines.append("  \(receipt.identifier): \(receipt.outcome.rawValue)\(revision)\(reason)")
         }
         return lines
+    }
+
+    /// Returns a key as a line shows it: a text key may take 16 MiB.
+    private static func short(_ id: RecordID) -> String {
+        let text = id.description
+        return text.utf8.count <= 128 ? text : text.prefix(64) + "…"
     }
 
     private static func json(

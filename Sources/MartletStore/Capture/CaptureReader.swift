@@ -65,12 +65,14 @@ extension LocalStore {
         var hasOthers = false
         let rows = try connection.statement("SELECT * FROM martlet_capture ORDER BY n")
         defer { rows.reset() }
+        var isEmpty = true
         while try rows.step() {
             let number = rows.integer(1)
             guard let type = index(ofNumber: number) else {
                 hasOthers = true
                 continue
             }
+            isEmpty = false
             // A row under an impossible key is no record.
             guard let id = try? rows.recordID(3) else { continue }
             let key = Key(type: type, id: id)
@@ -91,7 +93,7 @@ extension LocalStore {
             }
             try collect(rows, type: type, into: &noted[position])
         }
-        guard !noted.isEmpty else { return [] }
+        guard !isEmpty else { return [] }
         try connection.run(
             "DELETE FROM martlet_capture" + (hasOthers ? " WHERE type IN (\(numberList))" : ""))
         return noted

@@ -29,11 +29,13 @@ enum CaptureTriggers {
         "martlet: the record with this key was deleted, and cannot come back under it; insert a new"
         + " one, with a key from (SELECT id FROM martlet_new_id)"
     static let refusedTextKey =
-        "martlet: a record's key must be a non-empty text without NUL, of at most"
+        "martlet: a record's key must be a non-empty text in UTF-8 without NUL, of at most"
         + " \(Limits.textBytes >> 20) MiB"
     /// How far below the next temporary id a key may be. Other programs insert fewer records
     /// between two looks, and the range of keys is far larger.
     private static let mostTemporaryIDs: Int64 = 1 << 32
+    /// The longest text key that is looked through for what is not UTF-8, in characters.
+    private static let mostReadCharacters = 4_096
     static let refusedKeyChange =
         "martlet: the key of a record cannot be changed; delete the"
         + " record and insert a new one"
@@ -239,7 +241,22 @@ enum CaptureTriggers {
         SELECT RAISE(ABORT, \(literal(refusedTextKey)))
                     WHERE typeof(NEW.\(key)) <> 'text' OR NEW.\(key) = ''
                         OR length(CAST(NEW.\(key) AS BLOB)) > \(Limits.textBytes)
-                        OR instr(NEW.\(key), char(0)) > 0;
+                        OR instr(NEW.\(key), char(0)) > 0
+                        OR \(isNotUTF8("NEW.\(key)"));
+        """
+    }
+
+    /// Returns a condition that is true for a text that is not UTF-8. Of such a text, some character
+    /// changes when it is read and written again. SQLite itself gives two characters another form, the
+    /// last of the first plane. The time grows with the square of the length, so long texts pass.
+    private static func isNotUTF8(_ text: String) -> String {
+        """
+        CASE WHEN \(text) GLOB '*[^ -~]*' AND length(\(text)) <= \(mostReadCharacters) THEN EXISTS (
+                            WITH RECURSIVE place(i) AS (
+                                SELECT 1 UNION ALL SELECT i + 1 FROM place WHERE i < length(\(text)))
+                            SELECT 1 FROM place
+                            WHERE char(unicode(substr(\(text), i, 1))) <> substr(\(text), i, 1)
+                                AND hex(substr(\(text), i, 1)) NOT IN ('EFBFBE', 'EFBFBF')) END
         """
     }
 

@@ -51,10 +51,16 @@ struct DeviceFile {
     /// - Throws: `StoreError` `.file` for a file in a form that this version does not know.
     func checkFormat() throws {
         let format = try connection.integer("SELECT value FROM martlet_state WHERE name = 'format'")
+        guard let format else {
+            throw StoreError(
+                .file,
+                "Martlet's own tables in the file are damaged: martlet_state has lost its rows. Put a"
+                    + " copy of the file back, or make a new file.")
+        }
         guard format == DeviceTables.format else {
             throw StoreError(
                 .file,
-                "The file was made by another version of Martlet (form \(format ?? 0), this"
+                "The file was made by another version of Martlet (form \(format), this"
                     + " one reads \(DeviceTables.format)); open it with that version.")
         }
     }

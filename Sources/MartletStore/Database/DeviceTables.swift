@@ -109,7 +109,8 @@ package enum DeviceTables {
         let view = try connection.text(
             "SELECT sql FROM main.sqlite_schema WHERE type = 'view' AND name = 'martlet_new_id'")
         guard view == newID else { return false }
-        return try connection.integer("SELECT 1 FROM martlet_state WHERE name = 'lowestNotedID'") != nil
+        return try connection.integer("SELECT 1 FROM martlet_state WHERE name = 'lowestNotedID'")
+            != nil
     }
 
     /// Makes the view, and the number that it needs, if they are not up to date.

@@ -4,6 +4,7 @@ public import MartletCore
 import MartletProtocol
 import MartletStore
 import SQLiteRecords
+import SystemKit
 
 /// Writes a device's records as CSV files, one for each type, all of one moment.
 public struct Exporter: Sendable {
@@ -22,17 +23,20 @@ public struct Exporter: Sendable {
         /// The file's name.
         public let file: String
         public let recordCount: Int
+        /// A sentence for each text that is not UTF-8, and so is written as base64. It names the type
+        /// and the key. At most 100.
+        public let unreadable: [String]
     }
 
     /// Writes the files; a file that is there is replaced as a whole once it is complete.
     ///
     /// Null is an empty field, and an empty text is `""`. Booleans are true and false, binary data
-    /// is base64. In a column without a type, a text that looks like a number is quoted.
+    /// and text that is not UTF-8 are base64. In a column without a type, a text that looks like a number is quoted.
     /// - Parameters:
     ///   - types: The types to write; nil for all.
     ///   - folder: Made where it is missing.
-    /// - Throws: `TransferError` for unknown types and for names that no file can have;
-    ///   for a file that cannot be written.
+    /// - Throws: `TransferError` for unknown types, for names that no file can have, and if a folder
+    ///   stands where a file goes: nothing is written then. The same for a file that cannot be written.
     public func run(
         schema: Schema, types: [String]? = nil, folder: URL
     ) async throws -> [Table] {
@@ -42,6 +46,7 @@ public struct Exporter: Sendable {
         }
         let chosen = schema.types.filter { types?.contains($0.name) ?? true }
         try Self.checkNames(chosen)
+        try Self.checkPlaces(chosen, folder)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         return try await client.read { context in
             try chosen.map { type in
@@ -76,6 +81,22 @@ public struct Exporter: Sendable {
         }
     }
 
+    /// Refuses folders in the files' places, which are never removed.
+    private static func checkPlaces(_ types: [EntityType], _ folder: URL) throws {
+        for type in types {
+            for ending in [".csv", ".csv.partial"] {
+                let place = folder.appendingPathComponent(type.name + ending)
+                let path = place.path
+                let target = place.resolvingSymlinksInPath().path
+                let kind = try? FileManager.default.attributesOfItem(atPath: target)[.type]
+                guard kind as? FileAttributeType == .typeDirectory else { continue }
+                throw TransferError(
+                    "\(path) is a folder, and a file of that name is to be written."
+                        + " Export into another folder, or rename this one.")
+            }
+        }
+    }
+
     private static func write(
         _ type: EntityType, _ context: ReadContext, _ folder: URL
     ) throws -> Table {
@@ -88,36 +109,115 @@ public struct Exporter: Sendable {
         let attributes = type.attributes.filter { !$0.isGenerated }
         writer.write(([type.key] + attributes.map(\.name)).map { CSVField($0) })
         var count = 0
-        var last: SQLValue?
+        var last: Place?
+        var unreadable: [String] = []
         while true {
             let rows = try page(type, attributes, context, after: last)
             for row in rows {
-                let fields = zip(row.values, [nil] + attributes).map(Self.field)
-                writer.write(fields)
+                writer.write(zip(row.values, [nil] + attributes).map(Self.field))
+                guard let first = row.unreadable.first, unreadable.count < mostNotes else {
+                    continue
+                }
+                unreadable.append(
+                    "\(type.name) \(row.name): column “\(first)” holds text that is not UTF-8."
+                        + " It is written as base64.")
             }
             try handle.write(contentsOf: Data(writer.take()))
             count += rows.count
-            guard rows.count == pageRows, let key = rows.last?.values.first else { break }
-            last = key
+            guard rows.count == pageRows else { break }
+            last = rows.last?.place
         }
         try handle.close()
-        if FileManager.default.fileExists(atPath: target.path) {
-            try FileManager.default.removeItem(at: target)
+        // This replaces a file, and never a folder.
+        do {
+            try Folder(path: folder.path).rename(name + ".partial", to: name)
+        } catch {
+            try? FileManager.default.removeItem(at: partial)
+            throw TransferError(
+                "\(target.path) cannot be replaced. Export into another folder, or rename this one."
+            )
         }
-        try FileManager.default.moveItem(at: partial, to: target)
-        return Table(type: type.name, file: name, recordCount: count)
+        return Table(type: type.name, file: name, recordCount: count, unreadable: unreadable)
+    }
+
+    private static let mostNotes = 100
+
+    /// A row's key, for the next page.
+    private struct Place {
+        let key: SQLValue
+        /// Whether the key's bytes are those of a text.
+        let isTextBytes: Bool
+    }
+
+    private struct ReadRow {
+        var values: [SQLValue] = []
+        /// The columns with texts that are not UTF-8; their values are the bytes.
+        var unreadable: [String] = []
+        var hasReadableKey = true
+
+        var place: Place? {
+            values.first.map { Place(key: $0, isTextBytes: !hasReadableKey) }
+        }
+
+        /// The key as a message shows it.
+        var name: String {
+            switch values.first {
+            case .integer(let id): String(id)
+            case .text(let id): String(id.prefix(64))
+            case .blob(let bytes):
+                "x'"
+                    + bytes.prefix(32).map {
+                        String(UInt16($0) + 256, radix: 16).dropFirst()
+                    }.joined() + "'"
+            default: "without a key"
+            }
+        }
     }
 
     private static func page(
-        _ type: EntityType, _ attributes: [Attribute], _ context: ReadContext, after last: SQLValue?
-    ) throws -> [RecordValues] {
+        _ type: EntityType, _ attributes: [Attribute], _ context: ReadContext, after last: Place?
+    ) throws -> [ReadRow] {
+        let names = [type.key] + attributes.map(\.name)
         let key = SQLName.quoted(type.key)
-        let columns = ([key] + attributes.map { SQLName.quoted($0.name) }).joined(separator: ", ")
-        let from = "FROM \(SQLName.quoted(type.name))"
-        let order = "ORDER BY \(key) LIMIT \(pageRows)"
-        guard let last else { return try context.rows("SELECT \(columns) \(from) \(order)") }
-        return try context.rows(
-            "SELECT \(columns) \(from) WHERE \(key) > ? \(order)", [last])
+        let bound = last?.isTextBytes == true ? "CAST(? AS TEXT)" : "?"
+        let rest = """
+            FROM \(SQLName.quoted(type.name)) \(last == nil ? "" : "WHERE \(key) > \(bound)")
+            ORDER BY \(key) LIMIT \(pageRows)
+            """
+        let arguments = last.map { [$0.key] } ?? []
+        let columns = names.map { SQLName.quoted($0) }
+        do {
+            return try context.rows("SELECT \(columns.joined(separator: ", ")) \(rest)", arguments)
+                .map { ReadRow(values: $0.values) }
+        } catch let error as StoreError where error.kind == .value {
+            // A text that is not UTF-8: all texts are read as bytes.
+            let pairs = columns.map {
+                "iif(typeof(\($0)) = 'text', CAST(\($0) AS BLOB), \($0)), typeof(\($0)) = 'text'"
+            }
+            return try context.rows("SELECT \(pairs.joined(separator: ", ")) \(rest)", arguments)
+                .map { row(of: $0.values, names) }
+        }
+    }
+
+    /// Returns a row from pairs of a value and of whether its bytes are a text's.
+    private static func row(of pairs: [SQLValue], _ names: [String]) -> ReadRow {
+        var row = ReadRow()
+        for (index, name) in names.enumerated() {
+            let value = pairs[2 * index]
+            guard case .blob(let bytes) = value, pairs[2 * index + 1] == .integer(1) else {
+                row.values.append(value)
+                continue
+            }
+            let text = String(decoding: bytes, as: UTF8.self)
+            if text.utf8.elementsEqual(bytes) {
+                row.values.append(.text(text))
+            } else {
+                row.values.append(value)
+                row.unreadable.append(name)
+                if index == 0 { row.hasReadableKey = false }
+            }
+        }
+        return row
     }
 
     private static func field(_ value: SQLValue, _ attribute: Attribute?) -> CSVField {

@@ -29,9 +29,7 @@ struct ImportBatch: Sendable {
             if let given {
                 own[given] = id
                 made.append((given, id))
-                try context.rows(
-                    "INSERT INTO martlet_import_ids(type, given, id) VALUES (?, ?, ?)",
-                    [.text(table.type.name), given.sqlValue, id.sqlValue])
+                try note(given, id, context)
             }
             for (attribute, target, given) in later {
                 try context.rows(
@@ -56,6 +54,21 @@ struct ImportBatch: Sendable {
                 .integer(Int64(table.recordCount)),
             ])
         return made
+    }
+
+    /// - Throws: `TransferError` if another import has taken the record meanwhile: this one looked at
+    ///   what there was when it began.
+    private func note(_ given: RecordID, _ id: RecordID, _ context: WriteContext) throws {
+        do {
+            try context.rows(
+                "INSERT INTO martlet_import_ids(type, given, id) VALUES (?, ?, ?)",
+                [.text(table.type.name), given.sqlValue, id.sqlValue])
+        } catch let error as StoreError where error.kind == .constraint {
+            throw TransferError(
+                "Another import into this file has imported records of \(table.type.name) since this"
+                    + " one began. Wait until it is done, and run this one again: it goes on from there."
+            )
+        }
     }
 
     private typealias Later = (attribute: String, target: String, given: RecordID)

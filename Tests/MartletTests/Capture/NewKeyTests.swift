@@ -159,4 +159,32 @@ struct NewKeyTests {
         }
         #expect(try device.rows("SELECT count(*) FROM notes") == [[0]])
     }
+
+    @Test(
+        "a text key that is not UTF-8 is refused",
+        arguments: [
+            "ff61", "80", "61c3", "c328", "e282", "e083a9", "f4908080", "eda080", "c0af",
+            "f7bfbfbf",
+        ])
+    func notUTF8(hex: String) throws {
+        let device = try DeviceFixture()
+        let insert = "INSERT INTO notes(id) VALUES (CAST(x'\(hex)' AS TEXT))"
+        #expect(refusal(insert, on: device)?.contains("in UTF-8") == true)
+        // A row that got in while capture was off leaves nothing behind.
+        try device.shell(
+            "UPDATE martlet_control SET capture = 0; \(insert); UPDATE martlet_control SET capture = 1"
+        )
+        try device.shell("DELETE FROM notes")
+        #expect(try device.gather().changeSets.isEmpty)
+        #expect(try device.rows("SELECT count(*) FROM martlet_capture") == [[0]])
+    }
+
+    @Test(
+        "every text in UTF-8 is a key",
+        arguments: ["é", "日本 a", "😀", "\u{80}", "\u{fffd}", "\u{fffe}", "\u{ffff}", "\u{10ffff}"])
+    func isUTF8(key: String) throws {
+        let device = try DeviceFixture()
+        try device.shell("INSERT INTO notes(id) VALUES ('\(key)')")
+        #expect(try device.gather().changeSets.first?.types[0].create == [.text(key)])
+    }
 }

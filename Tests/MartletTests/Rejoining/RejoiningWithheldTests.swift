@@ -91,4 +91,36 @@ struct RejoiningWithheldTests {
                 "SELECT name FROM teams WHERE name <> 'New' ORDER BY id", on: other)
                 == [["Mended 1"], ["Mended 2"], ["Theirs"], ["Mended 10"]])
     }
+
+    @Test("a record that the restored server lacks and a new one that waits are two records")
+    func newBesideLost() throws {
+        let world = try SmallWorld("rejoin-withheld-new")
+        let (mine, other) = (try world.device(), try world.device())
+        try other.write { try $0.insert("teams", ["name": "Owls"]) }
+        try other.sync(with: world.server)
+        let backup = try world.restoredServer()
+        try other.write { try $0.insert("teams", ["name": "Jays"]) }
+        try other.sync(with: world.server)
+        try mine.sync(with: world.server)
+        try Self.shell(
+            """
+            UPDATE teams SET name = x'02' WHERE id = 2;
+            INSERT INTO teams(id, name) SELECT id, x'03' FROM martlet_new_id
+            """, on: mine)
+        try mine.sync(with: world.server)
+        #expect(try mine.store.withheld().count == 2)
+        // As an earlier release left it.
+        try Self.shell(
+            """
+            UPDATE martlet_state SET value = -1 WHERE name = 'nextTemporaryID';
+            UPDATE martlet_state SET value = 0 WHERE name = 'lowestNotedID'
+            """, on: mine)
+        try mine.sync(with: backup)
+        #expect(mine.errors.isEmpty)
+        #expect(try mine.store.withheld().map(\.isShown).sorted { $0 && !$1 } == [true, false])
+        #expect(try Self.rows("SELECT hex(name) FROM teams WHERE id < 0", on: mine) == [["03"]])
+        try mine.write { try $0.update("teams", .integer(1), ["name": "Larks"]) }
+        try mine.sync(with: backup)
+        #expect(try Self.rows("SELECT count(*) FROM martlet_outbox", on: mine) == [[0]])
+    }
 }

@@ -436,4 +436,62 @@ struct RepairTests {
         #expect(run.report.findings.map(\.id) == [.integer(2), .integer(39)])
         #expect(try await world.check() == [])
     }
+
+    @Test("what was not captured and cannot be sent is withheld, with what refers to it")
+    func withheld() async throws {
+        let world = try await World()
+        try world.tamper(
+            """
+            INSERT INTO players VALUES (-500, 1, x'00', 80), (-501, 1, 'fine', 81);
+            UPDATE players SET name = x'0011' WHERE id = 7;
+            INSERT INTO notes VALUES ('w', x'00'); INSERT INTO teams VALUES (-600, x'00', NULL);
+            INSERT INTO players VALUES (-502, -600, 'under it', 82)
+            """)
+        #expect(
+            try await world.check(.capture) == [
+                "notes w uncaptured withheld", "players -500 uncaptured withheld",
+                "players -501 uncaptured captured", "players -502 uncaptured withheld",
+                "players 7 uncaptured withheld", "teams -600 uncaptured withheld",
+            ])
+        #expect(try await world.device.client.withheld().count == 5)
+        #expect(try await world.device.client.status().outbox == 1)
+        #expect(
+            world.device.text(
+                "SELECT group_concat(hex(name)) FROM players WHERE typeof(name) = 'blob' ORDER BY id"
+            )
+                == "00,0011")
+        #expect(try await world.check(.capture) == [])
+        try DeviceFixture.shell(
+            """
+            UPDATE players SET name = 'mended' WHERE typeof(name) = 'blob';
+            UPDATE teams SET name = 'mended' WHERE typeof(name) = 'blob';
+            UPDATE notes SET body = 'mended' WHERE typeof(body) = 'blob'
+            """, path: world.device.path)
+        try await world.device.client.sync()
+        #expect(try await world.device.client.withheld().isEmpty)
+        let names = try await world.server.text(
+            """
+            SELECT group_concat(name) FROM (
+                SELECT name FROM players WHERE id = 7 OR id > 40 ORDER BY name)
+            """)
+        #expect(names == "fine,mended,mended,under it")
+    }
+
+    @Test("rows with keys that are not UTF-8 are named, and everything else is compared")
+    func unreadableKeys() async throws {
+        let world = try await World()
+        try world.tamper(
+            """
+            INSERT INTO notes VALUES (CAST(x'ff61' AS TEXT), 'b'); UPDATE notes SET body = 'c'
+            WHERE id = 'a'
+            """)
+        for manner in [CheckRepair.capture, .revert] {
+            let report = try await world.device.client.check(repairing: manner)
+            #expect(report.findings.map(\.id) == (manner == .capture ? [.text("a")] : []))
+            #expect(report.unreadable.map(\.type) == ["notes"])
+            #expect(report.unreadable.map(\.key) == ["ff61"])
+            #expect(report.unreadable[0].message.contains("not UTF-8"))
+        }
+        #expect(world.device.text("SELECT body FROM notes WHERE id = 'a'") == "c")
+    }
 }
