@@ -90,6 +90,32 @@ struct DoctorTests {
         #expect(try await Self.checks(place).checks == ["sequence", "unsendable"])
     }
 
+    @Test("keys that the server passes over are no finding; a counter at its end is one")
+    func farKeys() async throws {
+        let served = try ServedData()
+        try await served.start()
+        let device = try await served.device("mine")
+        try await device.write { _ = try $0.insert("teams", ["name": "Ants"]) }
+        try await device.sync()
+        await device.close()
+        await served.stop()
+        let connection = try Connection(path: served.data + "/team.sqlite", mode: .readWrite)
+        let most: Int64 = 1 << 62
+        try connection.execute("INSERT INTO teams(id, name) VALUES (\(most), 'Far')")
+        let place = ["--data", served.data]
+        #expect(try await Self.checks(place).checks == [])
+        try connection.execute(
+            """
+            INSERT INTO teams(id, name) VALUES (8, 'Near');
+            UPDATE martlet_types SET next_id = \(most + 1) WHERE name = 'teams'
+            """)
+        let said = await ServedData.run(["doctor"] + place)
+        #expect(said.out.contains("teams has no keys left; the next would be \(most + 1)"))
+        #expect(said.out.contains("SET next_id = 9 WHERE name = 'teams'"))
+        try connection.execute("UPDATE martlet_types SET next_id = 9 WHERE name = 'teams'")
+        #expect(try await Self.checks(place).checks == [])
+    }
+
     private static func database(_ served: ServedData) async throws -> String {
         let url = try await ServedData.database()
         let schema = served.path("schema.sql")
@@ -109,6 +135,13 @@ struct DoctorTests {
         // Other tests use the same servers.
         let shared: Set = ["connections", "transactions", "slots"]
         #expect(sound.checks.filter { !shared.contains($0) } == [])
+        // The sequence does not come to such keys.
+        try await ServedData.execute(
+            """
+            INSERT INTO teams(id, name) VALUES (\(Int64.max / 3), 'Far'), (\(Int64.max), 'Last');
+            """, on: url)
+        let far = try await Self.checks(["--postgres", url])
+        #expect(!far.checks.contains("sequences"))
         try await ServedData.execute(
             """
             INSERT INTO teams(id, name) VALUES (9, 'Beyond the sequence');

@@ -86,7 +86,9 @@ struct PostgresCommandTests {
                 "SET session_replication_role = replica; ALTER TABLE teams DISABLE TRIGGER ALL; "
                     + "INSERT INTO teams (name) VALUES ('past the log')")
         }
-        #expect(await Self.run(["postgres", "compare"] + place).code == .failed)
+        let differs = await Self.run(["postgres", "compare"] + place)
+        #expect(differs.code == .failed)
+        #expect(differs.err.contains("no device can be sent stays listed until it is corrected"))
         let repaired = await Self.run(["postgres", "compare", "--repair", "--json"] + place)
         #expect(repaired.code == .done)
         #expect(repaired.out.hasPrefix(#"{"changed":1,"deleted":0,"repaired":true"#))

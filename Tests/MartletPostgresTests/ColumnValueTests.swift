@@ -100,6 +100,33 @@ struct ColumnValueTests {
         }
     }
 
+    @Test("text keys that differ only in how letters are composed keep their own revisions")
+    func composed() async throws {
+        let database = try await TestDatabase.make()
+        try await database.connected { connection in
+            try connection.execute(
+                """
+                CREATE TABLE tags (id varchar(20) PRIMARY KEY, body text);
+                INSERT INTO tags VALUES (U&'x\\00e9', 'a'), (U&'xe\\0301', 'b');
+                """)
+            _ = try PostgresAdoption(on: connection, now: 1).adopt(
+                .init(name: "club", tables: ["tags"]))
+            _ = try PostgresSchema.refresh(connection, now: 2)
+            try connection.execute(
+                """
+                UPDATE _martlet.records SET revision = 9 WHERE id = U&'x\\00e9';
+                ALTER TABLE tags ADD COLUMN size integer DEFAULT 11;
+                """)
+            _ = try PostgresSchema.refresh(connection, now: 3)
+            let log = try connection.query(
+                "SELECT body FROM _martlet.log ORDER BY revision DESC LIMIT 1")
+            let set = try SyncCoder.decodeChangeSet(log.binary(0, 0))
+            var revisions: [RecordID: Revision?] = [:]
+            for entry in set.types[0].entries { revisions[entry.id] = entry.revision }
+            #expect(revisions == [.text("x\u{e9}"): 9, .text("xe\u{301}"): 1])
+        }
+    }
+
     @Test("other keys are other records")
     func keys() async throws {
         try await Self.adopted { connection in

@@ -31,7 +31,7 @@ struct GreatestKeyTests {
 
     @Test(
         "a row of another program under a key that the server never gives takes none from new records",
-        arguments: [Limits.greatestKey, EmbeddedSession.greatestGiven + 1])
+        arguments: [Limits.greatestKey, EmbeddedStore.greatestFollowedKey + 1])
     func far(key: Int64) throws {
         let server = try TestServer(Self.script)
         try server.execute("INSERT INTO teams VALUES (\(key), 'far')")
@@ -48,22 +48,49 @@ struct GreatestKeyTests {
                 == "1|new\n2|n\n\(key)|known")
     }
 
-    @Test("behind the greatest there is none: the new record is refused, and all else goes on")
+    @Test(
+        "rows of another program about the greatest key that the counter follows leave keys for new records",
+        arguments: [0..<1, -2..<1, 0..<2, 0..<7, -1..<40])
+    func followed(run: Range<Int64>) throws {
+        let server = try TestServer(Self.script)
+        let keys = run.map { EmbeddedStore.greatestFollowedKey + $0 }
+        try server.execute(
+            "INSERT INTO teams VALUES " + keys.map { "(\($0), 'far')" }.joined(separator: ", "))
+        // A key that a deleted record had is not given either.
+        #expect(!server.node.takeOutside(now: 5))
+        try server.execute("DELETE FROM teams WHERE id = \(keys[keys.count - 1])")
+        for number in 1...3 {
+            let set = try server.send(
+                SetText("a\(number)", sequence: number).create(
+                    "teams", "-\(number)", #""name":"new""#))
+            #expect(set.fate.hasPrefix("accepted"), "\(set.message ?? "")")
+            try server.restart()
+        }
+        let new = try server.rows("SELECT id FROM teams WHERE name = 'new' ORDER BY id")
+            .split(separator: "\n").compactMap { Int64($0) }
+        #expect(new.count == 3 && new.allSatisfy { !keys.contains($0) })
+        #expect(new.allSatisfy { $0 < Limits.greatestKey - 1_000_000 })
+    }
+
+    @Test("a counter behind the greatest key puts new records off, and all else goes on")
     func greatest() throws {
         let server = try TestServer(Self.script)
-        let key = EmbeddedSession.greatestGiven
-        try server.execute("INSERT INTO teams VALUES (\(key), 'far')")
-        let answer = try server.exchange([
-            SetText("a", sequence: 1).create("teams", "-1", #""name":"new""#),
-            SetText("b", sequence: 2)
-                .update("teams", "\(key)", #""revision":1,"name":"known""#),
-        ])
-        #expect(answer.changeSets.map(\.fate) == ["accepted 1", "accepted 2", "constraint"])
-        #expect(try server.rows("SELECT name FROM teams") == "known")
+        try server.execute(
+            """
+            INSERT INTO teams VALUES (5, 'near');
+            UPDATE martlet_types SET next_id = \(Limits.greatestKey + 1)
+            """)
         try server.restart()
-        #expect(
-            try server.send(SetText("c", sequence: 3).create("teams", "-2", #""name":"n""#)).fate
-                == "constraint")
+        let new = SetText("a", sequence: 1).create("teams", "-1", #""name":"new""#)
+        let answer = try server.exchange([
+            new, SetText("b", sequence: 2).update("teams", "5", #""revision":1,"name":"known""#),
+        ])
+        #expect(answer.changeSets.map(\.fate) == ["accepted 1", "accepted 2", "busy"])
+        #expect(answer.changeSets[2].retryAfter == 60)
+        #expect(answer.changeSets[2].message?.contains("“teams”") == true)
+        try server.execute("UPDATE martlet_types SET next_id = 6")
+        #expect(try server.send(new).fate == "accepted 3")
+        #expect(try server.rows("SELECT id FROM teams ORDER BY id") == "5\n6")
     }
 
     @Test("one that a trigger gives a record ends nothing, and keys go on below it")

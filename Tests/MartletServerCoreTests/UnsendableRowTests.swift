@@ -87,6 +87,39 @@ struct UnsendableRowTests {
         #expect(batch.nextVersion == 3 && told.all.count == 4)
     }
 
+    @Test("under a key that no record can have are told of, with the key as SQL writes it")
+    func keys() throws {
+        let server = try server()
+        let told = Told()
+        let store = try EmbeddedStore(
+            path: server.path, script: Self.script, identity: "other", now: 1,
+            unsendable: told.rows)
+        let node = try DataSetNode(store: store)
+        let long = String(repeating: "00", count: 64)
+        try server.execute(
+            """
+            INSERT INTO notes VALUES (x'00a1', 2), (CAST(x'41ff' AS TEXT), 2), (NULL, 2), (zeroblob(65), 2), \
+            ('near', 2)
+            """)
+        #expect(!node.takeOutside(now: 1))
+        let neither =
+            "its key cannot be sent: column “id” holds neither an integer nor text where an id"
+        #expect(
+            told.all == [
+                "new notes x'00a1': \(neither) is expected",
+                "new notes CAST(x'41ff' AS TEXT): its key cannot be sent: column “id” holds text that "
+                    + "is not UTF-8",
+                "new notes NULL: its key cannot be sent: column “id” is null where a record's id is "
+                    + "expected",
+                "new notes x'\(long)…': \(neither) is expected",
+            ])
+        #expect(node.head.revision == 4)
+        // They are told of as long as they are there, and not as new.
+        try server.execute("UPDATE notes SET team = 3 WHERE id = x'00a1'")
+        #expect(!node.takeOutside(now: 2))
+        #expect(told.all.last == "notes x'00a1': \(neither) is expected")
+    }
+
     @Test("are not named in the truth beside a refusal, and hold up no other request")
     func truth() throws {
         let server = try server()

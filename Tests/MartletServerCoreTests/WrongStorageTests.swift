@@ -40,6 +40,14 @@ private final class UnreadableLog: LogSource {
 
 @Suite("Storages that do not do what they are asked")
 struct WrongStorageTests {
+    @Test(
+        "no device is told of a file, since the data may be in a database",
+        arguments: StorageFault.Kind.allCases)
+    func words(kind: StorageFault.Kind) {
+        let problem = RequestCheck.problem(for: StorageFault(kind, "storage"))
+        #expect(problem.status == 503 && !problem.detail.contains("file"))
+    }
+
     private func counting(
         _ server: TestServer, log: UnreadableLog? = nil
     ) throws -> (CountingStorage, DataSetNode) {

@@ -75,6 +75,17 @@ struct ServerTests {
         await live.stop()
     }
 
+    @Test("a set that depends on itself is refused at once")
+    func dependencyOnItself() async throws {
+        let live = try await LiveServer { $0.dependencyWaitSeconds = 600 }
+        let body = Self.create.replacing(
+            #""seen": 0"#, with: #""seen": 0, "dependencyIdentifier": "set-1""#)
+        let answer = try await live.sync(body)
+        #expect(answer.changeSets.last?["reason"] as? String == "dependency")
+        #expect(answer.changeSets.last?["retryAfter"] == nil)
+        await live.stop()
+    }
+
     @Test("reads and writes gzip")
     func gzip() async throws {
         let live = try await LiveServer()

@@ -124,6 +124,24 @@ struct RequestTests {
     }
 
     @Test(
+        "a set that names itself as its dependency is refused for good, and keeps nothing else out",
+        arguments: StorageKind.all)
+    func needsItself(kind: StorageKind) async throws {
+        let server = try await server(kind, 1)
+        let answer = try server.exchange([
+            SetText("a", sequence: 1, after: "a").create("teams", "-1"),
+            SetText("b", sequence: 2).create("teams", "-2"),
+            // The same characters, and another name.
+            SetText("x\u{e9}", sequence: 3, after: "xe\u{301}").create("teams", "-3"),
+        ])
+        let refused = answer.changeSets.filter { $0.conflict == true }
+        #expect(refused.map(\.reason) == [.dependency, .dependency])
+        #expect(refused.map(\.retryAfter) == [nil, 1])
+        #expect(refused[0].message == "the set names itself as the one that it depends on")
+        #expect(try server.rows("SELECT count(*) FROM teams") == "2")
+    }
+
+    @Test(
         "names with NUL, which not every storage keeps, are refused before anything is done",
         arguments: StorageKind.all)
     func names(kind: StorageKind) async throws {

@@ -2,6 +2,10 @@ import MartletPostgres
 import PostgresKit
 
 extension CommandDescription {
+    private static let unsendable = """
+        A row that no device can be sent stays listed until it is corrected; the server's log names it.
+        """
+
     static let postgresCompare = CommandDescription(
         name: "postgres compare",
         summary: "compare tables of a PostgreSQL database with the log",
@@ -57,8 +61,8 @@ extension CommandDescription {
             }
             console.note(
                 repairs
-                    ? "The next server that runs takes them into the log."
-                    : "Nothing was changed; --repair has devices receive them.")
+                    ? "The next server that runs takes them into the log. \(unsendable)"
+                    : "Nothing was changed; --repair has devices receive them. \(unsendable)")
         }
         return found.isEmpty || repairs ? .done : .failed
     }

@@ -187,12 +187,13 @@ struct ColumnNews {
             SELECT id, revision FROM _martlet.records \
             WHERE type = $1 AND id = ANY ($2::text[]) AND NOT deleted
             """, [.integer(table.number), ids])
-        var revisions: [String: Int64] = [:]
+        // Keys differ if their bytes differ; two strings are the same if they show the same characters.
+        var revisions: [[UInt8]: Int64] = [:]
         for row in 0..<rows.count {
-            revisions[try rows.text(row, 0)] = try rows.integer(row, 1)
+            revisions[Array(try rows.text(row, 0).utf8)] = try rows.integer(row, 1)
         }
         let entries = pending.compactMap { entry in
-            revisions[entry.id.description].map {
+            revisions[Array(entry.id.description.utf8)].map {
                 RecordEntry(id: entry.id, revision: $0, attributes: entry.attributes)
             }
         }

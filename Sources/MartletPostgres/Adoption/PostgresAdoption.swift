@@ -131,7 +131,7 @@ package struct PostgresAdoption {
                 """)
         }
         if first > 0, !new.isEmpty {
-            report.notes.append("servers that run must be started again to know the new tables")
+            report.notes.append("servers that run take the new tables up within two seconds")
         }
         return report
     }

@@ -309,7 +309,8 @@ package struct PostgresDoctor {
         return try row.count == 1 && !row.boolean(0, 0) ? [unlogged(table.sqlName)] : []
     }
 
-    /// A sequence behind the keys that are there gives one twice.
+    /// A sequence that stands before keys that rows have comes to them. Far keys do not matter: to set it
+    /// behind one of them could leave it none.
     private func sequence(of table: PostgresTable) throws -> [Finding] {
         guard table.nextKey != nil else { return [] }
         let name = try connection.query(
@@ -321,8 +322,8 @@ package struct PostgresDoctor {
             """
             SELECT s.last_value, s.is_called, \
             coalesce((SELECT max(\(table.key.sqlName)) FROM \(table.sqlName) \
-            WHERE \(table.key.sqlName) <= \(PostgresTable.greatestCounted)), 0)::bigint, q.seqmax \
-            FROM \(name) AS s, pg_catalog.pg_sequence AS q WHERE q.seqrelid = $1::text::regclass
+            WHERE \(table.key.sqlName) <= s.last_value + (q.seqmax - s.last_value) / 8), 0)::bigint, \
+            q.seqmax FROM \(name) AS s, pg_catalog.pg_sequence AS q WHERE q.seqrelid = $1::text::regclass
             """, [.text(name)])
         let last = try row.integer(0, 0)
         let left = try row.integer(0, 3) - last
@@ -345,7 +346,7 @@ package struct PostgresDoctor {
             error(
                 "sequences",
                 "The sequence \(name) stands at \(last); \(table.sqlName) has \(largest).",
-                "The next record would get a key that is taken, and be refused.",
+                "It comes to a key that is taken. An insert by another program then fails.",
                 "SELECT setval('\(name)', \(largest));")
         ]
     }

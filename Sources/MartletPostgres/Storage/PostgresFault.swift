@@ -46,6 +46,8 @@ extension StorageFault {
             A table or column is not there. What changed in the data set's own tables is taken up by \
             itself; where this goes on, correct the triggers of your tables, or restart the server.
             """
+        case "3F000" where error.kind != .statement:
+            "A schema is not there. Make it, or correct the triggers of your tables."
         case "3F000":
             "The database has no data set: run “martlet postgres init” or “martlet postgres adopt”."
         default: error.remedy
@@ -67,9 +69,10 @@ enum SetError {
     case fault
 
     /// Classes of codes that say something about a machine: of memory, files and damage, of foreign
-    /// tables, and of another server that a trigger asks. This one goes on meanwhile.
+    /// tables, of another server that a trigger asks, and of a schema that is missing. This one goes on
+    /// meanwhile.
     private static let codesOfTheServer: Set<Substring> = [
-        "08", "28", "3D", "53", "55", "57", "58", "HV", "XX",
+        "08", "28", "3D", "3F", "53", "55", "57", "58", "HV", "XX",
     ]
 
     init(_ error: PostgresError) {

@@ -50,6 +50,12 @@ public struct ChangeSet: Hashable, Sendable {
         self.source = SourceRange()
     }
 
+    /// Whether the set names itself as the one that it depends on.
+    package var needsItself: Bool {
+        guard let identifier, let dependencyIdentifier else { return false }
+        return dependencyIdentifier.hasSameBytes(as: identifier)
+    }
+
     /// The number of records named in the set.
     public var recordCount: Int {
         types.reduce(0) { $0 + $1.create.count + $1.update.count + $1.delete.count }

@@ -249,25 +249,35 @@ private struct FileCheck {
         return found
     }
 
-    /// A counter behind the keys that are there would give one twice.
+    /// A counter at or below the keys that are there would give one twice; one above the greatest key gives
+    /// none. The server passes over keys above those that its counter follows.
     private func keys() throws -> [Finding] {
         var found: [Finding] = []
         for type in try SchemaReader.read(connection).types where type.keyKind == .integer {
-            let largest = try connection.integer(
+            let key = SQLName.quoted(type.key)
+            let row = try connection.prepare(
                 """
-                SELECT max(\(SQLName.quoted(type.key))) FROM \(SQLName.quoted(type.name)) \
-                WHERE \(SQLName.quoted(type.key)) <= \(Limits.greatestKey)
+                SELECT t.next_id, max(\
+                coalesce((SELECT max(\(key)) FROM \(SQLName.quoted(type.name)) WHERE \(key) <= ?2), 0), \
+                coalesce((SELECT max(id) FROM martlet_records WHERE type = t.number AND id <= ?2), 0)) \
+                FROM martlet_types AS t WHERE t.name = ?1
                 """)
-            let row = try connection.prepare("SELECT next_id FROM martlet_types WHERE name = ?")
             row.bind(1, text: type.name)
+            row.bind(2, integer: EmbeddedStore.greatestFollowedKey)
             defer { row.reset() }
-            guard let largest, try row.step(), row.integer(0) <= largest else { continue }
+            guard try row.step() else { continue }
+            let (next, largest) = (row.integer(0), row.integer(1))
+            let isBehind = next <= largest
+            guard isBehind || next > Limits.greatestKey else { continue }
             found.append(
                 Finding(
                     .error, "keys",
-                    what:
-                        "“\(name)”: \(type.name) has the key \(largest); the next is \(row.integer(0)).",
-                    why: "The server would give a key that is taken.",
+                    what: isBehind
+                        ? "“\(name)”: \(type.name) has or had the key \(largest); the next is \(next)."
+                        : "“\(name)”: \(type.name) has no keys left; the next would be \(next).",
+                    why: isBehind
+                        ? "The server would give a key that is taken."
+                        : "The server puts off new records.",
                     fix: """
                         Stop the server, then: UPDATE martlet_types SET next_id = \(largest + 1) \
                         WHERE name = '\(type.name)';

@@ -251,7 +251,7 @@ final class DataSetService: Sendable {
         var before: Set<String> = []
         var found: [String] = []
         for set in request.changeSets {
-            if let needed = set.dependencyIdentifier, !before.contains(needed) {
+            if let needed = set.dependencyIdentifier, !before.contains(needed), !set.needsItself {
                 found.append(needed)
             }
             if let identifier = set.identifier { before.insert(identifier) }

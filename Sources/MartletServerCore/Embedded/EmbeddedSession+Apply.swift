@@ -119,7 +119,7 @@ extension EmbeddedSession {
         let key = SQLName.quoted(name.key)
         return try connection.integer(
             """
-            SELECT max(\(key)) FROM \(SQLName.quoted(name.name)) WHERE \(key) <= \(Self.greatestGiven)
+            SELECT max(\(key)) FROM \(SQLName.quoted(name.name)) WHERE \(key) <= \(EmbeddedStore.greatestFollowedKey)
             """)
     }
 

@@ -98,19 +98,38 @@ extension EmbeddedSession {
     private func outsideAddress(
         _ statement: Statement, _ type: Int, _ unsendable: UnsendableRows
     ) throws(SQLiteError) -> RecordAddress? {
+        let name = schema.types[type]
         let id: RecordID
         do throws(SQLiteError) {
             id = try statement.recordID(2)
         } catch {
             guard error.isMismatch else { throw error }
+            unsendable.note(
+                name.name, Self.literal(statement, 2), "its key cannot be sent: \(error.message)")
             return nil
         }
-        let name = schema.types[type]
         if let fault = SendableKey.fault(of: id, name, greatest: Limits.greatestKey) {
             unsendable.note(name.name, id, fault)
             return nil
         }
         return RecordAddress(type, id)
+    }
+
+    /// Returns a key that is neither an integer nor UTF-8 as SQL writes it, for the operator.
+    private static func literal(_ statement: Statement, _ column: Int32) -> RecordID {
+        switch statement.storage(column) {
+        case .null: return .text("NULL")
+        case .integer, .real: return .text(statement.text(column))
+        case .text, .blob: break
+        }
+        let isText = statement.storage(column) == .text
+        let bytes = statement.blob(column)
+        let most = 64
+        let digits = bytes.prefix(most).map {
+            String($0 >> 4, radix: 16) + String($0 & 15, radix: 16)
+        }
+        let literal = "x'\(digits.joined())\(bytes.count > most ? "…" : "")'"
+        return .text(isText ? "CAST(\(literal) AS TEXT)" : literal)
     }
 
     /// Reads the records of the notes, each where it was last noted, until there are enough.

@@ -202,17 +202,28 @@ extension EmbeddedSession {
 // MARK: - Ids
 
 extension EmbeddedSession {
-    /// The greatest id that the server gives. Another program may give a row any key up to
-    /// `Limits.greatestKey`: half of them are its own, so that one such row takes none from new records.
-    static let greatestGiven = Limits.greatestKey / 2
+    /// The greatest id of another program's row that moves the counter.
+    private static let greatestFollowed = EmbeddedStore.greatestFollowedKey
 
-    /// Returns a permanent id that was never given before; nil once the greatest has been given.
-    func nextID(of type: Int) -> Int64? {
-        let id = nextIDs[type]
-        guard id <= Self.greatestGiven else { return nil }
+    /// Returns a permanent id that no record ever had; nil if the counter is behind the greatest key.
+    func nextID(of type: Int) throws(SQLiteError) -> Int64? {
+        var id = nextIDs[type]
+        // Rows up here did not move the counter. Steps that double pass over any run of them soon.
+        var step: Int64 = 1
+        while id > Self.greatestFollowed, id <= Limits.greatestKey, try isTaken(id, type) {
+            id += step
+            step *= 2
+        }
+        guard id <= Limits.greatestKey else { return nil }
         nextIDs[type] = id + 1
         usedNumbers.insert(type)
         return id
+    }
+
+    /// Whether a record has or had this id.
+    private func isTaken(_ id: Int64, _ type: Int) throws(SQLiteError) -> Bool {
+        if try tables[type].exists(.integer(id)) { return true }
+        return try rowFacts(RecordAddress(type, .integer(id))) != nil
     }
 
     /// The id counters, to be put back when the set they were raised for is refused: no one has
@@ -222,10 +233,10 @@ extension EmbeddedSession {
         set { nextIDs = newValue }
     }
 
-    /// Keeps the counter of a type above an id that did not come from it. It ignores ids above the
-    /// greatest that the counter can give.
+    /// Keeps the counter of a type above an id that did not come from it. It ignores ids above
+    /// `greatestFollowed`; `nextID` passes over them.
     func skipIDs(of type: Int, through id: Int64) {
-        guard nextIDs[type] <= id, id <= Self.greatestGiven else { return }
+        guard nextIDs[type] <= id, id <= Self.greatestFollowed else { return }
         nextIDs[type] = id + 1
         usedNumbers.insert(type)
     }

@@ -8,6 +8,10 @@ import SQLiteRecords
 /// The file is written by one process. WAL with `synchronous=FULL`: a commit that returned
 /// survives a loss of power.
 public final class EmbeddedStore {
+    /// The greatest key of another program's row behind which the server continues. Half of all keys are
+    /// above it, so that no row of another program can take the last key from new records.
+    package static let greatestFollowedKey = Limits.greatestKey / 2
+
     package let schema: Schema
     package let identity: String
     package let checks = ValueChecks(

@@ -37,13 +37,14 @@ struct SetExecution {
     /// - Throws: what the database refused or could not do.
     mutating func run(parking: Bool) throws(SQLiteError) -> Refusal? {
         for create in plan.creates where create.id.isTemporary {
-            guard let id = session.nextID(of: create.type) else {
+            guard let id = try session.nextID(of: create.type) else {
                 return Refusal(
-                    .constraint,
+                    .busy,
                     """
-                    “\(session.schema.types[create.type].name)” has a record with the greatest key that \
-                    the server gives, \(EmbeddedSession.greatestGiven), so there is none for a new one
-                    """)
+                    the server has no keys left for new records of \
+                    “\(session.schema.types[create.type].name)”: the operator has to set its counter \
+                    back, as “martlet doctor” says
+                    """, retryAfter: 60)
             }
             assigned[create.address] = .integer(id)
         }

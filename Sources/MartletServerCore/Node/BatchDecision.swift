@@ -273,6 +273,10 @@ struct BatchDecision {
                 return .repeated(error)
             }
         }
+        if item.set.needsItself {
+            return .refused(
+                Refusal(.dependency, "the set names itself as the one that it depends on"))
+        }
         var facts = item.facts
         if let dependency = item.question.dependency, work.decided.contains(dependency) {
             facts.isDependencyDecided = true

@@ -114,7 +114,7 @@ enum RequestCheck {
         case .busy:
             Problem(
                 status: 503, kind: "busy",
-                detail: "the data set's file is locked by another program; try again",
+                detail: "another program has locked the data set; try again",
                 retryAfter: 1)
         case .full:
             Problem(
@@ -140,7 +140,7 @@ enum RequestCheck {
         case .failed, .rolledBack, .unreachable:
             Problem(
                 status: 503, kind: "storage",
-                detail: "the server could not read or write its file; send the same again",
+                detail: "the server could not read or write the data set; send the same again",
                 retryAfter: 5)
         }
     }
