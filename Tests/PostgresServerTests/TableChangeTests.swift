@@ -133,6 +133,31 @@ struct TableChangeTests {
         await database.stop()
     }
 
+    @Test("the first trigger of a table is taken up: devices get the rows that it changes")
+    func trigger() async throws {
+        let database = try await ServedDatabase()
+        let port = try await database.start("a")
+        let device = try await database.device("old", port)
+        try await database.program { connection in
+            try connection.execute(
+                """
+                CREATE FUNCTION shout() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                    UPDATE players SET note = upper(NEW.name) WHERE team IS NULL; RETURN NULL; END $$;
+                CREATE TRIGGER shout AFTER INSERT ON teams FOR EACH ROW EXECUTE FUNCTION shout();
+                INSERT INTO players VALUES (gen_random_uuid(), NULL, 'quiet');
+                """)
+        }
+        try await waitUntil("the trigger is taken up") {
+            try await ServedDatabase.metric(port, "martlet_tables_taken_up_total") ?? 0 > 0
+        }
+        try await ServedDatabase.add("Falcons", device)
+        try await Self.sync(device)
+        let notes = try await device.read { try $0.rows("SELECT note FROM players") }
+        #expect(notes.map { $0["note"] } == [.text("FALCONS")])
+        await device.close()
+        await database.stop()
+    }
+
     @Test("tables that join while servers run are taken up by all of them")
     func joining() async throws {
         let database = try await ServedDatabase()

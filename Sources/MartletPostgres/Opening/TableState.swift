@@ -1,14 +1,15 @@
 import PostgresKit
 
 /// The synchronised tables as the database has them now, as one number: where it is another one,
-/// tables, columns, their types or keys have come, gone or changed.
+/// tables, columns, their types or keys have come, gone or changed, or a table got its first trigger of
+/// the user's or lost the last one.
 enum TableState {
     private static let sql = """
         SELECT pg_catalog.hashtextextended(pg_catalog.concat_ws('/', \
         (SELECT tables FROM _martlet.dataset WHERE number = 1), \
         (SELECT string_agg(concat_ws(',', t.number, c.oid, c.relnamespace, c.relname, c.relrowsecurity, \
         (SELECT count(*) FROM pg_catalog.pg_inherits AS i \
-        WHERE i.inhparent = c.oid OR i.inhrelid = c.oid)), ' ' \
+        WHERE i.inhparent = c.oid OR i.inhrelid = c.oid), \(Catalogue.hasTriggers)), ' ' \
         ORDER BY t.number) FROM _martlet.types AS t \
         LEFT JOIN pg_catalog.pg_class AS c ON c.oid = t.relation::oid), \
         (SELECT string_agg(concat_ws(',', a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, \

@@ -21,17 +21,22 @@ extension StorageFault {
 
     /// The server's fault for which a set was put off alone.
     init(puttingOff error: PostgresError) {
-        guard error.kind == .full else {
-            self.init(.refused, StorageFault(error).description)
-            return
-        }
-        // The disk itself has room.
-        self.init(
-            .refused,
-            """
-            A change set found no room and is put off alone. Check the triggers of its tables, the \
-            tablespaces that they use, and temp_file_limit. \(error.description)
-            """)
+        let words: String =
+            if error.sqlState == nil {
+                """
+                A change set is put off alone: \(error.message). Its function should have a clause SET \
+                (ALTER FUNCTION … SET …) in place of the command, or put the setting back.
+                """
+            } else if error.kind == .full {
+                // The disk itself has room.
+                """
+                A change set found no room and is put off alone. Check the triggers of its tables, the \
+                tablespaces that they use, and temp_file_limit. \(error.description)
+                """
+            } else {
+                StorageFault(error).description
+            }
+        self.init(.refused, words)
     }
 
     private static func advice(_ error: PostgresError) -> String {

@@ -95,7 +95,8 @@ package final class PostgresStore {
         do throws(PostgresError) {
             return try body(current)
         } catch {
-            guard !current.isOutdated, !current.bars(error) else {
+            guard !current.isOutdated, !current.bars(error), !current.takesCare(after: error)
+            else {
                 throw StorageFault(.rolledBack, error.message)
             }
             throw StorageFault(error)

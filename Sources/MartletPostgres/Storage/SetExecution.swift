@@ -101,6 +101,19 @@ struct SetExecution {
 
     // MARK: - Answers
 
+    /// The session's settings as they were between the set's statements, and behind them.
+    func settings(
+        in answers: [PostgresConnection.Answer]
+    ) throws(SetFailure) -> [SessionSettings] {
+        var found: [SessionSettings] = []
+        for (purpose, answer) in zip(steps.purposes, answers) {
+            guard case .settings = purpose, case .success(let rows) = answer else { continue }
+            found.append(
+                try SetFailure.of { () throws(PostgresError) in try SessionSettings(rows) })
+        }
+        return found
+    }
+
     /// Takes in the answers to `steps.statements`, all of which succeeded.
     /// - Throws: `SetFailure` where the set cannot be accepted after all.
     mutating func finish(_ answers: [PostgresConnection.Answer]) throws(SetFailure) {
@@ -124,7 +137,7 @@ struct SetExecution {
         _ rows: PostgresRows, _ purpose: SetSteps.Purpose
     ) throws(PostgresError) {
         switch purpose {
-        case .none: break
+        case .none, .settings: break
         case .created(let type):
             let form = session.model.forms[type]
             for row in 0..<rows.count {

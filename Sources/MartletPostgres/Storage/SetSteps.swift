@@ -21,6 +21,8 @@ struct SetSteps {
         case looked(type: Int)
         /// It returns whole rows as they are at the end of the set.
         case settled(type: Int)
+        /// It returns the session's settings.
+        case settings
     }
 
     /// Changes of one type with one list of attributes.
@@ -59,6 +61,10 @@ struct SetSteps {
     private let plan: SetPlan
     private let facts: SetFacts
     private let assigned: [RecordAddress: RecordID]
+    /// Whether no other set goes in the same round trip. The set then ends with a look at what it would leave
+    /// to the commit, and to the session.
+    private let isAlone: Bool
+    private var writes = 0
     private(set) var statements: [PostgresStatement] = []
     private(set) var purposes: [Purpose] = []
 
@@ -73,24 +79,33 @@ struct SetSteps {
         self.plan = plan
         self.facts = facts
         self.assigned = assigned
+        isAlone = captures || session.isCareful
         add(PostgresStatement("SAVEPOINT \(savepoint)"))
         if captures { add(RowsBehind.start) }
-        if parking { for statement in parked() { add(statement) } }
+        if parking { for statement in parked() { addWrite(statement) } }
         addCreates()
         addUpdates()
         addDeletes()
         if !plan.deletes.isEmpty { addSettling() }
         // The user's triggers may write to tables with deferred constraints too. If these were
         // checked at the commit, they would fail all sets of the batch.
-        if isDeferring || captures {
+        if isDeferring || isAlone {
             add(PostgresStatement("SET CONSTRAINTS ALL IMMEDIATE"))
             add(PostgresStatement("SET CONSTRAINTS ALL DEFERRED"))
         }
+        if isAlone { add(SessionSettings.reading, .settings) }
     }
 
     private mutating func add(_ statement: PostgresStatement, _ purpose: Purpose = .none) {
         statements.append(statement)
         purposes.append(purpose)
+    }
+
+    /// Adds a statement that may run triggers: what those behind it mean depends on the settings.
+    private mutating func addWrite(_ statement: PostgresStatement, _ purpose: Purpose = .none) {
+        if isAlone, writes > 0 { add(SessionSettings.reading, .settings) }
+        writes += 1
+        add(statement, purpose)
     }
 
     /// Whether constraints wait to be judged once the set is done.
@@ -113,7 +128,7 @@ struct SetSteps {
         }
         for place in parentsFirst(groups.all, places) {
             let group = groups.all[place]
-            add(
+            addWrite(
                 session.model.forms[group.type].creating(group.ids, group.names, group.records),
                 .created(type: group.type))
         }
@@ -186,7 +201,7 @@ struct SetSteps {
                         group.ids, isDelete: false, skips: false, isVersioned: false),
                     .looked(type: group.type))
             } else {
-                add(
+                addWrite(
                     form.changing(group.ids, group.names, group.records),
                     .changed(type: group.type, names: group.names + form.columns.generated))
             }
@@ -210,7 +225,7 @@ struct SetSteps {
         }
         for place in Self.ordered(children) {
             let (type, ids) = parts[place]
-            add(session.model.forms[type].deleting(ids))
+            addWrite(session.model.forms[type].deleting(ids))
         }
     }
 

@@ -50,7 +50,7 @@ extension StoreSession {
 
     /// The sets that go together: those behind whose statements nothing happens.
     private func group(_ works: [SetWork], from first: Int) -> [SetWork] {
-        if SetExecution.captures(works[first], self) { return [works[first]] }
+        if isCareful || SetExecution.captures(works[first], self) { return [works[first]] }
         var group: [SetWork] = []
         for work in works[first...].prefix(Self.mostSets) {
             let isPlain =
@@ -135,11 +135,7 @@ extension StoreSession {
         for index in executions.indices {
             var execution = executions[index]
             do throws(SetFailure) {
-                if let error = Self.failure(answers[before + index]) { throw .failed(error) }
-                try execution.finish(answers[before + index])
-                if execution.captures { try settleBehind(&execution) }
-                try measure(execution.enlarged)
-                outcomes.append(try enter(execution))
+                outcomes.append(try take(answers[before + index], of: &execution))
                 continue
             } catch {
                 for execution in executions[index...] { giveBack(execution.assigned) }
@@ -149,6 +145,21 @@ extension StoreSession {
             }
         }
         return outcomes + [keyless].compactMap(\.self)
+    }
+
+    /// Takes in the answers to a set's statements.
+    /// - Throws: `SetFailure` if the set cannot be accepted: the statements are to be undone.
+    private func take(
+        _ answers: [PostgresConnection.Answer], of execution: inout SetExecution
+    ) throws(SetFailure) -> SetOutcome {
+        let left = try execution.settings(in: answers)
+        try checkVital(left)
+        if let error = Self.failure(answers) { throw .failed(error) }
+        if let last = left.last { try putBack(last) }
+        try execution.finish(answers)
+        if execution.captures { try settleBehind(&execution) }
+        try measure(execution.enlarged)
+        return try enter(execution)
     }
 
     private static func failure(_ answers: [PostgresConnection.Answer]) -> PostgresError? {
@@ -178,11 +189,7 @@ extension StoreSession {
                 savepoint: "martlet_\(place)_again", parking: true)
             let answers = try run([execution.steps.statements])[0]
             do throws(SetFailure) {
-                if let error = Self.failure(answers) { throw .failed(error) }
-                try execution.finish(answers)
-                if execution.captures { try settleBehind(&execution) }
-                try measure(execution.enlarged)
-                return try enter(execution)
+                return try take(answers, of: &execution)
             } catch {
                 giveBack(assigned)
                 _ = try run([

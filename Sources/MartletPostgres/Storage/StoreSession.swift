@@ -55,6 +55,11 @@ final class StoreSession {
     var devices: [String: KnownDevice] = [:]
     /// Savepoints of the open transaction that stand: `martlet_0` and so on.
     var openSavepoints = false
+    /// The session's settings as the transaction began with them; nil before the first, and after one that
+    /// was given up.
+    var settings: SessionSettings?
+    /// Whether each set goes alone: in the last try of this batch, something failed outside all sets.
+    var isCareful = false
     /// Round trips made, for measurements.
     private(set) var trips = 0
 
@@ -173,6 +178,8 @@ extension StoreSession {
         if !model.deferring.isEmpty {
             statements.append(PostgresStatement("SET CONSTRAINTS ALL DEFERRED"))
         }
+        let settingsPlace = settings == nil ? statements.count : nil
+        if settingsPlace != nil { statements.append(SessionSettings.reading) }
         if logicalWait != nil {
             // What is written from here on is nothing foreign to whoever reads the write-ahead log.
             statements.append(
@@ -184,6 +191,7 @@ extension StoreSession {
             throw PostgresError(.other, "_martlet.dataset is empty")
         }
         try take(answers[1])
+        if let settingsPlace { settings = try SessionSettings(answers[settingsPlace]) }
         if !barred.isEmpty { try lookForLocks() }
         // What another process knows of new columns and tables, this one would leave out of entries,
         // and nobody would hear of it again.
@@ -202,6 +210,8 @@ extension StoreSession {
         try connection.rollback()
         isOutdated = false
         isAnew = true
+        settings = nil
+        trouble = nil
         pending = PendingWrites()
         devices.removeAll()
         openSavepoints = false
@@ -233,12 +243,18 @@ extension StoreSession {
 
     func commit() throws(PostgresError) {
         var statements = takePending()
+        if openSavepoints, let settings {
+            // Nothing of a set's runs behind the check.
+            statements += [PostgresStatement("SET CONSTRAINTS ALL IMMEDIATE"), settings.check]
+        }
         statements.append(PostgresStatement("COMMIT"))
         let answers = try run(statements)
         guard answers.last?.tag != "ROLLBACK" else {
             throw PostgresError(.rolledBack, "the transaction had failed before its commit")
         }
+        openSavepoints = false
         isAnew = false
+        isCareful = false
         barring = (false, false)
     }
 

@@ -75,6 +75,17 @@ struct Catalogue {
         }
     }
 
+    /// SQL whose value is whether the relation `c` of `pg_class` has rules, or triggers that are not
+    /// Martlet's.
+    static let hasTriggers = """
+        (EXISTS (SELECT FROM pg_catalog.pg_rewrite r WHERE r.ev_class = c.oid)
+            OR EXISTS (SELECT FROM pg_catalog.pg_trigger g
+                JOIN pg_catalog.pg_proc p ON p.oid = g.tgfoid
+                JOIN pg_catalog.pg_namespace f ON f.oid = p.pronamespace
+                WHERE g.tgrelid = c.oid AND NOT g.tgisinternal AND g.tgenabled <> 'D'
+                AND f.nspname <> '\(MartletTables.schema)'))
+        """
+
     private static let tableQuestion = """
         SELECT c.oid::bigint, n.nspname::text, c.relname::text, c.relkind::text,
             c.relpersistence::text, c.relispartition, c.relrowsecurity,
@@ -82,12 +93,7 @@ struct Catalogue {
             pg_catalog.pg_has_role(c.relowner, 'USAGE'),
             EXISTS (SELECT FROM pg_catalog.pg_inherits i
                 WHERE i.inhparent = c.oid OR i.inhrelid = c.oid),
-            EXISTS (SELECT FROM pg_catalog.pg_rewrite r WHERE r.ev_class = c.oid)
-            OR EXISTS (SELECT FROM pg_catalog.pg_trigger t
-                JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid
-                JOIN pg_catalog.pg_namespace f ON f.oid = p.pronamespace
-                WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgenabled <> 'D'
-                AND f.nspname <> '\(MartletTables.schema)')
+            \(hasTriggers)
         FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
         WHERE c.oid = ANY ($1::oid[])
         """
