@@ -48,6 +48,11 @@ extension StorageFault {
             """
         case "3F000":
             "The database has no data set: run “martlet postgres init” or “martlet postgres adopt”."
+        case "26000":
+            """
+            A trigger runs DEALLOCATE, or EXECUTE of a prepared statement that is not there: correct the \
+            triggers of your tables.
+            """
         default: error.remedy
         }
     }
@@ -82,6 +87,9 @@ enum SetError {
         case .busy, .timedOut: self = .passing
         case .full: self = .noRoom
         case .forbidden, .statement, .readOnly: self = .ofTheServer
+        // A set that finds the statements gone which another set's trigger deallocated fails outside
+        // its savepoint.
+        case .stalePlan where error.sqlState == "26000": self = .ofTheServer
         // What a trigger raises, and limits such as the size of an index's row.
         case .other, .exhausted:
             guard let code = error.sqlState?.prefix(2) else {
