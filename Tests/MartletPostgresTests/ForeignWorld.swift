@@ -84,10 +84,13 @@ final class ForeignWorld {
         let found = try PostgresSchema.read(server)
         (schema, tables) = (found.schema, found.tables)
         for table in tables { try ForeignTriggers.install(on: server, table: table) }
-        drain = ForeignDrain(schema: schema, tables: tables, unsendable: unsendable.sink)
+        // On a busy machine, too, what is taken together does not depend on the time.
+        drain = ForeignDrain(
+            schema: schema, tables: tables, unsendable: unsendable.sink,
+            extent: ForeignDrain.Extent(time: .seconds(3_600)))
         smallDrain = ForeignDrain(
             schema: schema, tables: tables, unsendable: unsendable.sink,
-            extent: ForeignDrain.Extent(few: 0, many: 3, page: 2))
+            extent: ForeignDrain.Extent(few: 0, many: 3, page: 2, time: .seconds(3_600)))
         reader = LogicalReader(address)
         wait = LogicalWait(address)
         guard capture == .logical else { return }

@@ -46,6 +46,25 @@ struct StatementTests {
         #expect(columns == [["a"], ["a", "b"], ["a", "b"], ["a", "b"]])
     }
 
+    @Test("are not heaped up on a server that says it forgot them, and did not")
+    func pretended() async throws {
+        let counts = try await TestServer.connected { connection in
+            try connection.execute(
+                """
+                CREATE FUNCTION pg_temp.pretend() RETURNS integer LANGUAGE plpgsql AS
+                    $$ BEGIN RAISE EXCEPTION 'gone' USING ERRCODE = '26000'; END $$
+                """)
+            for _ in 1...30 {
+                let error = try TestServer.error {
+                    _ = try connection.query("SELECT pg_temp.pretend()")
+                }
+                #expect(error.sqlState == "26000")
+            }
+            return try connection.query("SELECT count(*) FROM pg_prepared_statements").integer(0, 0)
+        }
+        #expect(counts <= 5)
+    }
+
     @Test("errors name what was violated, and no values")
     func errors() async throws {
         let errors = try await TestServer.connected { connection in

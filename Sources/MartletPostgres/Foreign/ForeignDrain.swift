@@ -17,6 +17,9 @@ package struct ForeignDrain {
         var many = 10_000
         /// Changes that are read at once where there are more.
         var page = 500
+        /// How long rows are read to take transactions whole, and how long to take them in parts. All
+        /// who write wait meanwhile.
+        var time = Duration.seconds(1)
     }
 
     private let schema: Schema

@@ -47,21 +47,23 @@ struct ForeignParts {
     /// The most small transactions in one entry.
     private static let together = 100
 
-    /// Takes changes of about the given number of bytes, one part for each transaction. In a long
-    /// backlog, consecutive small transactions become one part.
+    /// Takes changes of about the given number of bytes, one part for each transaction, and begins no
+    /// page after the time for it. In a long backlog, consecutive small transactions become one part.
     func take(maxBytes: Int, into entries: inout ForeignEntries) throws(PostgresError) {
         let pending = try reading.transactions(on: connection, limit: Self.mostTransactions)
         let isBacklog = pending.count >= Self.mostTransactions
+        let deadline = ContinuousClock.now + reading.extent.time
         var bytes = 0
         var next = 0
-        while next < pending.count, bytes < maxBytes {
+        while next < pending.count, bytes < maxBytes, next == 0 || ContinuousClock.now < deadline {
             let run =
                 isBacklog ? pending[next...].prefix(Self.together).prefix(while: \.isSmall) : []
             if run.count > 1 {
                 bytes += try take(Array(run), into: &entries)
                 next += run.count
             } else {
-                bytes += try take(pending[next], maxBytes: maxBytes - bytes, into: &entries)
+                bytes += try take(
+                    pending[next], maxBytes: maxBytes - bytes, until: deadline, into: &entries)
                 next += 1
             }
         }
@@ -69,12 +71,13 @@ struct ForeignParts {
 
     /// - Returns: The approximate number of bytes taken.
     private func take(
-        _ pending: ForeignReading.Pending, maxBytes: Int, into entries: inout ForeignEntries
+        _ pending: ForeignReading.Pending, maxBytes: Int, until deadline: ContinuousClock.Instant,
+        into entries: inout ForeignEntries
     ) throws(PostgresError) -> Int {
         var part = Part()
         var number: Int64 = 0
         var isLast = false
-        while !isLast, part.bytes < maxBytes {
+        while !isLast, part.bytes < maxBytes, number == 0 || ContinuousClock.now < deadline {
             let page = try reading.page(of: pending.transaction, after: number, on: connection)
             for line in page.lines {
                 number = line.number

@@ -31,7 +31,7 @@ struct ForeignReading {
     /// A lateral subquery `k` with the row of the change `c`.
     private let rows: String
 
-    private let extent: ForeignDrain.Extent
+    let extent: ForeignDrain.Extent
 
     init(_ forms: [ForeignRowForm], _ extent: ForeignDrain.Extent) {
         self.extent = extent
@@ -51,13 +51,17 @@ struct ForeignReading {
         WHERE type = c.type AND id = c.id LIMIT 1) AS r ON true
         """
 
+    /// The columns of a noted change. A comparison under the collation that the notes have cannot use the
+    /// index of a text key: a table would be read whole for each of its rows.
+    private static let noted = #"number, type, id COLLATE "default" AS id"#
+
     // MARK: - All
 
     private static func pending(limit: Int) -> String {
         """
         SELECT p.number, f.transaction, f.author, p.type, p.id \
         FROM (SELECT transaction, author FROM _martlet.foreign_transactions \
-        ORDER BY transaction LIMIT \(limit)) AS f LEFT JOIN LATERAL (SELECT number, type, id \
+        ORDER BY transaction LIMIT \(limit)) AS f LEFT JOIN LATERAL (SELECT \(noted) \
         FROM _martlet.foreign_changes WHERE transaction = f.transaction \
         ORDER BY number LIMIT \(limit)) AS p ON true ORDER BY p.number LIMIT \(limit)
         """
@@ -71,7 +75,7 @@ struct ForeignReading {
         """
     }
 
-    /// All that is pending; nil where that is more than is taken at once.
+    /// All that is pending; nil where that is more than is taken at once, or takes too long.
     func changes(
         on connection: PostgresConnection, maxBytes: Int
     ) throws(PostgresError) -> Changes? {
@@ -97,11 +101,14 @@ struct ForeignReading {
         guard try counted.integer(0, 0) <= extent.many, try !counted.boolean(0, 1) else {
             return nil
         }
+        let deadline = ContinuousClock.now + extent.time
         // A cursor: one snapshot, and memory for a page.
         try connection.execute(
             "DECLARE martlet_foreign NO SCROLL CURSOR FOR \(sql(limit: extent.many + 1))")
         var isWhole = false
-        while changes.changes.count <= extent.many, bytes < maxBytes, !isWhole {
+        while changes.changes.count <= extent.many, bytes < maxBytes, !isWhole,
+            ContinuousClock.now < deadline
+        {
             let page = try connection.query("FETCH \(extent.page) FROM martlet_foreign")
             try add(page, to: &changes, &bytes)
             isWhole = page.count < extent.page
@@ -187,7 +194,7 @@ struct ForeignReading {
     ) throws(PostgresError) -> [Page.Line] {
         try lines(
             "(SELECT q.number, q.type, q.id FROM unnest($1::bigint[]) AS t "
-                + "CROSS JOIN LATERAL (SELECT number, type, id FROM _martlet.foreign_changes "
+                + "CROSS JOIN LATERAL (SELECT \(Self.noted) FROM _martlet.foreign_changes "
                 + "WHERE transaction = t::text::xid8 ORDER BY number LIMIT \(Self.smallChanges)) "
                 + "AS q)",
             [PendingWrites.integers(transactions)], on: connection)
@@ -199,7 +206,7 @@ struct ForeignReading {
         of transaction: Int64, after number: Int64, on connection: PostgresConnection
     ) throws(PostgresError) -> Page {
         let lines = try lines(
-            "(SELECT number, type, id FROM _martlet.foreign_changes "
+            "(SELECT \(Self.noted) FROM _martlet.foreign_changes "
                 + "WHERE transaction = $1::text::xid8 AND number > $2 "
                 + "ORDER BY number LIMIT \(extent.page))",
             [.text(String(transaction)), .integer(number)], on: connection)

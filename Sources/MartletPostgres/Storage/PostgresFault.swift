@@ -27,6 +27,11 @@ extension StorageFault {
                 A change set is put off alone: \(error.message). Its function should have a clause SET \
                 (ALTER FUNCTION … SET …) in place of the command, or put the setting back.
                 """
+            } else if error.kind == .timedOut {
+                """
+                A change set took too long and is put off alone. Check the triggers of its tables, and \
+                what they wait for. \(error.description)
+                """
             } else if error.kind == .full {
                 // The disk itself has room.
                 """
@@ -50,6 +55,11 @@ extension StorageFault {
             "A schema is not there. Make it, or correct the triggers of your tables."
         case "3F000":
             "The database has no data set: run “martlet postgres init” or “martlet postgres adopt”."
+        case "26000":
+            """
+            A trigger runs DEALLOCATE, or EXECUTE of a prepared statement that is not there: correct the \
+            triggers of your tables.
+            """
         default: error.remedy
         }
     }
@@ -61,6 +71,9 @@ enum SetError {
     case ofTheSet
     /// Somebody else was in the way; the set may be sent again.
     case passing
+    /// A statement was cancelled: it took longer than it may. Nobody else was in the way: a wait for a
+    /// lock ends much sooner.
+    case tooLong
     /// The server or its tables are not as they should be for this set.
     case ofTheServer
     /// No room was left for what the set does, or for anything.
@@ -82,9 +95,13 @@ enum SetError {
         }
         switch error.kind {
         case .constraint, .invalidValue: self = .ofTheSet
-        case .busy, .timedOut: self = .passing
+        case .busy: self = .passing
+        case .timedOut: self = .tooLong
         case .full: self = .noRoom
         case .forbidden, .statement, .readOnly: self = .ofTheServer
+        // A set that finds the statements gone which another set's trigger deallocated fails outside
+        // its savepoint.
+        case .stalePlan where error.sqlState == "26000": self = .ofTheServer
         // What a trigger raises, and limits such as the size of an index's row.
         case .other, .exhausted:
             guard let code = error.sqlState?.prefix(2) else {

@@ -40,6 +40,10 @@ struct SessionSettings {
         values = array.elements.map { $0.text ?? "" }
     }
 
+    subscript(_ name: String) -> String? {
+        Self.names.firstIndex(of: name).map { values[$0] }
+    }
+
     /// Fails if a setting has changed.
     var check: PostgresStatement {
         PostgresStatement(

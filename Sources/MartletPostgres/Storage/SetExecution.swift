@@ -60,7 +60,7 @@ struct SetExecution {
         account = SetAccount(types: work.plan.types)
         steps = SetSteps(
             session, work.plan, work.facts, assigned: assigned, savepoint: savepoint,
-            captures: captures, parking: parking)
+            captures: captures, parking: parking, limit: session.slow.limit(of: work))
     }
 
     static func captures(_ work: SetWork, _ session: StoreSession) -> Bool {

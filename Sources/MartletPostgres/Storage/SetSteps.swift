@@ -71,9 +71,11 @@ struct SetSteps {
     /// - Parameters:
     ///   - assigned: The permanent ids of the records that the set creates.
     ///   - savepoint: Under which it is carried out.
+    ///   - limit: Milliseconds that a statement may take; nil for the usual time.
     init(
         _ session: StoreSession, _ plan: SetPlan, _ facts: SetFacts,
-        assigned: [RecordAddress: RecordID], savepoint: String, captures: Bool, parking: Bool
+        assigned: [RecordAddress: RecordID], savepoint: String, captures: Bool, parking: Bool,
+        limit: Int64?
     ) {
         self.session = session
         self.plan = plan
@@ -81,6 +83,7 @@ struct SetSteps {
         self.assigned = assigned
         isAlone = captures || session.isCareful
         add(PostgresStatement("SAVEPOINT \(savepoint)"))
+        if let limit { add(Self.timeLimit("\(limit)")) }
         if captures { add(RowsBehind.start) }
         if parking { for statement in parked() { addWrite(statement) } }
         addCreates()
@@ -93,7 +96,15 @@ struct SetSteps {
             add(PostgresStatement("SET CONSTRAINTS ALL IMMEDIATE"))
             add(PostgresStatement("SET CONSTRAINTS ALL DEFERRED"))
         }
+        if limit != nil, let usual = session.settings?["statement_timeout"] {
+            add(Self.timeLimit(usual))
+        }
         if isAlone { add(SessionSettings.reading, .settings) }
+    }
+
+    private static func timeLimit(_ limit: String) -> PostgresStatement {
+        PostgresStatement(
+            "SELECT set_config('statement_timeout', $1::text, true)", [.text(limit)])
     }
 
     private mutating func add(_ statement: PostgresStatement, _ purpose: Purpose = .none) {

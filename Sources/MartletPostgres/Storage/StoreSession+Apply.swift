@@ -33,6 +33,11 @@ extension StoreSession {
                 .busy, "another program has locked a table that the set needs; send it again",
                 retryAfter: Self.retrySeconds)
         }
+        if let seconds = slow.wait(of: work) {
+            return Refusal(
+                .busy, "the database cannot carry out the change now: it took too long",
+                retryAfter: seconds)
+        }
         guard !contested.isEmpty, isContested(work) else { return nil }
         return Refusal(
             .busy, "another program is changing a record the set names; send it again",
@@ -56,6 +61,7 @@ extension StoreSession {
             let isPlain =
                 !SetExecution.captures(work, self)
                 && (contested.isEmpty || !isContested(work)) && !isBarred(work)
+                && slow.wait(of: work) == nil
             guard isPlain else { break }
             group.append(work)
         }
@@ -128,6 +134,7 @@ extension StoreSession {
             }
         }
         if executions.isEmpty, let keyless { return [keyless] }
+        tried = .now
         let answers = try run(segments)
         if before > 0 { _ = try answers[0][0].get() }
         openSavepoints = true
@@ -187,6 +194,7 @@ extension StoreSession {
             var execution = SetExecution(
                 self, work, revision: head.revision + 1, assigned: assigned,
                 savepoint: "martlet_\(place)_again", parking: true)
+            tried = .now
             let answers = try run([execution.steps.statements])[0]
             do throws(SetFailure) {
                 return try take(answers, of: &execution)

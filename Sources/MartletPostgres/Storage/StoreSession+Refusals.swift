@@ -23,6 +23,12 @@ extension StoreSession {
             return Refusal(
                 .busy, "another program holds what the change needs; send it again",
                 retryAfter: Self.retrySeconds)
+        case .tooLong:
+            if trouble == nil { trouble = error }
+            slow.note(work, took: ContinuousClock.now - tried)
+            return Refusal(
+                .busy, "the database cannot carry out the change now: it takes too long",
+                retryAfter: Self.repairSeconds)
         case .ofTheServer, .noRoom:
             guard concernsOneSet(error) else { throw error }
             if trouble == nil { trouble = error }

@@ -60,6 +60,10 @@ final class StoreSession {
     var settings: SessionSettings?
     /// Whether each set goes alone: in the last try of this batch, something failed outside all sets.
     var isCareful = false
+    /// Sets that took too long, and the tables that they wrote to.
+    var slow = SlowSets()
+    /// When the last round trip with sets began.
+    var tried = ContinuousClock.now
     /// Round trips made, for measurements.
     private(set) var trips = 0
 

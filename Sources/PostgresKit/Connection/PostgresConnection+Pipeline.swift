@@ -50,7 +50,7 @@ extension PostgresConnection {
         for (statement, answer) in zip(sqls, answers.joined()) {
             guard case .failure(let error) = answer, error.kind == .stalePlan else { continue }
             if error.sqlState == "26000" {
-                statements.forgetAll()
+                statements.dropAll()
             } else {
                 statements.drop(statement)
             }

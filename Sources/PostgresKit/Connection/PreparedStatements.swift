@@ -53,10 +53,9 @@ struct PreparedStatements {
         if let gone = statements.removeValue(forKey: sql) { dropped.append(gone.prepared.name) }
     }
 
-    /// The server has forgotten all of them.
-    mutating func forgetAll() {
-        statements.removeAll()
-        dropped.removeAll()
+    /// Lets go of all, for the server may have forgotten them: a trigger can also only say so.
+    mutating func dropAll() {
+        for sql in Array(statements.keys) { drop(sql) }
     }
 
     mutating func forgetDropped() {

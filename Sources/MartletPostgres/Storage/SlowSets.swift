@@ -1,0 +1,79 @@
+import MartletCore
+import MartletServerCore
+import PostgresKit
+
+/// Remembers which sets took too long, so that whoever sends them again and again cannot keep all others
+/// out.
+///
+/// A set that was cancelled is not tried again for a minute. Other sets of its tables are tried, with less
+/// and less time. A device with several such sets is not tried with any set of their tables.
+struct SlowSets {
+    private struct Cancelled {
+        let device: Int64
+        let identifier: String?
+        let content: [UInt8]
+        let types: Set<Int>
+        /// In milliseconds since 1970.
+        let until: Int64
+    }
+
+    private struct Limit {
+        var milliseconds: Int64
+        var until: Int64
+    }
+
+    /// Milliseconds for which the times of a table's statements are limited.
+    private static let duration: Int64 = 600_000
+    private static let limits: (first: Int64, least: Int64) = (1_000, 100)
+    /// The sets of a device that may take too long, before others of its sets are not tried either.
+    private static let mostOfDevice = 3
+    private static let mostKept = 1_000
+
+    private var cancelled: [Cancelled] = []
+    private var types: [Int: Limit] = [:]
+
+    /// Notes that a set was cancelled.
+    mutating func note(_ work: SetWork, took: Duration) {
+        let now = work.now + took.components.seconds * 1_000
+        cancelled.removeAll { $0.until <= work.now }
+        if cancelled.count >= Self.mostKept { cancelled.removeFirst() }
+        cancelled.append(
+            Cancelled(
+                device: work.question.device, identifier: work.question.identifier,
+                content: work.question.content, types: Set(work.plan.types),
+                until: now + StoreSession.repairSeconds * 1_000))
+        for type in work.plan.types {
+            if let held = types[type], held.until > work.now {
+                // The time of the limit is not prolonged: a set that needs more gets it in the end.
+                types[type]?.milliseconds = max(held.milliseconds / 2, Self.limits.least)
+            } else {
+                types[type] = Limit(milliseconds: Self.limits.first, until: now + Self.duration)
+            }
+        }
+    }
+
+    /// The seconds for which a set is not to be tried; nil if it is to be.
+    func wait(of work: SetWork) -> Int64? {
+        guard !cancelled.isEmpty else { return nil }
+        let question = work.question
+        let own = cancelled.filter {
+            $0.device == question.device && $0.until > work.now
+                && !$0.types.isDisjoint(with: work.plan.types)
+        }
+        let same = own.last {
+            $0.content == question.content
+                || $0.identifier != nil && $0.identifier == question.identifier
+        }
+        let cause =
+            same
+            ?? (own.count >= Self.mostOfDevice ? own.last : nil)
+        return cause.map { ($0.until - work.now + 999) / 1_000 }
+    }
+
+    /// The milliseconds that each statement of a set may take; nil for the usual time.
+    func limit(of work: SetWork) -> Int64? {
+        guard !types.isEmpty else { return nil }
+        return work.plan.types.compactMap { types[$0] }.filter { $0.until > work.now }
+            .map(\.milliseconds).min()
+    }
+}
