@@ -88,6 +88,7 @@ extension LocalStore {
                         type: type, id: key.id,
                         existed: operation != CaptureTriggers.Operation.inserted))
             }
+            noted[position].pass(operation)
             guard operation != CaptureTriggers.Operation.inserted, noted[position].existed else {
                 continue
             }
@@ -131,6 +132,8 @@ extension LocalStore {
                 type: noted.type, id: noted.id, operation: .create, before: nil,
                 after: created(now, type: noted.type))
         }
+        // The row went with its table, which somebody dropped: nobody deleted the record.
+        if now == nil, !noted.mayBeGone { return nil }
         return try changed(noted, now: now)
     }
 
@@ -212,8 +215,20 @@ package struct NotedRecord: Sendable {
     package let id: RecordID
     /// Whether the record existed before.
     package let existed: Bool
+    /// Whether a deletion was noted.
+    private var wasDeleted = false
+    /// Whether the last note is the image of a row that may be replaced.
+    private var endsWithImage = false
     /// By attribute position: the oldest noted value; empty when nothing was noted.
     package fileprivate(set) var old: [Value?] = []
+
+    /// Whether the notes tell how the row can have gone.
+    fileprivate var mayBeGone: Bool { wasDeleted || endsWithImage }
+
+    fileprivate mutating func pass(_ operation: Int64) {
+        if operation == CaptureTriggers.Operation.deleted { wasDeleted = true }
+        endsWithImage = operation == CaptureTriggers.Operation.image
+    }
 
     init(type: Int, id: RecordID, existed: Bool) {
         self.type = type
@@ -225,6 +240,7 @@ package struct NotedRecord: Sendable {
     /// - Parameter image: The earlier values, without nulls; nil if the record did not exist.
     package init(type: Int, id: RecordID, image: Attributes?, schema: Schema) {
         self.init(type: type, id: id, existed: image != nil)
+        wasDeleted = true
         guard let image else { return }
         old = schema.types[type].attributes.map { $0.isGenerated ? nil : image[$0.name] ?? .null }
     }

@@ -116,6 +116,20 @@ struct OthersTriggersTests {
         #expect(queued.first?.contains("+") == false)
     }
 
+    @Test(
+        "an edited record whose table is made anew is not deleted for others",
+        arguments: [
+            "UPDATE teams SET name = 'Hawks' WHERE id = 1",
+            "REPLACE INTO teams(id, name) VALUES (1, 'Hawks')",
+        ])
+    func madeAnew(edit: String) throws {
+        let device = try Self.device()
+        try device.shell(
+            "\(edit); DELETE FROM teams WHERE id = 2; DROP TABLE teams;"
+                + "CREATE TABLE teams(id INTEGER PRIMARY KEY, name TEXT, stamp TEXT)")
+        #expect(try Self.queued(device) == ["-teams 2"])
+    }
+
     @Test("a row that is ignored leaves the keys of others as they are")
     func ignored() throws {
         let device = try Self.device()
