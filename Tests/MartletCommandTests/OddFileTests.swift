@@ -123,16 +123,18 @@ final class OddFileTests {
         await make("a.sqlite")
         #expect(await run("status", path("a.sqlite")).code == .done)
         // One that holds something is left alone.
-        for name in ["a.sqlite", "other.sqlite", "text.txt"] {
+        for name in ["a.sqlite", "other.sqlite", "text.txt", "byte.txt"] {
             if name == "other.sqlite" {
                 try Connection(path: path(name), mode: .readWriteCreate)
                     .execute("CREATE TABLE t(a)")
             }
             if name == "text.txt" { try write(name, "no database") }
+            if name == "byte.txt" { try write(name, "x") }
             let refused = await run("init", path(name), "--schema", path("schema.sql"))
             #expect(refused.code == .failed && refused.err.contains("exists already"))
             #expect(FileManager.default.fileExists(atPath: path(name)))
         }
+        #expect(try text("byte.txt") == "x")
     }
 
     @Test("a journal that a killed program left is rolled back by the first command")

@@ -31,7 +31,7 @@ public struct CheckReport: Hashable, Sendable {
         case repaired
         /// What was not captured is a change set in the outbox now.
         case captured
-        /// What was not captured cannot be sent. The table still shows it, and
+        /// The record was not captured, and no change set can carry it. The table still shows it, and
         /// `MartletClient.withheld()` lists it.
         case withheld
     }

@@ -75,7 +75,7 @@ private struct Repair {
         var image: Attributes?
         /// Of a record that holds what no set can carry: the reason.
         var refusal: String?
-        /// Where it stands among the findings.
+        /// The position of the edit's finding in the report.
         var finding = 0
     }
 

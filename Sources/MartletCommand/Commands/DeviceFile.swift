@@ -119,8 +119,12 @@ struct DeviceFile {
         }
     }
 
-    /// Whether a file holds nothing at all, as one that a stopped `init` has begun.
+    /// Returns whether a file has no byte, or is a database without tables, as a stopped `init` leaves it.
     static func isEmpty(_ path: String) -> Bool {
+        // SQLite takes a file of one byte, whatever it is, for an empty database.
+        let resolved = URL(fileURLWithPath: path).resolvingSymlinksInPath()
+        let size = try? FileManager.default.attributesOfItem(atPath: resolved.path)[.size]
+        guard (size as? NSNumber)?.intValue != 1 else { return false }
         let connection = try? Connection(path: path, mode: .readWrite)
         return (try? connection?.integer("SELECT count(*) FROM sqlite_master")) == 0
     }

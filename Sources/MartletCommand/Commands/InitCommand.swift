@@ -25,7 +25,7 @@ extension CommandDescription {
         let path = arguments.positional[0]
         try DeviceFile.refuseFolder(path)
         let isThere = FileManager.default.fileExists(atPath: path)
-        // What a stopped init has begun is made anew, if it holds nothing yet.
+        // An init that was stopped can leave a file without content. This one begins it anew.
         guard !isThere || DeviceFile.isEmpty(path) else {
             throw CommandError(
                 "\(path) exists already, and is not empty. Choose another name; to change its schema,"

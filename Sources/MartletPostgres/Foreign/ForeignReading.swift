@@ -75,7 +75,8 @@ struct ForeignReading {
         """
     }
 
-    /// All that is pending; nil where that is more than is taken at once, or takes too long.
+    /// Returns all pending changes; nil if there are more than one transaction takes, or if to read them takes
+    /// longer than `extent.time`.
     func changes(
         on connection: PostgresConnection, maxBytes: Int
     ) throws(PostgresError) -> Changes? {

@@ -2,8 +2,7 @@ import MartletCore
 import MartletServerCore
 import PostgresKit
 
-/// Remembers which sets took too long, so that whoever sends them again and again cannot keep all others
-/// out.
+/// The sets that took too long. A device that sends one again and again cannot hold up all others.
 ///
 /// A set that was cancelled is not tried again for a minute. Other sets of its tables are tried, with less
 /// and less time. A device with several such sets is not tried with any set of their tables.

@@ -98,8 +98,8 @@ enum CaptureTriggers {
         return true
     }
 
-    /// Makes missing capture triggers: those of a table that another program has made anew or given other
-    /// indexes. Those of types that only another process knows stay.
+    /// Makes capture triggers that are missing, or that do not fit the table any more: another program made
+    /// the table anew, or gave it other indexes. Triggers of types that only another process knows stay.
     /// - Returns: Whether any were not as they should be.
     static func complete(
         _ connection: Connection, _ types: [(EntityType, Int64)]

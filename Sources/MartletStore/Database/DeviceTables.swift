@@ -82,8 +82,8 @@ package enum DeviceTables {
     /// do not admit, would leave no room below it.
     package static let lowestID = -(Int64(1) << 62)
 
-    /// The next temporary id: below all that were given before the last look, and below all that
-    /// were noted since, of which capture keeps the lowest.
+    /// The next temporary id. It is below all that were given before the last look, and below the lowest
+    /// that was noted since then, which capture keeps in `martlet_state`.
     private static let newID = """
         CREATE VIEW martlet_new_id(id) AS
             SELECT min(

@@ -2,7 +2,7 @@ internal import MartletCore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// What other programs did to the tables since capture was set up.
+/// The changes that other programs made to the tables since capture was set up.
 ///
 /// Edits that were noted before are read, and sent, by the columns that the tables had then: the server need not
 /// know the others.
@@ -61,8 +61,9 @@ struct OthersChanges {
         if !isSame { schema = Schema(types: types) }
     }
 
-    /// Returns the noted columns that have another name now, and that name. SQLite follows a renamed column in
-    /// capture's triggers, which are gone if the table was made anew.
+    /// Returns the noted columns that have another name now, and that name. If a column is renamed, SQLite
+    /// renames it in capture's triggers, too. If a table was made anew, it has no such triggers, and nothing is
+    /// returned.
     private static func renamed(
         _ columns: [String], _ type: EntityType, _ number: Int64, _ triggers: [String: String]
     ) -> [(slot: Int, name: String)] {

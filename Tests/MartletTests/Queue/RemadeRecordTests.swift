@@ -110,9 +110,8 @@ struct RemadeRecordTests {
         try device.write { try $0.insert("teams", ["name": "a"]) }
         try device.sync(with: world.server)
         // A release that gave an id twice has queued this; today's trigger refuses it.
-        for name in ["nextTemporaryID", "lowestNotedID"] {
-            try device.store.local.setState(name, .integer(name == "nextTemporaryID" ? -1 : 0))
-        }
+        try device.store.local.setState("nextTemporaryID", .integer(-1))
+        try device.store.local.setState("lowestNotedID", .integer(0))
         try device.write { context in
             #expect(try context.insert("teams", ["name": "b"]) == .integer(-1))
             _ = try context.rows(
