@@ -33,7 +33,7 @@ struct SnapshotInstallTests {
         mine.snapshot = try world.server.snapshot()
         try other.write { try $0.update("teams", .integer(3), ["city": "Pisa"]) }
         try other.sync(with: world.server)
-        try mine.write { try $0.update("teams", .integer(-1), ["city": "Oslo"]) }
+        try mine.write { try $0.update("teams", .integer(-2), ["city": "Oslo"]) }
         try mine.write { try $0.delete("players", .integer(1)) }
         try mine.beginAnew()
         return mine

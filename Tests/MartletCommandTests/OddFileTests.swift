@@ -82,13 +82,68 @@ final class OddFileTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: path("out")).count == 3)
     }
 
+    @Test(
+        "an export never replaces the device's file, a link or a pipe",
+        arguments: ["device", "link to device", "link", "pipe"], [".csv", ".csv.partial"])
+    func precious(kind: String, ending: String) async throws {
+        let target = path("out/teams" + ending)
+        try write("out/here", "x")
+        var device = path("a.sqlite")
+        switch kind {
+        case "device":
+            device = target
+            await make("out/teams" + ending)
+        case "link to device":
+            await make("a.sqlite")
+            try FileManager.default.createSymbolicLink(
+                atPath: target, withDestinationPath: device)
+        case "link":
+            await make("a.sqlite")
+            try FileManager.default.createSymbolicLink(
+                atPath: target, withDestinationPath: path("out/here"))
+        default:
+            await make("a.sqlite")
+            let made = unsafe mkfifo(target, 0o600)
+            try #require(made == 0)
+        }
+        let refused = await run("export", device, path("out"))
+        #expect(refused.code == .failed)
+        let word =
+            kind.contains("device") ? "the device's own file" : kind == "link" ? "a link" : "no ordinary file"
+        #expect(refused.err.contains("\(target) is \(word)"))
+        #expect(try text("out/here") == "x")
+        #expect(await run("status", device).code == .done)
+    }
+
+    @Test(
+        "a place in which nothing can be written is named",
+        arguments: ["schema.sql", "schema.sql/out"])
+    func noFolder(place: String) async throws {
+        await make("a.sqlite")
+        let refused = await run("export", path("a.sqlite"), path(place))
+        #expect(refused.code == .failed)
+        #expect(refused.err.contains("no folder \(path(place))"))
+        let made = await run("init", path("\(place)/x.db"), "--schema", path("schema.sql"))
+        #expect(made.code == .failed)
+        #expect(made.err.contains("no folder \(path(place))") && made.err.contains("Make the folder"))
+    }
+
+    @Test("an empty name is none", arguments: [["init", ""], ["export", "a", ""], ["status", ""]])
+    func emptyName(words: [String]) async {
+        let console = Written()
+        let code = await MartletCommand.run(
+            words, console: Console(isInteractive: false, out: { _ in }, err: console.add))
+        #expect(code == .usage)
+        #expect(console.text.contains("is empty"))
+    }
+
     @Test("an export goes on past texts that are not UTF-8, and names them")
     func notUTF8() async throws {
         await make("a.sqlite")
         try tamper(
             "a.sqlite",
             """
-            INSERT INTO teams VALUES (-1, CAST(x'ff' AS TEXT)), (-2, 'Owls');
+            INSERT INTO teams VALUES (-2, CAST(x'ff' AS TEXT)), (-3, 'Owls');
             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500)
             INSERT INTO notes SELECT CAST(x'ff' AS TEXT) || printf('%04d', i), 'b' || i FROM n;
             INSERT INTO notes VALUES ('a', 'é'), (x'0102', 'blob')
@@ -96,14 +151,14 @@ final class OddFileTests {
         let done = await run("export", path("a.sqlite"), path("out"))
         #expect(done.code == .done)
         #expect(done.out.contains("notes.csv  2502 records") && done.out.contains("teams.csv  2 "))
-        #expect(done.err.contains("teams -1: column “name” holds text that is not UTF-8."))
+        #expect(done.err.contains("teams -2: column “name” holds text that is not UTF-8."))
         #expect(done.err.contains("notes x'ff30303031': column “id”"))
-        #expect(try text("out/teams.csv") == "id,name\n-2,Owls\n-1,/w==\n")
+        #expect(try text("out/teams.csv") == "id,name\n-3,Owls\n-2,/w==\n")
         let notes = try text("out/notes.csv")
         #expect(notes.hasPrefix("id,body\na,é\n/zAwMDE=,b1\n"))
         #expect(notes.hasSuffix(",b2500\nAQI=,blob\n"))
         let json = await run("export", path("a.sqlite"), path("out"), "--type", "teams", "--json")
-        #expect(json.out.contains(#""unreadable":["teams -1: "#))
+        #expect(json.out.contains(#""unreadable":["teams -2: "#))
     }
 
     @Test(

@@ -22,9 +22,9 @@ struct CaptureTests {
         let request = try device.gather()
         #expect(request.changeSets.count == 1)
         let types = request.changeSets[0].types
-        #expect(team == .integer(-1))
+        #expect(team == .integer(-2))
         #expect(types.count == 1)
-        #expect(types[0].create == [.integer(-1)])
+        #expect(types[0].create == [.integer(-2)])
         #expect(types[0].update.isEmpty && types[0].delete.isEmpty)
         #expect(types[0].entries[0].attributes["name"] == "Hawks")
         #expect(types[0].entries[0].attributes["city"] == "Oslo")
@@ -97,8 +97,8 @@ struct CaptureTests {
         }
         #expect(try device.store.outboxCount == 0)
         #expect(try device.rows("SELECT count(*) FROM teams") == [[0]])
-        #expect(try device.write { try $0.insert("teams", ["name": "A"]) } == .integer(-1))
-        #expect(try device.write { try $0.insert("teams", ["name": "B"]) } == .integer(-2))
+        #expect(try device.write { try $0.insert("teams", ["name": "A"]) } == .integer(-2))
+        #expect(try device.write { try $0.insert("teams", ["name": "B"]) } == .integer(-3))
     }
 
     @Test("writes of foreign connections become a set of their own, before the next own one")
@@ -110,9 +110,9 @@ struct CaptureTests {
         let own = try device.write { try $0.insert("teams", ["name": "Own"]) }
         let sets = try device.gather().changeSets
         #expect(sets.count == 2)
-        #expect(sets[0].types[0].create == [.integer(-1), .integer(-2)])
-        #expect(own == .integer(-3))
-        #expect(sets[1].types[0].create == [.integer(-3)])
+        #expect(sets[0].types[0].create == [.integer(-2), .integer(-3)])
+        #expect(own == .integer(-4))
+        #expect(sets[1].types[0].create == [.integer(-4)])
     }
 
     @Test("a foreign REPLACE without recursive triggers keeps the old images")
@@ -216,7 +216,7 @@ struct CaptureTests {
                 "name TEXT NOT NULL, city", with: "name TEXT NOT NULL, size INTEGER, city")
                 + "CREATE TABLE halls(id INTEGER PRIMARY KEY, label TEXT);")
         try device.write { context in
-            try context.update("teams", .integer(-1), ["size": 12])
+            try context.update("teams", .integer(-2), ["size": 12])
             try context.insert("halls", ["label": "North"])
         }
         let sets = try device.gather().changeSets

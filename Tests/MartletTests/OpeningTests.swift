@@ -45,7 +45,7 @@ struct OpeningTests {
         try other.execute("ROLLBACK")
         let store = try DeviceStore(
             path: device.path, script: nil, randomBits: { UInt64.random(in: .min ... .max) })
-        try device.shell("DELETE FROM teams WHERE id = -1")
+        try device.shell("DELETE FROM teams WHERE id = -2")
         _ = try store.write(now: 1) { try $0.insert("teams", ["name": "c"]) }
         #expect(try store.outboxCount == (sql.hasPrefix("INSERT") ? 4 : 3))
     }
@@ -76,7 +76,7 @@ struct OpeningTests {
         }
         let sent = try #require(try device.gather().changeSets.first?.identifier)
         try device.apply(
-            [.entry(1, own: sent, .created("teams", 1, old: -1, at: 1, ["name": "a"]))],
+            [.entry(1, own: sent, .created("teams", 1, old: -2, at: 1, ["name": "a"]))],
             reaching: 1)
         #expect(try device.rows("SELECT id, name FROM teams") == [[1, "a"]])
         try FileManager.default.removeItem(atPath: device.path)

@@ -17,15 +17,15 @@ struct RebaseTests {
         let set = try device.gather().changeSets[0]
         // Made while the exchange is under way.
         try device.write { context in
-            try context.insert("players", ["name": "Bea", "team_id": -1])
-            try context.update("teams", .integer(-1), ["city": "Rome"])
+            try context.insert("players", ["name": "Bea", "team_id": -2])
+            try context.update("teams", .integer(-2), ["city": "Rome"])
         }
         let report = try device.apply(
             [
                 .entry(
                     1, own: set.identifier,
-                    .created("teams", 11, old: -1, at: 1, ["name": "Falcons", "city": "Oslo"]),
-                    .created("players", 21, old: -2, at: 1, ["name": "Ann", "team_id": 11]))
+                    .created("teams", 11, old: -2, at: 1, ["name": "Falcons", "city": "Oslo"]),
+                    .created("players", 21, old: -3, at: 1, ["name": "Ann", "team_id": 11]))
             ], reaching: 1)
         #expect(report.assignedIDs == 2)
         #expect(report.receipts.map(\.outcome) == [.accepted])
@@ -33,7 +33,7 @@ struct RebaseTests {
             try device.rows("SELECT id, name, city FROM teams") == [[11, "Falcons", "Rome"]])
         #expect(
             try device.rows("SELECT id, name, team_id FROM players ORDER BY id")
-                == [[-3, "Bea", 11], [21, "Ann", 11]])
+                == [[-4, "Bea", 11], [21, "Ann", 11]])
         let next = try device.gather().changeSets[0]
         #expect(next.types.map(\.name) == ["players", "teams"] || next.types.count == 2)
         let teams = next.types.first { $0.name == "teams" }
@@ -41,7 +41,7 @@ struct RebaseTests {
         #expect(teams?.entries[0].revision == 1)
         let players = next.types.first { $0.name == "players" }
         #expect(players?.entries[0].attributes["team_id"] == 11)
-        #expect(try device.store.local.record("teams", .integer(-1))?["city"] == "Rome")
+        #expect(try device.store.local.record("teams", .integer(-2))?["city"] == "Rome")
     }
 
     @Test("a frozen set is sent byte for byte again, whatever is written meanwhile")
@@ -51,7 +51,7 @@ struct RebaseTests {
         let outbox = Outbox(store: device.store.applying)
         _ = try device.gather()
         let first = try outbox.freeze(byteLimit: 1 << 20)
-        try device.write { try $0.update("teams", .integer(-1), ["name": "Hawks"]) }
+        try device.write { try $0.update("teams", .integer(-2), ["name": "Hawks"]) }
         let second = try outbox.freeze(byteLimit: 1 << 20)
         #expect(second.count == 2)
         #expect(second[0] == first[0])
@@ -112,7 +112,7 @@ struct RebaseTests {
             try context.update("teams", .integer(5), ["city": "Rome"])
             try context.insert("teams", ["name": "New"])
         }
-        try device.write { try $0.insert("players", ["name": "Bea", "team_id": -1]) }
+        try device.write { try $0.insert("players", ["name": "Bea", "team_id": -2]) }
         try device.write { try $0.update("players", .integer(6), ["name": "Anna"]) }
         try device.apply([.entry(2, .updated("teams", 5, at: 2, ["city": "Bonn"]))], reaching: 2)
         #expect(try device.store.parked().map(\.reason) == [.stale, .dependency])
@@ -128,7 +128,7 @@ struct RebaseTests {
         try device.write { try $0.insert("teams", ["name": "Falcons"]) }
         let set = try device.gather().changeSets[0]
         let player = try device.write {
-            try $0.insert("players", ["name": "Ann", "team_id": -1])
+            try $0.insert("players", ["name": "Ann", "team_id": -2])
         }
         // Names the player alone, not the team whose id changes.
         try device.write { try $0.update("players", player, ["name": "Bea"]) }
@@ -136,7 +136,7 @@ struct RebaseTests {
             [
                 .entry(
                     1, own: set.identifier,
-                    .created("teams", 11, old: -1, at: 1, ["name": "Falcons"]))
+                    .created("teams", 11, old: -2, at: 1, ["name": "Falcons"]))
             ], reaching: 1)
         #expect(try device.rows("SELECT name, team_id FROM players") == [["Bea", 11]])
         #expect(try device.store.outboxCount == 2)
@@ -147,18 +147,18 @@ struct RebaseTests {
         let device = try DeviceFixture()
         try device.write { try $0.insert("teams", ["name": "Falcons"]) }
         let first = try #require(try device.gather().changeSets[0].identifier)
-        try device.write { try $0.update("teams", .integer(-1), ["city": "Rome"]) }
+        try device.write { try $0.update("teams", .integer(-2), ["city": "Rome"]) }
         try device.apply([.refusal(first, .permission)], reaching: 0)
         let parked = try device.store.parked()
         #expect(parked.map(\.reason) == [.permission, .dependency])
         try device.store.retry(parked[0].identifier, now: 3)
         let again = try #require(try device.gather().changeSets.first)
-        #expect(again.types[0].create == [.integer(-1)])
+        #expect(again.types[0].create == [.integer(-2)])
         try device.apply(
             [
                 .entry(
                     1, own: again.identifier,
-                    .created("teams", 11, old: -1, at: 1, ["name": "Falcons"]))
+                    .created("teams", 11, old: -2, at: 1, ["name": "Falcons"]))
             ], reaching: 1)
         try device.store.retry(parked[1].identifier, now: 4)
         let later = try #require(try device.gather().changeSets.first)
@@ -171,7 +171,7 @@ struct RebaseTests {
         let device = try DeviceFixture()
         try device.write { try $0.insert("teams", ["name": "Mine"]) }
         try device.apply([.entry(1, .created("teams", 9, at: 1, ["name": "Theirs"]))], reaching: 1)
-        #expect(try device.rows("SELECT id FROM teams ORDER BY id") == [[-1], [9]])
+        #expect(try device.rows("SELECT id FROM teams ORDER BY id") == [[-2], [9]])
         #expect(try device.store.outboxCount == 1)
         #expect(try device.rows("SELECT count(*) FROM martlet_base") == [[1]])
     }
@@ -314,7 +314,7 @@ struct RebaseTests {
                 ], reaching: 2)
         }
         #expect(try device.store.revision == 0)
-        #expect(try device.rows("SELECT id FROM teams") == [[-1]])
+        #expect(try device.rows("SELECT id FROM teams") == [[-2]])
         #expect(try device.store.outboxCount == 1)
         #expect(try device.rows("SELECT capture FROM martlet_control") == [[1]])
     }

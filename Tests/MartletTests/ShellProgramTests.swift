@@ -49,16 +49,16 @@ struct ShellProgramTests {
         let run = try shell(
             """
             INSERT INTO teams(id, name) SELECT id, 'Owls' FROM martlet_new_id;
-            UPDATE players SET team_id = -1, name = 'Anne' WHERE id = 1;
+            UPDATE players SET team_id = -2, name = 'Anne' WHERE id = 1;
             DELETE FROM players WHERE id = 2;
             """, on: device)
         #expect(run.status == 0, "\(run.said)")
         let set = try #require(try device.gather().changeSets.first)
         let teams = try #require(set.types.first { $0.name == "teams" })
         let players = try #require(set.types.first { $0.name == "players" })
-        #expect(teams.create == [.integer(-1)])
+        #expect(teams.create == [.integer(-2)])
         #expect(players.update == [.integer(1)])
-        #expect(players.entries[0].attributes == Attributes(["team_id": -1, "name": "Anne"]))
+        #expect(players.entries[0].attributes == Attributes(["team_id": -2, "name": "Anne"]))
         #expect(players.delete == [.integer(2)])
         #expect(try device.gather().changeSets.count == 1)
     }
@@ -83,7 +83,7 @@ struct ShellProgramTests {
             """, on: device)
         #expect(counted.status == 0, "\(counted.said)")
         #expect(
-            try device.gather().changeSets.first?.types[0].create == [.integer(-1), .integer(-2)])
+            try device.gather().changeSets.first?.types[0].create == [.integer(-2), .integer(-3)])
     }
 
     @Test("without a key from martlet_new_id an insert is refused with what to do")
@@ -123,7 +123,7 @@ struct ShellProgramTests {
             """, on: device)
         #expect(run.status == 0, "\(run.said)")
         let set = try #require(try device.gather().changeSets.first)
-        #expect(set.types[0].create == [.integer(-1)])
+        #expect(set.types[0].create == [.integer(-2)])
         #expect(set.types[0].update == [.integer(1)])
     }
 
@@ -224,7 +224,7 @@ struct ShellProgramTests {
         }
         let set = try #require(device.gather().changeSets.first)
         #expect(set.types[0].delete == [.integer(1)])
-        #expect(set.types[0].create == [.integer(-1)])
+        #expect(set.types[0].create == [.integer(-2)])
         // The save has made the triggers for it, which the shell needs: it runs no others.
         let run = try shell(
             "PRAGMA recursive_triggers;"
@@ -233,7 +233,7 @@ struct ShellProgramTests {
         #expect(run.said == "0\n")
         let other = try #require(device.gather().changeSets.last)
         #expect(other.types[0].delete == [.integer(2)])
-        #expect(other.types[0].create == [.integer(-2)])
+        #expect(other.types[0].create == [.integer(-3)])
     }
 
     @Test("a table that lost a column is refused at the next save")

@@ -23,18 +23,18 @@ struct SyncedTableTests {
         let device = try DeviceFixture()
         try device.write { context throws in
             let team = try teams.insert(Team(name: "Falcons", city: "Oslo"), in: context)
-            #expect(team == .integer(-1))
+            #expect(team == .integer(-2))
             let player: RecordValues = ["name": "Ann", "team_id": SQLValue(team)]
-            #expect(try players.insert(player, in: context) == .integer(-2))
+            #expect(try players.insert(player, in: context) == .integer(-3))
         }
         let set = try device.gather().changeSets[0]
-        #expect(set.types.map(\.create).flatMap(\.self) == [.integer(-1), .integer(-2)])
+        #expect(set.types.map(\.create).flatMap(\.self) == [.integer(-2), .integer(-3)])
         try device.apply(
             [
                 .entry(
                     1, own: set.identifier,
-                    .created("teams", 11, old: -1, at: 1, ["name": "Falcons", "city": "Oslo"]),
-                    .created("players", 21, old: -2, at: 1, ["name": "Ann", "team_id": 11]))
+                    .created("teams", 11, old: -2, at: 1, ["name": "Falcons", "city": "Oslo"]),
+                    .created("players", 21, old: -3, at: 1, ["name": "Ann", "team_id": 11]))
             ], reaching: 1)
         return device
     }
@@ -43,17 +43,17 @@ struct SyncedTableTests {
     func temporaryIDs() throws {
         let device = try accepted()
         try device.write { context throws in
-            #expect(try teams.find(-1, in: context) == Team(id: 11, name: "Falcons", city: "Oslo"))
-            #expect(try teams.find(RecordID.integer(-1), in: context)?.id == 11)
+            #expect(try teams.find(-2, in: context) == Team(id: 11, name: "Falcons", city: "Oslo"))
+            #expect(try teams.find(RecordID.integer(-2), in: context)?.id == 11)
             #expect(try teams.find(11, in: context)?.id == 11)
-            #expect(try teams.exists(-1, in: context))
-            #expect(try teams.find(keys: [-1], in: context).count == 1)
-            #expect(try teams.update(Team(id: -1, name: "Owls", city: nil), in: context))
-            #expect(try teams.find(-1, in: context) == Team(id: 11, name: "Owls", city: nil))
+            #expect(try teams.exists(-2, in: context))
+            #expect(try teams.find(keys: [-2], in: context).count == 1)
+            #expect(try teams.update(Team(id: -2, name: "Owls", city: nil), in: context))
+            #expect(try teams.find(-2, in: context) == Team(id: 11, name: "Owls", city: nil))
             #expect(
-                try teams.upsert(Team(id: -1, name: "Kites", city: nil), in: context)
+                try teams.upsert(Team(id: -2, name: "Kites", city: nil), in: context)
                     == .integer(11))
-            #expect(try players.delete(-2, in: context))
+            #expect(try players.delete(-3, in: context))
             #expect(try players.count(in: context) == 0)
         }
         let next = try device.gather().changeSets[0]
@@ -65,10 +65,10 @@ struct SyncedTableTests {
     func references() throws {
         let device = try accepted()
         try device.write { context throws in
-            let player = try context.insert("players", ["name": "Bea", "team_id": -1])
+            let player = try context.insert("players", ["name": "Bea", "team_id": -2])
             #expect(try context.record("players", player)?["team_id"] == 11)
-            try context.update("players", .integer(-2), ["team_id": .null])
-            #expect(try context.update("players", .integer(-2), ["team_id": -1]))
+            try context.update("players", .integer(-3), ["team_id": .null])
+            #expect(try context.update("players", .integer(-3), ["team_id": -2]))
             #expect(try context.record("players", .integer(21))?["team_id"] == 11)
         }
     }
@@ -76,7 +76,7 @@ struct SyncedTableTests {
     @Test("a key given for an integer key is refused; text keys may be given or are made")
     func keys() throws {
         let device = try DeviceFixture()
-        for key in [5, -7] {
+        for key in [5, -8] {
             #expect {
                 try device.write { _ = try teams.insert(Team(id: key, name: "x"), in: $0) }
             } throws: { error in
@@ -120,11 +120,11 @@ struct SyncedTableTests {
             let refusal = error as? StoreError
             return refusal?.constraint?.kind == .foreignKey
                 && refusal?.constraint?.columns == ["players.team_id"]
-                && refusal?.table == "players" && refusal?.key == .integer(-2)
+                && refusal?.table == "players" && refusal?.key == .integer(-3)
         }
         #expect(try device.gather().changeSets.isEmpty)
         // The temporary ids were not used up.
         let key = try device.write { try teams.insert(Team(name: "Owls"), in: $0) }
-        #expect(key == .integer(-1))
+        #expect(key == .integer(-2))
     }
 }

@@ -37,7 +37,7 @@ struct SeedingTests {
         let client = try await MartletClient.open(
             path: fixture.device, schema: SeedingFixture.script, transport: nil)
         try await client.write { context in
-            try context.rows("INSERT INTO teams VALUES (-1, 'New')")
+            try context.rows("INSERT INTO teams VALUES (-2, 'New')")
         }
         let status = try await client.status()
         #expect(status.outbox == 1 && status.revision == fixture.manifest.revision)

@@ -146,7 +146,7 @@ package final class SyncedFile {
         // Not sent.
         try write { context in
             try context.insert(
-                "players", ["name": "Dan", "team_id": -1, "email": "dan@x", "shirt": 4])
+                "players", ["name": "Dan", "team_id": -2, "email": "dan@x", "shirt": 4])
             try context.update("players", .integer(11), ["email": "ann@z", "name": "Anna"])
         }
         try write { try $0.delete("players", .integer(13)) }

@@ -121,7 +121,7 @@ int rows_run(
         if (has_text_keys)
             bind_text_key(statement, number);
         else
-            sqlite3_bind_int64(statement, 1, -1 - number);
+            sqlite3_bind_int64(statement, 1, -2 - number);
         if (work == rows_insert) bind_player(statement, number);
         if (sqlite3_step(statement) != SQLITE_DONE) code = sqlite3_errcode(db);
         sqlite3_reset(statement);

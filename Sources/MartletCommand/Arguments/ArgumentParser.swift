@@ -114,6 +114,11 @@ struct ArgumentParser {
                 "Missing \(missing.name): \(missing.help).", command: command.name)
         }
         let repeats = command.arguments.last?.repeats ?? false
+        if let empty = zip(command.arguments, parsed.positional).first(where: { $1.isEmpty }) {
+            throw UsageError(
+                "\(parsed.command)'s \(empty.0.name) is empty. Is a variable of the shell not set?",
+                command: parsed.command)
+        }
         if !repeats, parsed.positional.count > command.arguments.count {
             let extra = parsed.positional[command.arguments.count]
             throw UsageError("Nothing is expected at “\(extra)”.", command: command.name)

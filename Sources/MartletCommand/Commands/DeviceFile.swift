@@ -74,6 +74,15 @@ struct DeviceFile {
         }
     }
 
+    /// - Throws: `CommandError` if a new file's folder does not exist.
+    static func refuseMissingFolder(_ path: String) throws {
+        let folder = URL(fileURLWithPath: path).deletingLastPathComponent().resolvingSymlinksInPath().path
+        let kind = try? FileManager.default.attributesOfItem(atPath: folder)[.type]
+        guard kind as? FileAttributeType != .typeDirectory else { return }
+        throw CommandError(
+            "There is no folder \(folder), so \(path) cannot be made. Make the folder first, or name another.")
+    }
+
     /// Makes a new device's file and keeps the server's address in it.
     static func create(
         _ arguments: ParsedArguments, schema: String?

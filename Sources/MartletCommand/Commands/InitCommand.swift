@@ -24,6 +24,7 @@ extension CommandDescription {
     ) { arguments, console in
         let path = arguments.positional[0]
         try DeviceFile.refuseFolder(path)
+        try DeviceFile.refuseMissingFolder(path)
         let isThere = FileManager.default.fileExists(atPath: path)
         // An init that was stopped can leave a file without content. This one begins it anew.
         guard !isThere || DeviceFile.isEmpty(path) else {

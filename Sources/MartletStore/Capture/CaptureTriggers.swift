@@ -184,7 +184,7 @@ enum CaptureTriggers {
         return [
             """
             CREATE TRIGGER \(name("insert", number)) BEFORE INSERT ON \(table) WHEN \(on) BEGIN
-                \(type.keyKind == .text ? textKeyCheck(key) : lowering(key))
+                \(type.keyKind == .text ? textKeyCheck(key) : integerKeyCheck(key, number: number))
                 \(image) WHERE \(isSame);
                 INSERT INTO martlet_capture(type, operation, id)
                     VALUES (\(number), \(Operation.inserted), NEW.\(key));
@@ -201,20 +201,7 @@ enum CaptureTriggers {
                 \(into) VALUES (\(number), \(Operation.deleted), OLD.\(key)\(oldRow));
             END
             """,
-        ] + (type.keyKind == .integer ? [integerKeyCheck(table, key: key, number: number)] : [])
-            + unique(type, number, conflicts, image: image)
-    }
-
-    private static let next = "(SELECT value FROM martlet_state WHERE name = 'nextTemporaryID')"
-
-    /// Keeps the lowest temporary id that was noted. One number costs an insert less than an index of
-    /// the notes, which is a page more for the statement's undo log.
-    private static func lowering(_ key: String) -> String {
-        """
-        UPDATE martlet_state SET value = NEW.\(key)
-                    WHERE name = 'lowestNotedID' AND value > NEW.\(key)
-                        AND NEW.\(key) >= \(next) - \(mostTemporaryIDs);
-        """
+        ] + unique(type, number, conflicts, image: image)
     }
 
     /// Refuses another key, by whichever of its names it was set. Text keys differ if their bytes
@@ -260,45 +247,35 @@ enum CaptureTriggers {
         """
     }
 
-    /// Returns the trigger that refuses an integer key the server would not take.
+    /// Refuses an integer key that the server would not take, and keeps the lowest temporary id that was noted.
     ///
     /// A row under a permanent key may only replace the record that has the key, and one under a
     /// temporary key only an own record that still exists. Any other row is a new record, whose key
-    /// must be new. SQLite itself chooses a key for an insert without one: the highest of the table
-    /// plus one, which may be that of a deleted record. The trigger before saw −1 in its place, and a
-    /// key that it did not note is noted here.
-    private static func integerKeyCheck(_ table: String, key: String, number: Int64) -> String {
+    /// must be new. If a statement names no key, SQLite shows −1 here and chooses one afterwards: the
+    /// highest of the table plus one, which may be that of a deleted record. No record has the key −1.
+    ///
+    /// An id below all that were noted is new, so nothing else of it is looked up.
+    private static func integerKeyCheck(_ key: String, number: Int64) -> String {
+        let next = "(SELECT value FROM martlet_state WHERE name = 'nextTemporaryID')"
+        let isNext = "\(next) - NEW.\(key) BETWEEN 0 AND \(mostTemporaryIDs)"
         // The plus removes the key's affinity, which would prevent a look-up of the id.
-        let queued = """
-            SELECT 1 FROM martlet_changes WHERE type = \(number) AND id = +NEW.\(key)
-                        AND operation
-            """
+        let record = "type = \(number) AND id = +NEW.\(key)"
+        let queued = "SELECT 1 FROM martlet_changes WHERE \(record) AND operation"
         let open = "(SELECT value FROM martlet_state WHERE name = 'openSet')"
-        func wasNoted(_ id: String) -> String {
-            """
-            (SELECT type = \(number) AND operation = \(Operation.inserted) AND id = \(id)
-                        FROM martlet_capture ORDER BY n DESC LIMIT 1)
-            """
-        }
         return """
-            CREATE TRIGGER \(name("key", number)) AFTER INSERT ON \(table) WHEN \(on) BEGIN
+            UPDATE martlet_state SET value = NEW.\(key)
+                    WHERE name = 'lowestNotedID' AND value > NEW.\(key) AND \(isNext);
                 SELECT CASE
-                    WHEN NEW.\(key) <> -1 AND \(wasNoted("-1"))
-                        THEN RAISE(ABORT, \(literal(refusedKey)))
-                    WHEN \(next) - NEW.\(key) BETWEEN 0 AND \(mostTemporaryIDs) THEN NULL
+                    WHEN NEW.\(key) = -1 THEN RAISE(ABORT, \(literal(refusedKey)))
+                    WHEN changes() OR \(isNext) THEN NULL
                     WHEN EXISTS (\(queued) = \(RecordChange.Operation.delete.rawValue)
                         AND sequence IS NOT \(open))
                         THEN RAISE(ABORT, \(literal(refusedDeletedKey)))
-                    WHEN CASE WHEN NEW.\(key) < 0
+                    WHEN EXISTS (SELECT 1 FROM martlet_withheld WHERE \(record) AND shows)
+                        OR CASE WHEN NEW.\(key) < 0
                         THEN EXISTS (\(queued) = \(RecordChange.Operation.create.rawValue))
-                        ELSE EXISTS (
-                            SELECT 1 FROM martlet_records WHERE type = \(number) AND id = +NEW.\(key))
-                        END THEN NULL
+                        ELSE EXISTS (SELECT 1 FROM martlet_records WHERE \(record)) END THEN NULL
                     ELSE RAISE(ABORT, \(literal(refusedKey))) END;
-                INSERT INTO martlet_capture(type, operation, id)
-                    SELECT \(number), \(Operation.inserted), NEW.\(key)
-                    WHERE \(wasNoted("+NEW.\(key)")) IS NOT 1;
-            END
             """
     }
 

@@ -43,8 +43,8 @@ struct DeviceFile {
         try connection.execute(
             """
             INSERT INTO martlet_state VALUES
-                ('format', \(DeviceTables.format)), ('nextTemporaryID', -1),
-                ('nextSequence', 1), ('revision', 0);
+                ('format', \(DeviceTables.format)), ('nextSequence', 1), ('revision', 0),
+                ('nextTemporaryID', \(DeviceTables.firstTemporaryID));
             """)
     }
 
@@ -121,7 +121,7 @@ struct DeviceFile {
     /// Moves the next temporary id below those of rows whose writing nobody saw, so that none of
     /// them is given again.
     func passKeys(of schema: Schema) throws {
-        var lowest: Int64 = 0
+        var lowest = DeviceTables.firstTemporaryID + 1
         for type in schema.types where type.keyKind == .integer {
             let key = SQLName.quoted(type.key)
             let least = try connection.integer(

@@ -78,6 +78,10 @@ package enum DeviceTables {
             one INTEGER PRIMARY KEY CHECK (one = 1), owner TEXT NOT NULL, until INTEGER NOT NULL);
         """
 
+    /// The first temporary id. Before an insert, SQLite shows −1 to a trigger if the statement names no key, so
+    /// capture refuses −1 and no record gets it.
+    package static let firstTemporaryID: Int64 = -2
+
     /// The lowest id that counts for the choice of the next one. A lower id, which today's triggers
     /// do not admit, would leave no room below it.
     package static let lowestID = -(Int64(1) << 62)

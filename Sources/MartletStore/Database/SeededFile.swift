@@ -19,8 +19,8 @@ package enum SeededFile {
             try connection.execute(
                 """
                 INSERT INTO martlet_state VALUES
-                    ('format', \(DeviceTables.format)), ('nextTemporaryID', -1),
-                    ('nextSequence', 1), ('revision', 0);
+                    ('format', \(DeviceTables.format)), ('nextSequence', 1), ('revision', 0),
+                    ('nextTemporaryID', \(DeviceTables.firstTemporaryID));
                 DROP TABLE martlet_snapshot; PRAGMA application_id = 0;
                 """)
             try stand(at: description, on: connection)

@@ -14,7 +14,8 @@ public final class WriteContext: ReadContext {
     var hookDepth = 0
 
     package init(
-        session: Session, nextTemporaryID: Int64 = -1, randomBits: @escaping () -> UInt64
+        session: Session, nextTemporaryID: Int64 = DeviceTables.firstTemporaryID,
+        randomBits: @escaping () -> UInt64
     ) {
         self.nextTemporaryID = nextTemporaryID
         self.randomBits = randomBits

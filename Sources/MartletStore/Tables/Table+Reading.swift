@@ -63,7 +63,7 @@ extension Table {
     /// The record with the highest key: the one made last, where keys go up.
     ///
     /// Where the key is an integer, records made on this device and not yet confirmed (their
-    /// temporary ids go down from -1) count as newer than all others.
+    /// temporary ids go down from -2) count as newer than all others.
     public func latest(
         where condition: Condition? = nil, in context: ReadContext
     ) throws -> Element? {

@@ -35,8 +35,9 @@ public struct Exporter: Sendable {
     /// - Parameters:
     ///   - types: The types to write; nil for all.
     ///   - folder: Made where it is missing.
-    /// - Throws: `TransferError` for unknown types, for names that no file can have, and if a folder
-    ///   stands where a file goes: nothing is written then. The same for a file that cannot be written.
+    /// - Throws: `TransferError` for unknown types, for names that no file can have, and if the device's own file,
+    ///   a folder or a link stands where a file goes: nothing is written then. The same for a folder that cannot be
+    ///   made, and for a file that cannot be written.
     public func run(
         schema: Schema, types: [String]? = nil, folder: URL
     ) async throws -> [Table] {
@@ -46,8 +47,12 @@ public struct Exporter: Sendable {
         }
         let chosen = schema.types.filter { types?.contains($0.name) ?? true }
         try Self.checkNames(chosen)
+        let own = try await client.read { context in
+            try context.rows("SELECT file FROM pragma_database_list WHERE name = 'main'").first?.values.first
+        }
+        if case .text(let path) = own { try Self.check(folder, isNotOf: path, chosen) }
         try Self.checkPlaces(chosen, folder)
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        try Self.make(folder)
         return try await client.read { context in
             try chosen.map { type in
                 do {
@@ -81,19 +86,72 @@ public struct Exporter: Sendable {
         }
     }
 
-    /// Refuses folders in the files' places, which are never removed.
+    private static let endings = [".csv", ".csv.partial"]
+
+    /// Refuses to replace the device's file, and what SQLite keeps beside it.
+    private static func check(
+        _ folder: URL, isNotOf device: String, _ types: [EntityType]
+    ) throws {
+        let own = Set(["", "-wal", "-shm", "-journal"].compactMap { FilePlace(device + $0) })
+        for type in types {
+            for ending in endings {
+                let path = folder.appendingPathComponent(type.name + ending).path
+                guard let place = FilePlace(path), own.contains(place) else { continue }
+                throw TransferError(
+                    "\(path) is the device's own file. Export into another folder.")
+            }
+        }
+    }
+
+    /// A file, by whichever of its names.
+    private struct FilePlace: Hashable {
+        let disk: UInt64
+        let number: UInt64
+
+        init?(_ path: String) {
+            let resolved = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+            let facts = try? FileManager.default.attributesOfItem(atPath: resolved)
+            guard let disk = facts?[.systemNumber] as? NSNumber,
+                let number = facts?[.systemFileNumber] as? NSNumber
+            else { return nil }
+            self.disk = disk.uint64Value
+            self.number = number.uint64Value
+        }
+    }
+
+    /// Refuses everything but files in the files' places: a folder, a link or a pipe is never replaced.
     private static func checkPlaces(_ types: [EntityType], _ folder: URL) throws {
         for type in types {
-            for ending in [".csv", ".csv.partial"] {
+            for ending in endings {
                 let place = folder.appendingPathComponent(type.name + ending)
                 let path = place.path
-                let target = place.resolvingSymlinksInPath().path
-                let kind = try? FileManager.default.attributesOfItem(atPath: target)[.type]
-                guard kind as? FileAttributeType == .typeDirectory else { continue }
+                guard let kind = kind(path), kind != .typeRegular,
+                    // What goes to /dev/null harms nobody.
+                    Self.kind(place.resolvingSymlinksInPath().path) != .typeCharacterSpecial
+                else { continue }
+                let found =
+                    switch kind {
+                    case .typeDirectory: "a folder"
+                    case .typeSymbolicLink: "a link"
+                    default: "no ordinary file"
+                    }
                 throw TransferError(
-                    "\(path) is a folder, and a file of that name is to be written."
+                    "\(path) is \(found), and a file of that name is to be written."
                         + " Export into another folder, or rename this one.")
             }
+        }
+    }
+
+    private static func kind(_ path: String) -> FileAttributeType? {
+        (try? FileManager.default.attributesOfItem(atPath: path)[.type]) as? FileAttributeType
+    }
+
+    private static func make(_ folder: URL) throws {
+        do {
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        } catch {
+            throw TransferError(
+                "There is no folder \(folder.path), and none can be made there. Name a folder that you may write to.")
         }
     }
 

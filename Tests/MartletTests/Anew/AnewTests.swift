@@ -95,7 +95,7 @@ struct AnewTests {
         try mine.beginAnew()
         var shown: [Bool] = []
         try mine.sync(with: world.server) { store in
-            if try store.fetchingAnew != nil { shown.append(try store.record("teams", -1) != nil) }
+            if try store.fetchingAnew != nil { shown.append(try store.record("teams", -2) != nil) }
         }
         #expect(shown.count > 2)
         #expect(!shown.contains(false))
@@ -127,7 +127,7 @@ struct AnewTests {
         try mine.sync(with: world.server, lost: 1)
         #expect(try mine.store.outboxCount == 5)
         let head = world.server.node?.head.revision
-        try mine.write { try $0.update("teams", .integer(-1), ["city": "Nice"]) }
+        try mine.write { try $0.update("teams", .integer(-2), ["city": "Nice"]) }
         #expect(try mine.store.outboxCount == 6)
         try mine.beginAnew()
         try mine.sync(with: world.server)
@@ -135,7 +135,7 @@ struct AnewTests {
         #expect(world.server.node?.head.revision == head.map { $0 + 1 })
         #expect(try mine.store.outboxCount == 0 && mine.store.parkedCount == 0)
         #expect(try mine.store.shownState() == other.store.shownState())
-        #expect(try mine.store.record("teams", -1)?["city"] == "Nice")
+        #expect(try mine.store.record("teams", -2)?["city"] == "Nice")
         #expect(try mine.store.receipts(limit: 9).count { $0.outcome == .accepted } == 6)
     }
 
@@ -159,7 +159,7 @@ struct AnewTests {
         }
         try mine.sync(with: world.server)
         #expect(try mine.store.receipts(limit: 9) == receipts)
-        #expect(try mine.store.record("teams", -1)?["name"] == "Mine")
+        #expect(try mine.store.record("teams", -2)?["name"] == "Mine")
         #expect(try mine.store.parked()[0].changes[0].theirs?["city"] == "Oslo!")
         try mine.store.retry(parked[0].identifier, now: 1)
         try mine.sync(with: world.server)

@@ -98,7 +98,7 @@ struct OthersTriggersTests {
             """)
         #expect(
             try device.rows("SELECT id, name FROM teams WHERE id < 0 ORDER BY id DESC")
-                == [[-1, "first"], [-2, "second"]])
+                == [[-2, "first"], [-3, "second"]])
         #expect(try Self.queued(device).count == 2)
     }
 
@@ -114,6 +114,63 @@ struct OthersTriggersTests {
         let queued = try Self.queued(device)
         #expect(queued.count == 1 && queued.first?.contains("Kestrels") == true)
         #expect(queued.first?.contains("+") == false)
+    }
+
+    /// What the server could not take is refused, whatever other programs' triggers leave out. A trigger of the
+    /// shell's own connection comes before all others.
+    @Test(
+        "a trigger that ends a statement early lets no key in",
+        arguments: ["", "TEMP"], ["BEFORE", "AFTER"])
+    func endedEarly(kind: String, when: String) throws {
+        let device = try Self.device()
+        let early = """
+            CREATE \(kind) TRIGGER early \(when) INSERT ON teams WHEN NEW.name = 'early' BEGIN
+                SELECT RAISE(IGNORE);
+            END;
+            """
+        let keys = ["NULL", "0", "77", "-1", "-50 * (1 << 40)"]
+        for key in keys + ["(SELECT id FROM martlet_new_id)"] {
+            _ = try? device.shell(
+                "\(early) INSERT INTO teams(id, name) VALUES (\(key), 'early'); DROP TRIGGER early")
+            _ = try? device.shell("DROP TRIGGER IF EXISTS early")
+        }
+        let rows = try device.rows("SELECT id FROM teams WHERE id NOT IN (1, 2, 3)")
+        #expect(rows.count == (when == "AFTER" ? 1 : 0))
+        #expect(try Self.queued(device).count == rows.count)
+    }
+
+    @Test("each row of a statement has its key judged")
+    func judgesEach() throws {
+        let device = try Self.device()
+        for key in ["NULL", "77"] {
+            #expect(throws: SQLiteError.self) {
+                try device.shell(
+                    """
+                    INSERT INTO teams(id, name)
+                        VALUES ((SELECT id FROM martlet_new_id), 'a'), (\(key), 'b')
+                    """)
+            }
+        }
+        #expect(try Self.queued(device).isEmpty)
+    }
+
+    @Test("a row without a key does not take that of a new record that was deleted")
+    func withoutKeyBelow() throws {
+        let device = try Self.device()
+        try device.shell(
+            """
+            INSERT INTO teams(id, name)
+                SELECT (SELECT id FROM martlet_new_id) + 1 - id, name FROM teams;
+            DELETE FROM teams WHERE id = (SELECT max(id) FROM teams WHERE id < 0);
+            DELETE FROM teams WHERE id > 0
+            """)
+        #expect(throws: SQLiteError.self) {
+            try device.shell("INSERT INTO teams(name) VALUES ('Rooks')")
+        }
+        #expect(throws: SQLiteError.self) {
+            try device.shell("INSERT INTO teams(id, name) VALUES (-1, 'Rooks')")
+        }
+        #expect(try device.rows("SELECT count(*) FROM teams") == [[2]])
     }
 
     @Test(
@@ -133,17 +190,23 @@ struct OthersTriggersTests {
         #expect(types.allSatisfy { $0.create.isEmpty && $0.update.isEmpty })
     }
 
-    @Test("a row that is ignored leaves the keys of others as they are")
+    @Test("a row that is ignored is no record, and its key is judged like any other")
     func ignored() throws {
         let device = try Self.device()
         try device.shell(
             """
             CREATE UNIQUE INDEX names ON teams(name);
-            INSERT OR IGNORE INTO teams(id, name) VALUES (\(Int64.min), 'Owls');
+            INSERT OR IGNORE INTO teams(id, name) SELECT id, 'Owls' FROM martlet_new_id;
             INSERT OR IGNORE INTO teams(id, name) VALUES (1, 'Jays');
             INSERT INTO teams(id, name) VALUES ((SELECT id FROM martlet_new_id), 'Rooks')
             """)
-        #expect(try device.rows("SELECT id FROM teams WHERE id < 0") == [[-1]])
+        #expect(try device.rows("SELECT id FROM teams WHERE id < 0") == [[-3]])
         #expect(try Self.queued(device).count == 1)
+        for key in ["NULL", "\(Int64.min)"] {
+            #expect(throws: SQLiteError.self) {
+                try device.shell(
+                    "INSERT INTO teams(id, name) VALUES (\(key), 'Owls') ON CONFLICT DO NOTHING")
+            }
+        }
     }
 }

@@ -124,7 +124,7 @@ struct RemoteTriggerTests {
         try device.write { try $0.insert("tasks", ["state": "open"]) }
         let created = try #require(try device.gather().changeSets.first?.identifier)
         try device.apply(
-            [.entry(1, own: created, .created("tasks", 7, old: -1, at: 1, ["state": "open"]))],
+            [.entry(1, own: created, .created("tasks", 7, old: -2, at: 1, ["state": "open"]))],
             reaching: 1)
         #expect(try device.rows("SELECT id, state FROM tasks") == [[7, "open"]])
         // An own edit that is refused is taken back.

@@ -12,8 +12,8 @@ struct ClientDraftTests {
     private func clients() async throws -> (ours: TestClient, theirs: TestClient) {
         let server = try LocalServer()
         let (ours, theirs) = (try await TestClient(server), try await TestClient(server))
-        try await theirs.run("INSERT INTO teams(id, name) VALUES (-1, 'Falcons')")
-        try await theirs.insert(Player(team_id: -1, name: "Ann", shirt: 10))
+        try await theirs.run("INSERT INTO teams(id, name) VALUES (-2, 'Falcons')")
+        try await theirs.insert(Player(team_id: -2, name: "Ann", shirt: 10))
         try await theirs.client.sync()
         try await ours.client.sync()
         return (ours, theirs)
@@ -106,14 +106,14 @@ struct ClientDraftTests {
     @Test("a temporary id that becomes permanent is followed in silence, in references too")
     func temporaryID() async throws {
         let (ours, _) = try await clients()
-        try await ours.run("INSERT INTO teams(id, name) VALUES (-1, 'Owls')")
-        try await ours.run("INSERT INTO teams(id, name) VALUES (-2, 'Larks')")
-        let temporary = try await ours.insert(Player(team_id: -1, name: "Bea", shirt: 20))
+        try await ours.run("INSERT INTO teams(id, name) VALUES (-2, 'Owls')")
+        try await ours.run("INSERT INTO teams(id, name) VALUES (-3, 'Larks')")
+        let temporary = try await ours.insert(Player(team_id: -2, name: "Bea", shirt: 20))
         let draft = try await ours.client.draft(of: ours.players, temporary)
         let moved = try await ours.client.draft(of: ours.players, temporary)
         let listener = Listener(draft, of: ours)
         draft.update { $0.name = "Beatrice" }
-        moved.update { $0.team_id = -2 }
+        moved.update { $0.team_id = -3 }
         try await ours.client.sync()
         #expect(listener.notices.isEmpty)
         #expect(draft.key == .integer(2))

@@ -37,7 +37,7 @@ struct OthersColumnsTests {
         let device = try Self.device()
         try device.shell(
             """
-            INSERT INTO teams(id, name) VALUES (-1, 'Rooks');
+            INSERT INTO teams(id, name) VALUES (-2, 'Rooks');
             UPDATE teams SET name = 'Kites' WHERE id = 1;
             ALTER TABLE teams ADD COLUMN colour TEXT DEFAULT 'red';
             ALTER TABLE teams ADD COLUMN size INTEGER NOT NULL DEFAULT 7;
@@ -51,7 +51,7 @@ struct OthersColumnsTests {
         try device.apply([Self.deletion], reaching: 2)
         #expect(
             try device.rows("SELECT id, name, city, colour, size FROM teams ORDER BY id") == [
-                [-1, "Rooks", "Oslo", "red", 7], [1, "Kites", "Rome", "red", 7],
+                [-2, "Rooks", "Oslo", "red", 7], [1, "Kites", "Rome", "red", 7],
                 [2, "Jays", "Bonn", "red", 7],
             ])
         #expect(try device.store.contradiction() == nil)
@@ -65,7 +65,7 @@ struct OthersColumnsTests {
             UPDATE teams SET name = 'Kites' WHERE id = 1;
             ALTER TABLE teams ADD COLUMN colour TEXT DEFAULT 'red';
             UPDATE teams SET colour = 'blue' WHERE id = 2;
-            INSERT INTO teams(id, name, colour) VALUES (-1, 'Rooks', 'green');
+            INSERT INTO teams(id, name, colour) VALUES (-2, 'Rooks', 'green');
             """)
         try device.reopen(script: nil)
         #expect(

@@ -98,7 +98,7 @@ struct ReturnedTableTests {
         let device = try Self.device()
         try device.write { try $0.update("teams", .integer(1), ["name": "Wrens"]) }
         try device.shell(
-            "INSERT INTO teams(id, name) VALUES (-1, 'Rooks');"
+            "INSERT INTO teams(id, name) VALUES (-2, 'Rooks');"
                 + "UPDATE teams SET name = 'Hens' WHERE id = 3;" + Self.away)
         try device.reopen(script: nil)
         // What was noted waits for the table, also if another note is taken.
@@ -111,13 +111,13 @@ struct ReturnedTableTests {
         try device.reopen(script: nil)
         #expect(
             try Self.teams(device) == [
-                [-1, "Rooks", .null], [1, "Wrens", "b"], [2, "Jays", "c"], [3, "Hens", .null],
+                [-2, "Rooks", .null], [1, "Wrens", "b"], [2, "Jays", "c"], [3, "Hens", .null],
                 [4, "Crows", .null],
             ])
         let sets = try device.gather().changeSets
         try #require(sets.count == 3)
         #expect(sets[0].types[0].entries[0].revision == 1)
-        #expect(sets[2].types[0].create == [.integer(-1)])
+        #expect(sets[2].types[0].create == [.integer(-2)])
         #expect(sets[2].types[0].entries.map(\.revision) == [nil, 1])
         // The server refuses the edit, and the confirmed record shows.
         try device.apply([.refusal(sets[0].identifier ?? "", .stale)], reaching: 5)

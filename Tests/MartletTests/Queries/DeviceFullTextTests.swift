@@ -56,7 +56,7 @@ struct DeviceFullTextTests {
                 .entry(1, .created("players", 9, at: 1, ["name": "Ada Remote"])),
                 .entry(
                     2, own: own.identifier,
-                    .created("players", 10, old: -1, at: 2, ["name": "Ada Own"])),
+                    .created("players", 10, old: -2, at: 2, ["name": "Ada Own"])),
                 .entry(3, .updated("players", 9, at: 3, ["name": "Bo Remote"])),
             ], reaching: 3)
         #expect(try found(search, "ada", device) == 1)

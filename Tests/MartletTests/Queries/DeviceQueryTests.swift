@@ -31,23 +31,23 @@ struct DeviceQueryTests {
     private let players = Players()
     private let teams = Teams()
 
-    /// A device whose team -1 and player -2 have become 50 and 70.
+    /// A device whose team -2 and player -3 have become 50 and 70.
     private func confirmed() throws -> DeviceFixture {
         let device = try DeviceFixture()
         try device.write { (context) throws in
             let team = try teams.insert(
                 RecordValues(names: ["name"], values: ["Larks"]), in: context)
-            #expect(team == .integer(-1))
-            try players.insert(Player(team_id: -1, name: "Ada"), in: context)
+            #expect(team == .integer(-2))
+            try players.insert(Player(team_id: -2, name: "Ada"), in: context)
         }
         let set = try #require(device.gather().changeSets.first)
         try device.apply(
             [
                 .entry(
                     5, own: set.identifier,
-                    .created("teams", 50, old: -1, at: 5, ["name": "Larks"]),
+                    .created("teams", 50, old: -2, at: 5, ["name": "Larks"]),
                     .created(
-                        "players", 70, old: -2, at: 5, ["name": "Ada", "team_id": .integer(50)]))
+                        "players", 70, old: -3, at: 5, ["name": "Ada", "team_id": .integer(50)]))
             ], reaching: 5)
         return device
     }
@@ -55,22 +55,22 @@ struct DeviceQueryTests {
     @Test("temporary ids in conditions on keys and references find the record for ever")
     func resolves() throws {
         let device = try confirmed()
-        let long = (0..<20).map { Optional(-1 - $0) }
+        let long = (0..<20).map { Optional(-2 - $0) }
         try device.write { (context) throws in
-            #expect(try players.count(where: players.id == -2, in: context) == 1)
-            #expect(try players.count(where: players.id != -2, in: context) == 0)
-            #expect(try players.count(where: players.team == -1, in: context) == 1)
-            #expect(try players.count(where: players.team.in([-1]), in: context) == 1)
+            #expect(try players.count(where: players.id == -3, in: context) == 1)
+            #expect(try players.count(where: players.id != -3, in: context) == 0)
+            #expect(try players.count(where: players.team == -2, in: context) == 1)
+            #expect(try players.count(where: players.team.in([-2]), in: context) == 1)
             #expect(try players.count(where: players.team.in(long), in: context) == 1)
             let inner = Condition.exists(
-                teams.where(teams.named().id == players.named().team && teams.named().id == -1))
+                teams.where(teams.named().id == players.named().team && teams.named().id == -2))
             #expect(try players.count(where: inner, in: context) == 1)
             let joined = players.named("p").query()
                 .join(teams.named("t"), on: players.named("p").team == teams.named("t").id)
-                .filter(teams.named("t").id == -1)
+                .filter(teams.named("t").id == -2)
             #expect(try joined.fetch(in: context).map(\.name) == ["Ada"])
             // A negative number that is nobody's id stays what it is.
-            #expect(try players.count(where: players.id == -9, in: context) == 0)
+            #expect(try players.count(where: players.id == -10, in: context) == 0)
         }
     }
 
@@ -83,7 +83,7 @@ struct DeviceQueryTests {
         try device.write { (context) throws in
             #expect(
                 try players.update(
-                    where: players.id == 70 || players.name == "Bo", set: players.team.set(-1),
+                    where: players.id == 70 || players.name == "Bo", set: players.team.set(-2),
                     players.name.set("C"), in: context) == 2)
         }
         #expect(
@@ -91,7 +91,7 @@ struct DeviceQueryTests {
                 [SQLValue(other), 50, "C"], [70, 50, "C"],
             ])
         try device.write { (context) throws in
-            #expect(try players.delete(where: players.id == -2, in: context) == 1)
+            #expect(try players.delete(where: players.id == -3, in: context) == 1)
         }
         let sets = try device.gather().changeSets
         #expect(sets.last?.types.first?.delete == [.integer(70)])
@@ -101,8 +101,8 @@ struct DeviceQueryTests {
     func references() throws {
         let device = try confirmed()
         try device.write { (context) throws in
-            try players.insert(Player(team_id: -1, name: "Bo"), in: context)
-            #expect(try players.update(Player(id: -2, team_id: -1, name: "Ada"), in: context))
+            try players.insert(Player(team_id: -2, name: "Bo"), in: context)
+            #expect(try players.update(Player(id: -3, team_id: -2, name: "Ada"), in: context))
         }
         #expect(try device.rows("SELECT DISTINCT team_id FROM players") == [[50]])
     }

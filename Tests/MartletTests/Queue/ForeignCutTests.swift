@@ -44,7 +44,7 @@ struct ForeignCutTests {
         try device.shell(
             """
             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30)
-            INSERT INTO teams(id, name) SELECT -i, printf('%.*c', 1000000, 'x') FROM n
+            INSERT INTO teams(id, name) SELECT -1 - i, printf('%.*c', 1000000, 'x') FROM n
             """)
         try device.write { try $0.insert("teams", ["name": "mine"]) }
         #expect(
@@ -60,15 +60,15 @@ struct ForeignCutTests {
         let device = try DeviceFixture(script: Self.script)
         try device.shell(
             """
-            INSERT INTO teams(id, name) VALUES (-1, printf('%.*c', 16500000, 'x'));
-            INSERT INTO players(id, team_id) VALUES (-1, -1);
-            INSERT INTO players(id, name) VALUES (-2, 'free');
+            INSERT INTO teams(id, name) VALUES (-2, printf('%.*c', 16500000, 'x'));
+            INSERT INTO players(id, team_id) VALUES (-2, -2);
+            INSERT INTO players(id, name) VALUES (-3, 'free');
             """)
         #expect(try device.gather().changeSets.count == 1)
         let withheld = try device.store.withheld()
         #expect(withheld.map(\.type).sorted() == ["players", "teams"])
         #expect(withheld.contains { $0.message.contains("KiB") })
-        try device.shell("UPDATE teams SET name = 'short' WHERE id = -1")
+        try device.shell("UPDATE teams SET name = 'short' WHERE id = -2")
         #expect(try device.gather().changeSets.count == 2)
         #expect(try device.store.withheld().isEmpty)
     }
@@ -79,7 +79,7 @@ struct ForeignCutTests {
         try device.shell(
             """
             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 7000)
-            INSERT INTO players(id, name, team_id) SELECT -i, 'p', -10000 - i % 7 FROM n;
+            INSERT INTO players(id, name, team_id) SELECT -1 - i, 'p', -10000 - i % 7 FROM n;
             WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 6)
             INSERT INTO teams(id, captain) SELECT -10000 - i, CASE i WHEN 3 THEN -6990 END FROM n;
             """)

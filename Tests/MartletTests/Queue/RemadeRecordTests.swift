@@ -110,12 +110,12 @@ struct RemadeRecordTests {
         try device.write { try $0.insert("teams", ["name": "a"]) }
         try device.sync(with: world.server)
         // A release that gave an id twice has queued this; today's trigger refuses it.
-        try device.store.local.setState("nextTemporaryID", .integer(-1))
+        try device.store.local.setState("nextTemporaryID", .integer(-2))
         try device.store.local.setState("lowestNotedID", .integer(0))
         try device.write { context in
-            #expect(try context.insert("teams", ["name": "b"]) == .integer(-1))
+            #expect(try context.insert("teams", ["name": "b"]) == .integer(-2))
             _ = try context.rows(
-                "INSERT INTO players(id, team_id, name) SELECT id, -1, 'p' FROM martlet_new_id")
+                "INSERT INTO players(id, team_id, name) SELECT id, -2, 'p' FROM martlet_new_id")
         }
         try device.sync(with: world.server)
         let parked = try device.store.parked()

@@ -47,13 +47,13 @@ struct WithheldTests {
         let device = try Self.device()
         try device.shell("INSERT INTO teams(id, r) VALUES ((SELECT id FROM martlet_new_id), 9e999)")
         try device.write { try $0.update("teams", .integer(2), ["name": "Larks"]) }
-        #expect(try device.store.withheld().map(\.id) == [.integer(-1)])
-        #expect(try device.write { try $0.insert("teams", ["name": "Rooks"]) } == .integer(-2))
+        #expect(try device.store.withheld().map(\.id) == [.integer(-2)])
+        #expect(try device.write { try $0.insert("teams", ["name": "Rooks"]) } == .integer(-3))
         try device.shell(
             "INSERT INTO teams(id, name) VALUES ((SELECT id FROM martlet_new_id), 'Daws')")
-        #expect(try device.rows("SELECT id FROM teams WHERE id < 0") == [[-3], [-2], [-1]])
+        #expect(try device.rows("SELECT id FROM teams WHERE id < 0") == [[-4], [-3], [-2]])
         let queued = try device.gather().changeSets.map { $0.types[0].create }
-        #expect(queued == [[], [.integer(-2)], [.integer(-3)]])
+        #expect(queued == [[], [.integer(-3)], [.integer(-4)]])
     }
 
     @Test(
@@ -70,7 +70,7 @@ struct WithheldTests {
         ])
     func waits(sql: String, reason: String) throws {
         let device = try Self.device()
-        try device.shell(sql + "; INSERT INTO teams(id, name) VALUES (-1, 'Rooks')")
+        try device.shell(sql + "; INSERT INTO teams(id, name) VALUES (-2, 'Rooks')")
         try device.write { try $0.update("teams", .integer(2), ["name": "Larks"]) }
         let waiting = try device.store.withheld()
         #expect(waiting.map(\.type) == ["teams"] && waiting.map(\.id) == [.integer(1)])
@@ -80,7 +80,7 @@ struct WithheldTests {
         let sets = try device.gather().changeSets
         #expect(
             sets.map { $0.types[0].create + $0.types[0].update }
-                == [[-1], [2]].map { ids in
+                == [[-2], [2]].map { ids in
                     ids.map { RecordID.integer($0) }
                 })
         try device.reopen(script: Self.script)
@@ -191,7 +191,7 @@ struct WithheldTests {
     func noRoomForNew(clause: String) throws {
         let device = try Self.device(
             Self.script.replacing("UNIQUE", with: "UNIQUE ON CONFLICT \(clause)"))
-        try device.shell("INSERT INTO teams(id, name, code) VALUES (-1, x'ff', 'c')")
+        try device.shell("INSERT INTO teams(id, name, code) VALUES (-2, x'ff', 'c')")
         try device.apply([.entry(2, .updated("teams", 2, at: 2, ["code": "c"]))], reaching: 2)
         #expect(try device.store.withheld().map(\.isShown) == [false])
         #expect(
@@ -199,7 +199,7 @@ struct WithheldTests {
         try device.apply([.entry(3, .updated("teams", 2, at: 3, ["code": .null]))], reaching: 3)
         #expect(try device.store.withheld().map(\.isShown) == [true])
         #expect(
-            try device.rows("SELECT hex(name), code FROM teams WHERE id = -1") == [["FF", "c"]])
+            try device.rows("SELECT hex(name), code FROM teams WHERE id = -2") == [["FF", "c"]])
     }
 
     @Test("a new record that is given up goes with what waits for it")
@@ -207,8 +207,8 @@ struct WithheldTests {
         let device = try Self.device()
         try device.shell(
             """
-            INSERT INTO teams(id, name) VALUES (-1, x'ff');
-            INSERT INTO players(id, team_id) VALUES (-1, -1)
+            INSERT INTO teams(id, name) VALUES (-2, x'ff');
+            INSERT INTO players(id, team_id) VALUES (-2, -2)
             """)
         #expect(try device.gather().changeSets.isEmpty)
         let team = try #require(try device.store.withheld().first { $0.type == "teams" })
@@ -240,7 +240,7 @@ struct WithheldTests {
         #expect(try device.store.withheld().map(\.isShown) == [true, true])
         #expect(
             try device.store.local.rows("SELECT id, hex(name) FROM teams ORDER BY id DESC")
-                .map(\.values) == [[1, "FF"], [-2, "00"]])
+                .map(\.values) == [[1, "FF"], [-3, "00"]])
         #expect(try device.store.outboxCount == 0)
     }
 

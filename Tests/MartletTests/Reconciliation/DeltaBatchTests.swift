@@ -145,9 +145,9 @@ struct DeltaBatchTests {
         let device = try DeviceFixture.withTeams()
         try device.write { try $0.insert("teams", ["name": "Owls"]) }
         let own = try #require(try device.gather().changeSets[0].identifier)
-        try device.write { try $0.update("teams", .integer(-1), ["city": "Rome"]) }
+        try device.write { try $0.update("teams", .integer(-2), ["city": "Rome"]) }
         let batch = DeltaBatch.batch(
-            2, 3, [.upsert(3, "teams", "30", #"{"name":"Owls"}"#, isNew: true, own: own, old: -1)])
+            2, 3, [.upsert(3, "teams", "30", #"{"name":"Owls"}"#, isNew: true, own: own, old: -2)])
         #expect(try device.take(batch) == "applied 3")
         #expect(
             try device.rows("SELECT id, city FROM teams WHERE name = 'Owls'") == [[30, "Rome"]])
@@ -157,7 +157,7 @@ struct DeltaBatchTests {
             [
                 .entry(
                     3, own: own,
-                    .created("teams", 30, old: -1, at: 3, ["name": "Owls", "city": .null]))
+                    .created("teams", 30, old: -2, at: 3, ["name": "Owls", "city": .null]))
             ], reaching: 3)
         #expect(
             try device.rows("SELECT id, city FROM teams WHERE name = 'Owls'") == [[30, "Rome"]])

@@ -142,7 +142,7 @@ struct StreamEndTests {
             [
                 .entry(
                     3, own: own,
-                    .created("teams", 9, old: -1, at: 3, ["name": "Owls"]))
+                    .created("teams", 9, old: -2, at: 3, ["name": "Owls"]))
             ])
         #expect(answer.opened?.cursor.clientID == again.request.clientID)
     }

@@ -202,7 +202,7 @@ struct StreamTests {
                 stream,
                 batch(
                     2, 3,
-                    [.upsert(3, "teams", "30", #"{"name":"Owls"}"#, isNew: true, own: own, old: -1)]
+                    [.upsert(3, "teams", "30", #"{"name":"Owls"}"#, isNew: true, own: own, old: -2)]
                 )))
         let told = try world.answer(sent.exchange, 3)
         #expect(told.error == nil)
@@ -367,7 +367,7 @@ struct PoisonTests {
         #expect(second.request.changeSets.map(\.identifier) == [own[1]])
         let end = try world.answer(
             second.exchange, 8,
-            [.entry(6, own: own[1], .created("teams", 7, old: -1, at: 6, ["name": "New"]))])
+            [.entry(6, own: own[1], .created("teams", 7, old: -2, at: 6, ["name": "New"]))])
         #expect(end.error == nil)
         #expect(try world.device.store.revision == 8)
         #expect(try world.device.store.outboxCount == 0)

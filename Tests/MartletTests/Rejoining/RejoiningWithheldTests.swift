@@ -112,7 +112,7 @@ struct RejoiningWithheldTests {
         // As an earlier release left it.
         try Self.shell(
             """
-            UPDATE martlet_state SET value = -1 WHERE name = 'nextTemporaryID';
+            UPDATE martlet_state SET value = -2 WHERE name = 'nextTemporaryID';
             UPDATE martlet_state SET value = 0 WHERE name = 'lowestNotedID'
             """, on: mine)
         try mine.sync(with: backup)

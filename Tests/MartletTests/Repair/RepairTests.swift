@@ -115,8 +115,8 @@ struct RepairTests {
         let done = manner == .capture ? "captured" : "repaired"
         #expect(
             try await world.check(manner) == [
-                "players -2 uncaptured \(done)", "players -40 uncaptured \(done)",
-                "teams -2 uncaptured \(done)", "teams -41 uncaptured \(done)",
+                "players -3 uncaptured \(done)", "players -40 uncaptured \(done)",
+                "teams -3 uncaptured \(done)", "teams -41 uncaptured \(done)",
                 "teams 60 uncaptured \(done)",
             ])
         #expect(try await world.check() == [])
