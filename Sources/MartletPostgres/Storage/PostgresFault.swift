@@ -25,7 +25,8 @@ extension StorageFault {
             if error.sqlState == nil {
                 """
                 A change set is put off alone: \(error.message). Its function should have a clause SET \
-                (ALTER FUNCTION … SET …) in place of the command, or put the setting back.
+                (ALTER FUNCTION … SET …) in place of the command, or put the setting back; none may set \
+                martlet.applying.
                 """
             } else if error.kind == .timedOut {
                 """

@@ -160,7 +160,7 @@ extension StoreSession {
         _ answers: [PostgresConnection.Answer], of execution: inout SetExecution
     ) throws(SetFailure) -> SetOutcome {
         let left = try execution.settings(in: answers)
-        try checkVital(left)
+        try checkVital(left, captures: execution.captures)
         if let error = Self.failure(answers) { throw .failed(error) }
         if let last = left.last { try putBack(last) }
         try execution.finish(answers)
