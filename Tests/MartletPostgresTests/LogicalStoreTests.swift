@@ -12,7 +12,7 @@ import Testing
 @Suite("Accepting beside other programs whose writes are read from the write-ahead log")
 struct LogicalStoreTests {
     /// Reads the write-ahead log on a thread of its own.
-    private final class Pump: Sendable {
+    final class Pump: Sendable {
         private let isStopped = Mutex(false)
         private let ended = DispatchSemaphore(value: 0)
 
@@ -68,7 +68,7 @@ struct LogicalStoreTests {
     }
 
     /// Sends a set until it is decided: where the reader is late, a device is asked to wait.
-    private static func decided(
+    static func decided(
         _ store: TestStore, _ set: String, at revision: Revision
     ) throws -> ChangeSet {
         var fate = try store.send(set, at: revision)

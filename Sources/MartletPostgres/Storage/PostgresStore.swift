@@ -65,9 +65,10 @@ package final class PostgresStore {
             let connection = try connect()
             // Before the tables are read: what changes meanwhile is found by the next look.
             let tables = try TableState.read(connection)
+            let marks = try TriggerMarks.read(connection)
             let session = try StoreSession(
                 connection: connection, schema: try PostgresSchema.read(connection),
-                state: tables, unsendable: unsendable)
+                state: tables, marks: marks, unsendable: unsendable)
             return (session, tables)
         } catch let error as PostgresError {
             throw StorageFault(error)

@@ -64,8 +64,12 @@ struct SetExecution {
     }
 
     static func captures(_ work: SetWork, _ session: StoreSession) -> Bool {
-        work.plan.types.contains { session.tables[$0].changesBehind }
-            || work.facts.affected.contains { session.tables[$0.address.type].changesBehind }
+        written(by: work).contains { session.changesBehind($0) }
+    }
+
+    /// The types to whose tables a set's statements write, and the actions of foreign keys between types.
+    static func written(by work: SetWork) -> Set<Int> {
+        Set(work.plan.types).union(work.facts.affected.map(\.address.type))
     }
 
     private var plan: SetPlan { work.plan }

@@ -128,6 +128,9 @@ extension StoreSession {
                     assigned: try assign(work), savepoint: "martlet_\(index)")
                 segments.append(execution.steps.statements)
                 executions.append(execution)
+                if !execution.captures {
+                    uncaptured.formUnion(SetExecution.written(by: work))
+                }
             } catch {
                 keyless = .refused(try refusal(for: error, work))
                 break
