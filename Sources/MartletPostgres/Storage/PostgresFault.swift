@@ -116,6 +116,9 @@ enum SetError {
 }
 
 extension PostgresError {
+    /// Whether a text could not be read or written in an encoding.
+    var concernsEncoding: Bool { sqlState == "22P05" || sqlState == "22021" }
+
     /// The server's words for a device: without values, naming the table where there is one.
     var wordsForDevices: String {
         guard let sqlState, sqlState.hasPrefix("22") else {

@@ -49,7 +49,8 @@ struct SetExecution {
 
     init(
         _ session: StoreSession, _ work: SetWork, revision: Revision,
-        assigned: [RecordAddress: RecordID], savepoint: String, parking: Bool = false
+        assigned: [RecordAddress: RecordID], savepoint: String, parking: Bool = false,
+        isProbe: Bool = false
     ) {
         self.session = session
         self.work = work
@@ -60,7 +61,8 @@ struct SetExecution {
         account = SetAccount(types: work.plan.types)
         steps = SetSteps(
             session, work.plan, work.facts, assigned: assigned, savepoint: savepoint,
-            captures: captures, parking: parking, limit: session.slow.limit(of: work))
+            captures: captures, parking: parking, limit: session.slow.limit(of: work),
+            isProbe: isProbe)
     }
 
     static func captures(_ work: SetWork, _ session: StoreSession) -> Bool {

@@ -184,6 +184,11 @@ extension StoreSession {
         of failed: SetExecution, _ place: Int, after failure: SetFailure
     ) throws(PostgresError) -> SetOutcome {
         let work = failed.work
+        if case .failed(let error) = failure, error.concernsEncoding,
+            let cause = try probe(failed, savepoint: "martlet_\(place)_probe")
+        {
+            return .refused(try refusal(for: cause, work))
+        }
         if case .failed(let error) = failure, error.isUniqueViolation {
             // Values may only have met on their way to their new places, or another program may
             // have taken a key.
@@ -210,6 +215,24 @@ extension StoreSession {
             }
         }
         return .refused(try refusal(for: failure, work))
+    }
+
+    /// Carries out a failed set's statements once more, without their answers, and undoes them.
+    /// - Returns: That a trigger leaves a vital setting changed, if that is why the set failed.
+    private func probe(
+        _ failed: SetExecution, savepoint: String
+    ) throws(PostgresError) -> SetFailure? {
+        let probe = SetExecution(
+            self, failed.work, revision: head.revision + 1, assigned: failed.assigned,
+            savepoint: savepoint, isProbe: true)
+        let answers = try run([probe.steps.statements])[0]
+        _ = try run([PostgresStatement("ROLLBACK TO SAVEPOINT \(savepoint)")])
+        do throws(SetFailure) {
+            try checkVital(try probe.settings(in: answers), captures: probe.captures)
+            return nil
+        } catch {
+            return error
+        }
     }
 
     /// Reads records that have grown, with the attributes that stay, if they are large.
