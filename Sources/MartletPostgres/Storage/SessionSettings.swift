@@ -95,6 +95,18 @@ extension StoreSession {
         _ = try SetFailure.of { () throws(PostgresError) in try run([statement]) }
     }
 
+    /// Notes that the database ended the connection while sets were being carried out. One of their triggers
+    /// may have done it.
+    /// - Returns: Whether to begin the batch again on a new connection. Nothing has been committed.
+    func hasEnded(with error: PostgresError) -> Bool {
+        guard error.kind == .restarting, error.sqlState == "57P01", !underway.isEmpty else {
+            return false
+        }
+        slow.noteEnd(of: underway)
+        underway = []
+        return true
+    }
+
     /// Notes that something failed outside all sets, after some had been carried out. One of them may be at
     /// fault: it left a constraint or a trigger to the commit, or changed the session.
     /// - Returns: Whether to begin the batch again, once: each set then goes alone, and nothing of it is left

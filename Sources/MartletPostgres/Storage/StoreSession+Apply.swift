@@ -17,8 +17,9 @@ extension StoreSession {
                 outcomes.append(.refused(refusal))
                 return outcomes
             }
-            let group = group(works, from: next)
-            let done = try carryOut(group)
+            underway = group(works, from: next)
+            let done = try carryOut(underway)
+            underway = []
             outcomes += done
             if case .refused? = done.last { return outcomes }
             next += done.count
@@ -36,6 +37,13 @@ extension StoreSession {
         if let seconds = slow.wait(of: work) {
             return Refusal(
                 .busy, "the database cannot carry out the change now: it took too long",
+                retryAfter: seconds)
+        }
+        if let seconds = slow.waitAfterEnd(of: work) {
+            let words = "a trigger ends the server's connection (pg_terminate_backend)"
+            if trouble == nil { trouble = PostgresError(.other, words, sqlState: "57P01") }
+            return Refusal(
+                .busy, "the database cannot carry out the change now: \(words)",
                 retryAfter: seconds)
         }
         guard !contested.isEmpty, isContested(work) else { return nil }
@@ -61,7 +69,7 @@ extension StoreSession {
             let isPlain =
                 !SetExecution.captures(work, self)
                 && (contested.isEmpty || !isContested(work)) && !isBarred(work)
-                && slow.wait(of: work) == nil
+                && slow.wait(of: work) == nil && slow.waitAfterEnd(of: work) == nil
             guard isPlain else { break }
             group.append(work)
         }

@@ -68,6 +68,8 @@ final class StoreSession {
     var uncaptured: Set<Int> = []
     /// Sets that took too long, and the tables that they wrote to.
     var slow = SlowSets()
+    /// The sets that are being carried out.
+    var underway: [SetWork] = []
     /// When the last round trip with sets began.
     var tried = ContinuousClock.now
     /// Round trips made, for measurements.
@@ -179,6 +181,7 @@ extension StoreSession {
         openSavepoints = false
         hasFoundRoom = false
         uncaptured = []
+        underway = []
         var statements = [
             PostgresStatement("BEGIN"), PostgresStatement(Self.counter),
             PostgresStatement(
