@@ -120,7 +120,10 @@ struct TriggerFaultTests {
 
     private static let forbidden: [(command: String, words: String)] = [
         ("SET default_tablespace = 'nope'", "invalid value for parameter \"default_tablespace\""),
-        ("PERFORM set_config('work_mem', 'much', true)", "invalid value for parameter \"work_mem\""),
+        (
+            "PERFORM set_config('work_mem', 'much', true)",
+            "invalid value for parameter \"work_mem\""
+        ),
         ("DISCARD ALL", "DISCARD ALL cannot run inside a transaction block"),
         ("COMMIT", "invalid transaction termination"),
     ]
