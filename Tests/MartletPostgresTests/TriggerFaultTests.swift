@@ -78,7 +78,7 @@ struct TriggerFaultTests {
                 Self.request("d3", Self.player("Ann", "s2"), at: 1),
             ])
             #expect(try Self.fate(results[0]) == "accepted 2")
-            let words = "a trigger ends the server's connection (pg_terminate_backend)"
+            let words = "a trigger ends the server's connection"
             #expect(try Self.fate(results[1]).hasPrefix("busy: the database cannot carry out"))
             #expect(try Self.fate(results[1]).hasSuffix(words))
             #expect(try results[1].get().changeSets.last?.retryAfter == 60)
@@ -87,6 +87,10 @@ struct TriggerFaultTests {
             let fault = store.node.takeFault()
             #expect(fault?.kind == .refused)
             #expect(fault?.description.contains(words) == true)
+            // A request with this set alone is told the same.
+            let alone = try store.send(Self.player("Bad 2", "s3"), from: "d5")
+            #expect(alone.fate.hasSuffix(words), "\(alone.fate)")
+            _ = store.node.takeFault()
             // It is not tried before the minute is over, and then once.
             let tries = try store.rows("SELECT last_value FROM tries")
             #expect(try store.send(Self.player("Bad", "s1"), at: 3).fate.hasSuffix(words))

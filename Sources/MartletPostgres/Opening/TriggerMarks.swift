@@ -1,8 +1,8 @@
 import PostgresKit
 
 /// What runs when rows of a table are written, as one number for each table: its triggers and rules except
-/// Martlet's, and those of the tables to which actions of foreign keys lead. If the number is another one, rows may change behind
-/// a set's statements that did not before.
+/// Martlet's, the actions of foreign keys, and the same of the tables to which these actions lead. If the
+/// number is another one, rows may change behind a set's statements that did not before.
 enum TriggerMarks {
     /// SQL whose value is whether the trigger `alias` of `pg_trigger` carries out a foreign key's action. It
     /// leads from the table that is referred to into `tgconstrrelid`.
@@ -22,6 +22,7 @@ enum TriggerMarks {
         FROM reached CROSS JOIN LATERAL (\
         SELECT pg_catalog.concat_ws(',', g.oid, g.tgenabled) FROM pg_catalog.pg_trigger AS g \
         JOIN pg_catalog.pg_proc AS p ON p.oid = g.tgfoid WHERE g.tgrelid = reached.relation \
+        AND (NOT g.tgisinternal OR \(acts("g"))) \
         AND p.pronamespace <> '\(MartletTables.schema)'::pg_catalog.regnamespace UNION ALL \
         SELECT pg_catalog.concat_ws(',', r.oid, r.ev_enabled) FROM pg_catalog.pg_rewrite AS r \
         WHERE r.ev_class = reached.relation) AS f (what))

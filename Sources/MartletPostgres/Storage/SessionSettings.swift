@@ -99,9 +99,9 @@ extension StoreSession {
     /// may have done it.
     /// - Returns: Whether to begin the batch again on a new connection. Nothing has been committed.
     func hasEnded(with error: PostgresError) -> Bool {
-        guard error.kind == .restarting, error.sqlState == "57P01", !underway.isEmpty else {
-            return false
-        }
+        guard error.endsConnection, error.sqlState != nil, error.kind != .unknownOutcome,
+            !underway.isEmpty
+        else { return false }
         slow.noteEnd(of: underway)
         underway = []
         return true

@@ -18,18 +18,11 @@ struct SlowSets {
         let until: Int64
     }
 
+    /// A set is known by its bytes: the number of a new device is undone with its batch.
     private struct Ending {
-        let device: Int64
-        let identifier: String?
         let content: [UInt8]
         /// When it may be tried again, in milliseconds since 1970.
         var until: Int64
-
-        func isBy(_ question: SetQuestion) -> Bool {
-            device == question.device
-                && (content == question.content
-                    || identifier != nil && identifier == question.identifier)
-        }
     }
 
     private struct Limit {
@@ -60,13 +53,10 @@ struct SlowSets {
         isCareful = works.count > 1
         guard works.count == 1, let work = works.first else { return }
         endings.removeAll { $0.until + Self.duration <= work.now }
-        guard let place = endings.firstIndex(where: { $0.isBy(work.question) }) else {
+        let content = work.question.content
+        guard let place = endings.firstIndex(where: { $0.content == content }) else {
             if endings.count >= Self.mostKept { endings.removeFirst() }
-            let question = work.question
-            endings.append(
-                Ending(
-                    device: question.device, identifier: question.identifier,
-                    content: question.content, until: work.now))
+            endings.append(Ending(content: content, until: work.now))
             return
         }
         endings[place].until = work.now + StoreSession.repairSeconds * 1_000
@@ -74,7 +64,7 @@ struct SlowSets {
 
     /// The seconds for which a set is not to be tried because it ended the connection; nil if it is to be.
     func waitAfterEnd(of work: SetWork) -> Int64? {
-        endings.first { $0.isBy(work.question) && $0.until > work.now }
+        endings.first { $0.content == work.question.content && $0.until > work.now }
             .map { ($0.until - work.now + 999) / 1_000 }
     }
 

@@ -40,7 +40,7 @@ extension StoreSession {
                 retryAfter: seconds)
         }
         if let seconds = slow.waitAfterEnd(of: work) {
-            let words = "a trigger ends the server's connection (pg_terminate_backend)"
+            let words = "a trigger ends the server's connection"
             if trouble == nil { trouble = PostgresError(.other, words, sqlState: "57P01") }
             return Refusal(
                 .busy, "the database cannot carry out the change now: \(words)",
