@@ -42,6 +42,9 @@ static inline const char *martlet_table(const PGresult *result) {
 static inline const char *martlet_column(const PGresult *result) {
     return PQresultErrorField(result, PG_DIAG_COLUMN_NAME);
 }
+static inline const char *martlet_source_file(const PGresult *result) {
+    return PQresultErrorField(result, PG_DIAG_SOURCE_FILE);
+}
 static inline const char *martlet_constraint(const PGresult *result) {
     return PQresultErrorField(result, PG_DIAG_CONSTRAINT_NAME);
 }

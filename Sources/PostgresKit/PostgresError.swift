@@ -64,6 +64,8 @@ public struct PostgresError: Error, Hashable, Sendable {
     public var table: String?
     public var column: String?
     public var constraint: String?
+    /// Whether a setting was given a value that it cannot have.
+    package var isOfSetting = false
 
     public init(_ kind: Kind, _ message: String, sqlState: String? = nil, sql: String? = nil) {
         self.kind = kind
@@ -145,7 +147,8 @@ extension PostgresError: CustomStringConvertible, CustomDebugStringConvertible {
     public var description: String {
         let state = sqlState.map { " \($0)" } ?? ""
         let place = sql.map { " in “\($0)”" } ?? ""
-        let words = mayQuoteValues ? kind.rawValue : message
+        let words =
+            isOfSetting ? wordsOfSetting : mayQuoteValues ? kind.rawValue : message
         return "PostgreSQL error\(state): \(words)\(place)"
     }
 
@@ -153,6 +156,9 @@ extension PostgresError: CustomStringConvertible, CustomDebugStringConvertible {
     public var debugDescription: String {
         "PostgreSQL error \(sqlState ?? kind.rawValue): \(message)\(sql.map { " in “\($0)”" } ?? "")"
     }
+
+    /// The words about a setting, without the value that it was given.
+    package var wordsOfSetting: String { String(message.prefix { $0 != ":" }) }
 
     /// Data exceptions quote what could not be read, and functions raise what they like.
     private var mayQuoteValues: Bool {

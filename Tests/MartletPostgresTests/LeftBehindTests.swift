@@ -113,6 +113,43 @@ struct LeftBehindTests {
         }
     }
 
+    @Test(
+        "a set whose answers lack a character in the encoding that its trigger chose is put off, too",
+        arguments: Moment.allCases)
+    func lackingCharacter(moment: Moment) async throws {
+        let trigger = Self.trigger(
+            "SET client_encoding = 'LATIN1'", "TRIGGER run AFTER INSERT OR UPDATE ON players")
+        try await Self.on(trigger, moment) { (store: TestStore) throws in
+            let create = TestStore.set("players", create: ["-1"], #""-1":{"name":"Žižek"}"#)
+            let results = try store.process([
+                Self.request("d1", create, at: 1), Self.request("d2", Self.team("Größe"), at: 1),
+            ])
+            let words = "the session's setting “client_encoding” changed"
+            #expect(try Self.fate(results[0]).hasPrefix("busy: "))
+            #expect(try Self.fate(results[0]).hasSuffix(words))
+            #expect(try Self.fate(results[1]) == "accepted 2")
+            #expect(store.node.takeFault()?.description.contains(words) == true)
+            #expect(try store.rows("SELECT count(*) FROM players") == "0")
+            try store.other.execute("ALTER TABLE players DISABLE TRIGGER run")
+            let mended = try store.process([Self.request("d1", create, at: 2)])
+            #expect(try Self.fate(mended[0]) == "accepted 3")
+            try store.other.execute("ALTER TABLE players ENABLE TRIGGER run")
+            let change = TestStore.set(
+                "players", update: ["1"], #""1":{"revision":3,"name":"Žofie"}"#)
+            #expect(try store.send(change, from: "d3").fate.hasSuffix(words))
+        }
+    }
+
+    @Test("a value that a rule of the tables finds to lack in an encoding is refused")
+    func ruleOfEncoding() async throws {
+        let rule = "ALTER TABLE players ADD CHECK (length(convert_to(name, 'LATIN1')) < 100)"
+        try await Self.on(rule, .beforeOpening) { (store: TestStore) throws in
+            let fate = try store.send(
+                TestStore.set("players", create: ["-1"], #""-1":{"name":"Žižek"}"#), from: "d2")
+            #expect(fate.reason == .constraint)
+        }
+    }
+
     /// Settings that are put back, and a value that no session has.
     private static let otherChanges = [
         ("search_path", "pg_temp"), ("DateStyle", "German"), ("IntervalStyle", "sql_standard"),

@@ -12,7 +12,7 @@ import Testing
 @Suite("Accepting beside other programs whose writes are read from the write-ahead log")
 struct LogicalStoreTests {
     /// Reads the write-ahead log on a thread of its own.
-    private final class Pump: Sendable {
+    final class Pump: Sendable {
         private let isStopped = Mutex(false)
         private let ended = DispatchSemaphore(value: 0)
 
@@ -45,12 +45,13 @@ struct LogicalStoreTests {
 
     private static func on(
         _ script: String = StoreTests.script, tables: [String] = StoreTests.tables,
-        reads: Bool = true, _ body: @escaping @Sendable (TestStore) throws -> Void
+        reads: Bool = true, capture: ForeignCapture = .logical,
+        _ body: @escaping @Sendable (TestStore) throws -> Void
     ) async throws {
         let database = try await TestDatabase.make(on: .logical())
         try await TestDatabase.blocking {
             let store = try TestStore(
-                database.address, script, tables: tables, adopts: true, capture: .logical)
+                database.address, script, tables: tables, adopts: true, capture: capture)
             let pump = reads ? Pump(database.address) : nil
             defer {
                 pump?.stop()
@@ -67,7 +68,7 @@ struct LogicalStoreTests {
     }
 
     /// Sends a set until it is decided: where the reader is late, a device is asked to wait.
-    private static func decided(
+    static func decided(
         _ store: TestStore, _ set: String, at revision: Revision
     ) throws -> ChangeSet {
         var fate = try store.send(set, at: revision)
@@ -227,6 +228,103 @@ struct LogicalStoreTests {
             let other = try SyncCoder.decodeChangeSet(store.log.entries(at: [3])[0].body)
             #expect(other.types.map(\.name) == ["teams", "totals"])
             #expect(try store.rows("SELECT entered FROM _martlet.capture") == "1")
+        }
+    }
+
+    @Test(
+        "what a set's trigger writes under settings of its own is part of the set, too",
+        arguments: [
+            ("", "SET session_replication_role = replica"),
+            ("", "SET session_replication_role = replica SET martlet.applying = ''"),
+            ("SET LOCAL session_replication_role = replica", "RESET session_replication_role"),
+            ("SET LOCAL session_replication_role = local", "RESET session_replication_role"),
+            ("RESET martlet.applying", ""), ("SET LOCAL martlet.applying = 'mine'", ""),
+            ("SET martlet.applying = 'mine'", "RESET martlet.applying"),
+        ],
+        [ForeignCapture.logical, .triggers])
+    func behindSettings(words: (before: String, after: String), capture: ForeignCapture)
+        async throws
+    {
+        let isClause = words.before.isEmpty
+        let script =
+            StoreTests.script + """
+                CREATE TABLE totals (id bigserial PRIMARY KEY, wins bigint NOT NULL);
+                INSERT INTO totals VALUES (1, 0), (2, 0);
+                CREATE FUNCTION sum() RETURNS trigger LANGUAGE plpgsql \(isClause ? words.after : "") AS
+                $$ BEGIN
+                    \(isClause ? "" : words.before + ";")
+                    UPDATE totals SET wins = wins + NEW.wins WHERE id = 1;
+                    DELETE FROM totals WHERE id = 2;
+                    INSERT INTO totals VALUES (3, NEW.wins);
+                    \(isClause || words.after.isEmpty ? "" : words.after + ";")
+                    RETURN NULL;
+                END $$;
+                CREATE TRIGGER sum AFTER UPDATE ON teams FOR EACH ROW EXECUTE FUNCTION sum();
+                """
+        let tables = StoreTests.tables + ["totals"]
+        try await Self.on(script, tables: tables, capture: capture) { (store: TestStore) throws in
+            for row in 1...2 {
+                _ = try store.other.query(
+                    "UPDATE totals SET wins = 0 WHERE id = $1", [.integer(Int64(row))])
+            }
+            if capture == .logical { _ = try LogicalMoment(store.other)?.awaitAll() }
+            try store.exchange([])
+            let revision = store.node.head.revision + 1
+            let fate = try Self.decided(store, Self.win(1, 5), at: 1)
+            #expect(fate.fate == "accepted \(revision)")
+            let entry = try SyncCoder.decodeChangeSet(store.log.entries(at: [revision])[0].body)
+            #expect(entry.types.map(\.name) == ["teams", "totals"])
+            let totals = try #require(entry.types.last)
+            #expect(
+                totals.create == [.integer(3)] && totals.update == [.integer(1)]
+                    && totals.delete == [.integer(2)])
+            try store.exchange([])
+            #expect(store.node.head.revision == revision)
+            #expect(try PostgresComparison.run(on: store.other, repairs: false).isEmpty)
+            #expect(try store.rows("SELECT count(*) FROM _martlet.foreign_changes") == "0")
+            #expect(try store.rows("SELECT count(*) FROM _martlet.foreign_transactions") == "0")
+        }
+    }
+
+    @Test(
+        "a set whose trigger calls its rows Martlet's own is put off",
+        arguments: [ForeignCapture.logical, .triggers])
+    func hidden(capture: ForeignCapture) async throws {
+        let script =
+            StoreTests.script + """
+                CREATE FUNCTION hide() RETURNS trigger LANGUAGE plpgsql AS
+                $$ BEGIN SET LOCAL martlet.applying = 'on'; RETURN NULL; END $$;
+                CREATE TRIGGER hide AFTER UPDATE ON teams FOR EACH ROW EXECUTE FUNCTION hide();
+                """
+        try await Self.on(script, capture: capture) { (store: TestStore) throws in
+            let fate = try store.send(Self.win(1, 5), at: 1)
+            #expect(fate.reason == .busy)
+            #expect(fate.fate.hasSuffix("the session's setting “martlet.applying” changed"))
+            #expect(try store.rows("SELECT wins FROM teams ORDER BY id") == "0\n0")
+        }
+    }
+
+    @Test("a TRUNCATE by a set's trigger deletes the rows on devices, too")
+    func truncated() async throws {
+        let script =
+            StoreTests.script + """
+                CREATE FUNCTION empty() RETURNS trigger LANGUAGE plpgsql AS
+                $$ BEGIN TRUNCATE players; RETURN NULL; END $$;
+                CREATE TRIGGER empty AFTER UPDATE ON teams FOR EACH ROW EXECUTE FUNCTION empty();
+                """
+        try await Self.on(script) { (store: TestStore) throws in
+            for table in try PostgresSchema.read(store.other).tables {
+                try ForeignTriggers.install(
+                    on: store.other, table: table, truncation: .deletes, capture: .logical)
+            }
+            let players = TestStore.set(
+                "players", create: ["-1"], #""-1":{"name":"Ann"}"#)
+            #expect(try store.send(players).fate == "accepted 2")
+            #expect(try Self.decided(store, Self.win(1, 5), at: 2).fate == "accepted 3")
+            let entry = try SyncCoder.decodeChangeSet(store.log.entries(at: [3])[0].body)
+            #expect(entry.types.map(\.name) == ["teams", "players"])
+            #expect(entry.types.last?.delete.count == 1)
+            #expect(try PostgresComparison.run(on: store.other, repairs: false).isEmpty)
         }
     }
 

@@ -18,7 +18,7 @@ struct ForeignTriggerSQL {
                 "martlet_insert": "O", "martlet_update": "O", "martlet_delete": "O",
                 "martlet_key": "O", "martlet_truncate": "A", "martlet_replica": "R",
             ]
-        case .logical: ["martlet_behind": "O", "martlet_truncate": "A"]
+        case .logical: ["martlet_behind": "A", "martlet_truncate": "A"]
         }
     }
 
@@ -48,6 +48,11 @@ struct ForeignTriggerSQL {
     private static let isForeign =
         "pg_catalog.current_setting('martlet.applying', true) IS DISTINCT FROM 'on'"
 
+    /// Whether the session is the server's, and carries out a set whose rows are to be noted. The setting is
+    /// null in sessions that never set it, and never again in others: what a trigger may have made of it
+    /// counts, too.
+    private static let isBehind = "pg_catalog.current_setting('martlet.applying', true) <> 'on'"
+
     var triggers: [String] {
         switch capture {
         case .triggers: noting + truncating
@@ -68,14 +73,14 @@ struct ForeignTriggerSQL {
     }
 
     /// What the database changes on its own behind Martlet's statements belongs to the set, and must
-    /// be known before its transaction ends.
+    /// be known before its transaction ends. Triggers may write in the role of a replica.
     private var behind: [String] {
         [
             """
             CREATE TRIGGER martlet_behind AFTER INSERT OR UPDATE OR DELETE \(on) FOR EACH ROW \
-            WHEN (pg_catalog.current_setting('martlet.applying', true) = 'capture') \
-            EXECUTE FUNCTION \(function("row"))()
-            """
+            WHEN (\(Self.isBehind)) EXECUTE FUNCTION \(function("row"))()
+            """,
+            "ALTER TABLE \(table.sqlName) ENABLE ALWAYS TRIGGER martlet_behind",
         ]
     }
 
@@ -238,20 +243,15 @@ struct ForeignTriggerSQL {
                         'Use DELETE, or adopt the table again so that TRUNCATE deletes all rows.';
             END
             """
-        case .deletes where capture == .logical:
-            // The write-ahead log says so.
-            """
-
-            BEGIN
-                RETURN NULL;
-            END
-            """
         case .deletes:
             """
 
             DECLARE
                 called name;
             BEGIN
+                IF NOT (\(isNotedTruncation)) THEN
+                    RETURN NULL;
+                END IF;
                 \(nameLookup)
                 EXECUTE format('INSERT INTO _martlet.foreign_changes (type, id)
                     SELECT \(table.number), r.%I::text FROM %s AS r', called, TG_RELID::regclass);
@@ -260,6 +260,11 @@ struct ForeignTriggerSQL {
             END
             """
         }
+    }
+
+    /// Whether a TRUNCATE is noted here. In other sessions the write-ahead log says so.
+    private var isNotedTruncation: String {
+        capture == .logical ? "coalesce(\(Self.isBehind), false)" : "true"
     }
 
     private func literal(_ text: String) -> String {

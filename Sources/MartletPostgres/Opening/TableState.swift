@@ -9,7 +9,8 @@ enum TableState {
         (SELECT tables FROM _martlet.dataset WHERE number = 1), \
         (SELECT string_agg(concat_ws(',', t.number, c.oid, c.relnamespace, c.relname, c.relrowsecurity, \
         (SELECT count(*) FROM pg_catalog.pg_inherits AS i \
-        WHERE i.inhparent = c.oid OR i.inhrelid = c.oid), \(Catalogue.hasTriggers)), ' ' \
+        WHERE i.inhparent = c.oid OR i.inhrelid = c.oid), \
+        \(Catalogue.hasTriggers(among: "ARRAY(SELECT relation::oid FROM _martlet.types)"))), ' ' \
         ORDER BY t.number) FROM _martlet.types AS t \
         LEFT JOIN pg_catalog.pg_class AS c ON c.oid = t.relation::oid), \
         (SELECT string_agg(concat_ws(',', a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, \

@@ -6,7 +6,7 @@ extension StorageFault {
     package init(_ error: PostgresError) {
         let kind: Kind =
             switch error.kind {
-            case .busy, .timedOut, .restarting, .crowded: .busy
+            case .busy, .timedOut: .busy
             case .full: .full
             case .constraint, .invalidValue: .refused
             default: error.endsConnection ? .unreachable : .failed
@@ -25,7 +25,8 @@ extension StorageFault {
             if error.sqlState == nil {
                 """
                 A change set is put off alone: \(error.message). Its function should have a clause SET \
-                (ALTER FUNCTION … SET …) in place of the command, or put the setting back.
+                (ALTER FUNCTION … SET …) in place of the command, or put the setting back; none may set \
+                martlet.applying.
                 """
             } else if error.kind == .timedOut {
                 """
@@ -37,6 +38,10 @@ extension StorageFault {
                 """
                 A change set found no room and is put off alone. Check the triggers of its tables, the \
                 tablespaces that they use, and temp_file_limit. \(error.description)
+                """
+            } else if ["22", "25", "2D", "57"].contains(error.sqlState?.prefix(2)) {
+                """
+                A change set is put off alone. Correct the triggers of its tables. \(error.description)
                 """
             } else {
                 StorageFault(error).description
@@ -82,10 +87,10 @@ enum SetError {
     case fault
 
     /// Classes of codes that say something about a machine: of memory, files and damage, of foreign
-    /// tables, of another server that a trigger asks, and of a schema that is missing. This one goes on
-    /// meanwhile.
+    /// tables, of another server that a trigger asks, of a schema that is missing, and of commands that no
+    /// trigger may run. This server goes on meanwhile.
     private static let codesOfTheServer: Set<Substring> = [
-        "08", "28", "3D", "3F", "53", "55", "57", "58", "HV", "XX",
+        "08", "25", "28", "2D", "3D", "3F", "53", "55", "57", "58", "HV", "XX",
     ]
 
     init(_ error: PostgresError) {
@@ -94,6 +99,7 @@ enum SetError {
             return
         }
         switch error.kind {
+        case .invalidValue where error.isOfSetting: self = .ofTheServer
         case .constraint, .invalidValue: self = .ofTheSet
         case .busy: self = .passing
         case .timedOut: self = .tooLong
@@ -115,8 +121,12 @@ enum SetError {
 }
 
 extension PostgresError {
+    /// Whether a text could not be read or written in an encoding.
+    var concernsEncoding: Bool { sqlState == "22P05" || sqlState == "22021" }
+
     /// The server's words for a device: without values, naming the table where there is one.
     var wordsForDevices: String {
+        if isOfSetting { return wordsOfSetting }
         guard let sqlState, sqlState.hasPrefix("22") else {
             guard kind == .constraint, let table, !message.contains("\"\(table)\"") else {
                 return message

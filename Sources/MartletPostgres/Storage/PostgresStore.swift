@@ -65,9 +65,10 @@ package final class PostgresStore {
             let connection = try connect()
             // Before the tables are read: what changes meanwhile is found by the next look.
             let tables = try TableState.read(connection)
+            let marks = try TriggerMarks.read(connection)
             let session = try StoreSession(
                 connection: connection, schema: try PostgresSchema.read(connection),
-                state: tables, unsendable: unsendable)
+                state: tables, marks: marks, unsendable: unsendable)
             return (session, tables)
         } catch let error as PostgresError {
             throw StorageFault(error)
@@ -95,7 +96,8 @@ package final class PostgresStore {
         do throws(PostgresError) {
             return try body(current)
         } catch {
-            guard !current.isOutdated, !current.bars(error), !current.takesCare(after: error)
+            guard !current.isOutdated, !current.bars(error), !current.takesCare(after: error),
+                !current.hasEnded(with: error)
             else {
                 throw StorageFault(.rolledBack, error.message)
             }
@@ -140,6 +142,7 @@ extension PostgresStore: ServerStorage {
                 current.isOutdated = false
             }
         }
+        let slow = current?.slow
         if let current {
             // What is not known to be committed is not known to be stored either.
             last = (current.head, current.floor)
@@ -153,6 +156,10 @@ extension PostgresStore: ServerStorage {
             throw StorageFault(
                 .changed,
                 "the database's tables or its data set are not those the server opened")
+        }
+        if let slow {
+            session.slow = slow
+            session.isCareful = slow.isCareful
         }
         current = session
     }

@@ -27,10 +27,13 @@ struct SessionSettings {
     private static let list =
         "ARRAY[\(names.map { "pg_catalog.current_setting('\($0)')" }.joined(separator: ", "))]"
 
-    /// Returns the settings as they are now.
-    static let reading = PostgresStatement("SELECT \(list)")
+    /// Returns the settings as they are now, and whether rows are noted that a set changes.
+    static let reading = PostgresStatement(
+        "SELECT \(list), pg_catalog.current_setting('martlet.applying', true) <> 'on'")
 
     private let values: [String]
+    /// Whether the triggers of Martlet's note the rows.
+    let isNoting: Bool
 
     /// - Parameter rows: The answer to `reading`.
     init(_ rows: PostgresRows) throws(PostgresError) {
@@ -38,6 +41,7 @@ struct SessionSettings {
             throw PostgresError(.other, "the settings of the session cannot be read")
         }
         values = array.elements.map { $0.text ?? "" }
+        isNoting = try rows.boolean(0, 1)
     }
 
     subscript(_ name: String) -> String? {
@@ -69,10 +73,14 @@ struct SessionSettings {
 
 extension StoreSession {
     /// Finds out whether a set's triggers left a vital setting changed.
-    /// - Parameter left: The settings as they were between the set's statements.
+    /// - Parameters:
+    ///   - left: The settings as they were between the set's statements.
+    ///   - captures: Whether the rows that the set changes are to be noted.
     /// - Throws: `SetFailure` that puts the set off.
-    func checkVital(_ left: [SessionSettings]) throws(SetFailure) {
-        guard let settings, let name = left.lazy.compactMap(settings.broken).first else { return }
+    func checkVital(_ left: [SessionSettings], captures: Bool) throws(SetFailure) {
+        var name = settings.flatMap { left.lazy.compactMap($0.broken).first }
+        if captures, left.contains(where: { !$0.isNoting }) { name = "martlet.applying" }
+        guard let name else { return }
         let words = "a trigger leaves the session's setting “\(name)” changed"
         if trouble == nil { trouble = PostgresError(.other, words) }
         throw .refused(
@@ -85,6 +93,18 @@ extension StoreSession {
     func putBack(_ left: SessionSettings) throws(SetFailure) {
         guard let statement = settings?.restoring(left) else { return }
         _ = try SetFailure.of { () throws(PostgresError) in try run([statement]) }
+    }
+
+    /// Notes that the database ended the connection while sets were being carried out. One of their triggers
+    /// may have done it.
+    /// - Returns: Whether to begin the batch again on a new connection. Nothing has been committed.
+    func hasEnded(with error: PostgresError) -> Bool {
+        guard error.endsConnection, error.sqlState != nil, error.kind != .unknownOutcome,
+            !underway.isEmpty
+        else { return false }
+        slow.noteEnd(of: underway)
+        underway = []
+        return true
     }
 
     /// Notes that something failed outside all sets, after some had been carried out. One of them may be at

@@ -49,7 +49,8 @@ struct SetExecution {
 
     init(
         _ session: StoreSession, _ work: SetWork, revision: Revision,
-        assigned: [RecordAddress: RecordID], savepoint: String, parking: Bool = false
+        assigned: [RecordAddress: RecordID], savepoint: String, parking: Bool = false,
+        isProbe: Bool = false
     ) {
         self.session = session
         self.work = work
@@ -60,12 +61,17 @@ struct SetExecution {
         account = SetAccount(types: work.plan.types)
         steps = SetSteps(
             session, work.plan, work.facts, assigned: assigned, savepoint: savepoint,
-            captures: captures, parking: parking, limit: session.slow.limit(of: work))
+            captures: captures, parking: parking, limit: session.slow.limit(of: work),
+            isProbe: isProbe)
     }
 
     static func captures(_ work: SetWork, _ session: StoreSession) -> Bool {
-        work.plan.types.contains { session.tables[$0].changesBehind }
-            || work.facts.affected.contains { session.tables[$0.address.type].changesBehind }
+        written(by: work).contains { session.changesBehind($0) }
+    }
+
+    /// The types to whose tables a set's statements write, and the actions of foreign keys between types.
+    static func written(by work: SetWork) -> Set<Int> {
+        Set(work.plan.types).union(work.facts.affected.map(\.address.type))
     }
 
     private var plan: SetPlan { work.plan }

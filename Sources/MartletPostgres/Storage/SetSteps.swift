@@ -64,6 +64,8 @@ struct SetSteps {
     /// Whether no other set goes in the same round trip. The set then ends with a look at what it would leave
     /// to the commit, and to the session.
     private let isAlone: Bool
+    /// Whether nothing is returned but the session's settings, behind each statement.
+    private let isProbe: Bool
     private var writes = 0
     private(set) var statements: [PostgresStatement] = []
     private(set) var purposes: [Purpose] = []
@@ -75,13 +77,14 @@ struct SetSteps {
     init(
         _ session: StoreSession, _ plan: SetPlan, _ facts: SetFacts,
         assigned: [RecordAddress: RecordID], savepoint: String, captures: Bool, parking: Bool,
-        limit: Int64?
+        limit: Int64?, isProbe: Bool = false
     ) {
         self.session = session
         self.plan = plan
         self.facts = facts
         self.assigned = assigned
-        isAlone = captures || session.isCareful
+        self.isProbe = isProbe
+        isAlone = captures || session.isCareful || isProbe
         add(PostgresStatement("SAVEPOINT \(savepoint)"))
         if let limit { add(Self.timeLimit("\(limit)")) }
         if captures { add(RowsBehind.start) }
@@ -89,7 +92,7 @@ struct SetSteps {
         addCreates()
         addUpdates()
         addDeletes()
-        if !plan.deletes.isEmpty { addSettling() }
+        if !plan.deletes.isEmpty, !isProbe { addSettling() }
         // The user's triggers may write to tables with deferred constraints too. If these were
         // checked at the commit, they would fail all sets of the batch.
         if isDeferring || isAlone {
@@ -116,7 +119,12 @@ struct SetSteps {
     private mutating func addWrite(_ statement: PostgresStatement, _ purpose: Purpose = .none) {
         if isAlone, writes > 0 { add(SessionSettings.reading, .settings) }
         writes += 1
-        add(statement, purpose)
+        if isProbe {
+            // No text is sent, which the encoding might lack.
+            add(PostgresStatement("WITH w AS (\(statement.sql)) SELECT 1", statement.values))
+        } else {
+            add(statement, purpose)
+        }
     }
 
     /// Whether constraints wait to be judged once the set is done.

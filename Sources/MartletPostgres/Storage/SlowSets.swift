@@ -2,10 +2,12 @@ import MartletCore
 import MartletServerCore
 import PostgresKit
 
-/// The sets that took too long. A device that sends one again and again cannot hold up all others.
+/// The sets that took too long, or that ended the connection. A device that sends one again and again cannot
+/// hold up all others.
 ///
 /// A set that was cancelled is not tried again for a minute. Other sets of its tables are tried, with less
-/// and less time. A device with several such sets is not tried with any set of their tables.
+/// and less time. A device with several such sets is not tried with any set of their tables. Somebody else may
+/// end a connection, too, so a set counts that was alone under way twice.
 struct SlowSets {
     private struct Cancelled {
         let device: Int64
@@ -14,6 +16,13 @@ struct SlowSets {
         let types: Set<Int>
         /// In milliseconds since 1970.
         let until: Int64
+    }
+
+    /// A set is known by its bytes: the number of a new device is undone with its batch.
+    private struct Ending {
+        let content: [UInt8]
+        /// When it may be tried again, in milliseconds since 1970.
+        var until: Int64
     }
 
     private struct Limit {
@@ -30,6 +39,34 @@ struct SlowSets {
 
     private var cancelled: [Cancelled] = []
     private var types: [Int: Limit] = [:]
+    private var endings: [Ending] = []
+    /// Whether sets are to go alone: the connection ended while several were under way.
+    private(set) var isCareful = false
+
+    /// Whether a cancelled set took so long that the server's limit, or a person, may have ended it.
+    func isLong(_ took: Duration, for work: SetWork) -> Bool {
+        took >= .milliseconds(limit(of: work) ?? Self.limits.first)
+    }
+
+    /// Notes that the connection ended while these sets were under way.
+    mutating func noteEnd(of works: [SetWork]) {
+        isCareful = works.count > 1
+        guard works.count == 1, let work = works.first else { return }
+        endings.removeAll { $0.until + Self.duration <= work.now }
+        let content = work.question.content
+        guard let place = endings.firstIndex(where: { $0.content == content }) else {
+            if endings.count >= Self.mostKept { endings.removeFirst() }
+            endings.append(Ending(content: content, until: work.now))
+            return
+        }
+        endings[place].until = work.now + StoreSession.repairSeconds * 1_000
+    }
+
+    /// The seconds for which a set is not to be tried because it ended the connection; nil if it is to be.
+    func waitAfterEnd(of work: SetWork) -> Int64? {
+        endings.first { $0.content == work.question.content && $0.until > work.now }
+            .map { ($0.until - work.now + 999) / 1_000 }
+    }
 
     /// Notes that a set was cancelled.
     mutating func note(_ work: SetWork, took: Duration) {

@@ -17,8 +17,9 @@ extension StoreSession {
                 outcomes.append(.refused(refusal))
                 return outcomes
             }
-            let group = group(works, from: next)
-            let done = try carryOut(group)
+            underway = group(works, from: next)
+            let done = try carryOut(underway)
+            underway = []
             outcomes += done
             if case .refused? = done.last { return outcomes }
             next += done.count
@@ -36,6 +37,13 @@ extension StoreSession {
         if let seconds = slow.wait(of: work) {
             return Refusal(
                 .busy, "the database cannot carry out the change now: it took too long",
+                retryAfter: seconds)
+        }
+        if let seconds = slow.waitAfterEnd(of: work) {
+            let words = "a trigger ends the server's connection"
+            if trouble == nil { trouble = PostgresError(.other, words, sqlState: "57P01") }
+            return Refusal(
+                .busy, "the database cannot carry out the change now: \(words)",
                 retryAfter: seconds)
         }
         guard !contested.isEmpty, isContested(work) else { return nil }
@@ -61,7 +69,7 @@ extension StoreSession {
             let isPlain =
                 !SetExecution.captures(work, self)
                 && (contested.isEmpty || !isContested(work)) && !isBarred(work)
-                && slow.wait(of: work) == nil
+                && slow.wait(of: work) == nil && slow.waitAfterEnd(of: work) == nil
             guard isPlain else { break }
             group.append(work)
         }
@@ -128,6 +136,9 @@ extension StoreSession {
                     assigned: try assign(work), savepoint: "martlet_\(index)")
                 segments.append(execution.steps.statements)
                 executions.append(execution)
+                if !execution.captures {
+                    uncaptured.formUnion(SetExecution.written(by: work))
+                }
             } catch {
                 keyless = .refused(try refusal(for: error, work))
                 break
@@ -160,7 +171,7 @@ extension StoreSession {
         _ answers: [PostgresConnection.Answer], of execution: inout SetExecution
     ) throws(SetFailure) -> SetOutcome {
         let left = try execution.settings(in: answers)
-        try checkVital(left)
+        try checkVital(left, captures: execution.captures)
         if let error = Self.failure(answers) { throw .failed(error) }
         if let last = left.last { try putBack(last) }
         try execution.finish(answers)
@@ -181,6 +192,11 @@ extension StoreSession {
         of failed: SetExecution, _ place: Int, after failure: SetFailure
     ) throws(PostgresError) -> SetOutcome {
         let work = failed.work
+        if case .failed(let error) = failure, error.concernsEncoding,
+            let cause = try probe(failed, savepoint: "martlet_\(place)_probe")
+        {
+            return .refused(try refusal(for: cause, work))
+        }
         if case .failed(let error) = failure, error.isUniqueViolation {
             // Values may only have met on their way to their new places, or another program may
             // have taken a key.
@@ -207,6 +223,24 @@ extension StoreSession {
             }
         }
         return .refused(try refusal(for: failure, work))
+    }
+
+    /// Carries out a failed set's statements once more, without their answers, and undoes them.
+    /// - Returns: That a trigger leaves a vital setting changed, if that is why the set failed.
+    private func probe(
+        _ failed: SetExecution, savepoint: String
+    ) throws(PostgresError) -> SetFailure? {
+        let probe = SetExecution(
+            self, failed.work, revision: head.revision + 1, assigned: failed.assigned,
+            savepoint: savepoint, isProbe: true)
+        let answers = try run([probe.steps.statements])[0]
+        _ = try run([PostgresStatement("ROLLBACK TO SAVEPOINT \(savepoint)")])
+        do throws(SetFailure) {
+            try checkVital(try probe.settings(in: answers), captures: probe.captures)
+            return nil
+        } catch {
+            return error
+        }
     }
 
     /// Reads records that have grown, with the attributes that stay, if they are large.

@@ -42,12 +42,32 @@ private struct FactsWanted {
 
 extension StoreSession {
     func facts(for questions: [SetQuestion]) throws(PostgresError) -> [SetFacts] {
-        let refusals = try refusalsForCharacters(questions)
+        var refusals = try refusalsForCharacters(questions)
+        refusals.merge(try refusalsForNewColumns(questions)) { first, _ in first }
         guard !refusals.isEmpty else { return try storableFacts(for: questions) }
         var facts = try storableFacts(
             for: questions.enumerated().map { askable($1, refusals[$0]) })
         for (index, refusal) in refusals { facts[index].refusal = refusal }
         return facts
+    }
+
+    /// Puts off sets that name a type or an attribute that is not known, by position, if the tables have
+    /// changed since they were read.
+    private func refusalsForNewColumns(
+        _ questions: [SetQuestion]
+    ) throws(PostgresError) -> [Int: Refusal] {
+        let unknown = questions.indices.filter { index in
+            guard case .failure(let refusal) = questions[index].reading else { return false }
+            return refusal.isOfTheSchema
+        }
+        guard !unknown.isEmpty, try TableState.read(connection) != state else { return [:] }
+        let refusal = Refusal(
+            .busy,
+            """
+            the data set's tables have changed, and the server has yet to take them up as they are now; \
+            send it again
+            """, retryAfter: Self.takeUpSeconds)
+        return Dictionary(uniqueKeysWithValues: unknown.map { ($0, refusal) })
     }
 
     private func storableFacts(

@@ -6,6 +6,8 @@ import PostgresKit
 extension StoreSession {
     /// Seconds after which a set is sent again that met a lock.
     static let retrySeconds: Int64 = 1
+    /// Seconds after which a set is sent again that may need tables as they are now.
+    static let takeUpSeconds: Int64 = 2
     /// Seconds after which a set is sent again that met a fault of the server's.
     static let repairSeconds: Int64 = 60
 
@@ -24,8 +26,15 @@ extension StoreSession {
                 .busy, "another program holds what the change needs; send it again",
                 retryAfter: Self.retrySeconds)
         case .tooLong:
+            let took = ContinuousClock.now - tried
+            guard slow.isLong(took, for: work) else {
+                // A trigger raised it.
+                let words = PostgresError(
+                    .other, error.message, sqlState: error.sqlState, sql: error.sql)
+                return try refusal(for: .failed(words), work)
+            }
             if trouble == nil { trouble = error }
-            slow.note(work, took: ContinuousClock.now - tried)
+            slow.note(work, took: took)
             return Refusal(
                 .busy, "the database cannot carry out the change now: it takes too long",
                 retryAfter: Self.repairSeconds)

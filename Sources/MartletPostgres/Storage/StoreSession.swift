@@ -60,8 +60,16 @@ final class StoreSession {
     var settings: SessionSettings?
     /// Whether each set goes alone: in the last try of this batch, something failed outside all sets.
     var isCareful = false
+    /// What ran with writes to each table before `model` was read; see `TriggerMarks`.
+    private let marks: [UInt32: Int64]
+    /// Types whose tables got triggers, or other ones, since: each set that writes to them captures.
+    private(set) var triggered: Set<Int> = []
+    /// Types to whose tables the open transaction has written without capturing.
+    var uncaptured: Set<Int> = []
     /// Sets that took too long, and the tables that they wrote to.
     var slow = SlowSets()
+    /// The sets that are being carried out.
+    var underway: [SetWork] = []
     /// When the last round trip with sets began.
     var tried = ContinuousClock.now
     /// Round trips made, for measurements.
@@ -82,12 +90,13 @@ final class StoreSession {
 
     init(
         connection: PostgresConnection, schema: PostgresSchema, state: Int64,
-        unsendable: UnsendableRows
+        marks: [UInt32: Int64], unsendable: UnsendableRows
     ) throws(PostgresError) {
         self.connection = connection
         tables = schema.tables
         version = schema.version
         self.state = state
+        self.marks = marks
         self.unsendable = unsendable
         foreign = ForeignDrain(
             schema: schema.schema, tables: schema.tables, unsendable: unsendable)
@@ -171,6 +180,8 @@ extension StoreSession {
         contested = []
         openSavepoints = false
         hasFoundRoom = false
+        uncaptured = []
+        underway = []
         var statements = [
             PostgresStatement("BEGIN"), PostgresStatement(Self.counter),
             PostgresStatement(
@@ -219,6 +230,8 @@ extension StoreSession {
         pending = PendingWrites()
         devices.removeAll()
         openSavepoints = false
+        let now = try TriggerMarks.read(connection)
+        triggered = Set(tables.indices.filter { now[tables[$0].relation] != mark(of: $0) })
         if barring.isDue {
             barring = (false, true)
             try lookForLocks()
@@ -227,6 +240,13 @@ extension StoreSession {
             "SELECT revision, floor, hash FROM _martlet.dataset WHERE number = 1")
         guard row.count == 1 else { throw PostgresError(.other, "_martlet.dataset is empty") }
         try take(row)
+    }
+
+    private func mark(of type: Int) -> Int64 { marks[tables[type].relation] ?? 0 }
+
+    /// Whether rows may change behind statements that write to a type's table.
+    func changesBehind(_ type: Int) -> Bool {
+        tables[type].changesBehind || triggered.contains(type)
     }
 
     /// Ends the connections.
@@ -248,8 +268,14 @@ extension StoreSession {
     func commit() throws(PostgresError) {
         var statements = takePending()
         if openSavepoints, let settings {
-            // Nothing of a set's runs behind the check.
-            statements += [PostgresStatement("SET CONSTRAINTS ALL IMMEDIATE"), settings.check]
+            // Nothing of a set's runs behind the checks.
+            statements.append(PostgresStatement("SET CONSTRAINTS ALL IMMEDIATE"))
+            if !uncaptured.isEmpty {
+                statements.append(
+                    TriggerMarks.check(
+                        uncaptured.sorted().map { (tables[$0].relation, mark(of: $0)) }))
+            }
+            statements.append(settings.check)
         }
         statements.append(PostgresStatement("COMMIT"))
         let answers = try run(statements)

@@ -76,15 +76,36 @@ struct Catalogue {
     }
 
     /// SQL whose value is whether the relation `c` of `pg_class` has rules, or triggers that are not
-    /// Martlet's.
-    static let hasTriggers = """
-        (EXISTS (SELECT FROM pg_catalog.pg_rewrite r WHERE r.ev_class = c.oid)
+    /// Martlet's, or whether actions of foreign keys lead from it into a table outside that has such, or
+    /// from there to a member again.
+    /// - Parameter members: SQL of the array of relations that are inside.
+    static func hasTriggers(among members: String) -> String {
+        func steps(_ from: String) -> String {
+            """
+            SELECT a.tgconstrrelid FROM \(from) JOIN pg_catalog.pg_trigger a
+                ON a.tgrelid = here.relation AND \(TriggerMarks.acts("a"))
+            """
+        }
+        return """
+            (\(hasOwnTriggers("c.oid")) OR EXISTS (WITH RECURSIVE here (relation) AS (
+                \(steps("(SELECT c.oid) AS here (relation)"))
+                WHERE a.tgconstrrelid <> ALL (\(members))
+                UNION \(steps("here")) WHERE here.relation <> ALL (\(members)))
+                SELECT FROM here WHERE here.relation = ANY (\(members))
+                OR \(hasOwnTriggers("here.relation"))))
+            """
+    }
+
+    private static func hasOwnTriggers(_ relation: String) -> String {
+        """
+        (EXISTS (SELECT FROM pg_catalog.pg_rewrite r WHERE r.ev_class = \(relation))
             OR EXISTS (SELECT FROM pg_catalog.pg_trigger g
                 JOIN pg_catalog.pg_proc p ON p.oid = g.tgfoid
                 JOIN pg_catalog.pg_namespace f ON f.oid = p.pronamespace
-                WHERE g.tgrelid = c.oid AND NOT g.tgisinternal AND g.tgenabled <> 'D'
+                WHERE g.tgrelid = \(relation) AND NOT g.tgisinternal AND g.tgenabled <> 'D'
                 AND f.nspname <> '\(MartletTables.schema)'))
         """
+    }
 
     private static let tableQuestion = """
         SELECT c.oid::bigint, n.nspname::text, c.relname::text, c.relkind::text,
@@ -93,7 +114,7 @@ struct Catalogue {
             pg_catalog.pg_has_role(c.relowner, 'USAGE'),
             EXISTS (SELECT FROM pg_catalog.pg_inherits i
                 WHERE i.inhparent = c.oid OR i.inhrelid = c.oid),
-            \(hasTriggers)
+            \(hasTriggers(among: "$1::oid[]"))
         FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
         WHERE c.oid = ANY ($1::oid[])
         """
@@ -169,7 +190,7 @@ struct CatalogueTable {
     let isOwned: Bool
     /// Whether another table inherits from it, or it from another.
     let isInherited: Bool
-    /// Whether it has rules, or triggers that are not Martlet's.
+    /// Whether it has rules, or triggers that are not Martlet's, or leads to such outside.
     let hasTriggers: Bool
     var columns: [CatalogueColumn] = []
     var foreignKeys: [CatalogueForeignKey] = []

@@ -282,6 +282,8 @@ struct BatchDecision {
             facts.isDependencyDecided = true
         }
         do throws(Refusal) {
+            // The storage may know better why a set cannot be read.
+            if case .failure = item.question.reading, let refusal = facts.refusal { throw refusal }
             let plan = try item.question.reading.get()
             let context = SetContext(
                 principal: admitted.principal, device: work.device, seen: item.set.seen,

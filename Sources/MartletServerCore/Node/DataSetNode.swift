@@ -122,8 +122,8 @@ public final class DataSetNode {
         _ requests: [AdmittedRequest], now: Int64, leavingOut unbearable: Set<Int>?
     ) -> [Result<NodeAnswer, Problem>] {
         lastTime = now
-        // Each set that rolls back everything is found in one round and refused in the next.
-        var rounds = 1 + requests.reduce(0) { $0 + $1.request.changeSets.count }
+        // Each set that rolls back everything is found in one round, or the first in two, and refused in the next.
+        var rounds = 2 + requests.reduce(0) { $0 + $1.request.changeSets.count }
         while true {
             do throws(StorageFault) {
                 if needsRecovery { try recover() }

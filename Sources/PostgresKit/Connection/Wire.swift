@@ -186,6 +186,7 @@ final class Wire {
         error.table = field(martlet_table(result))
         error.column = field(martlet_column(result))
         error.constraint = field(martlet_constraint(result))
+        error.isOfSetting = state == "22023" && field(martlet_source_file(result)) == "guc.c"
         return error
     }
 }
