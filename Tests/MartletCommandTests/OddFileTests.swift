@@ -109,7 +109,8 @@ final class OddFileTests {
         let refused = await run("export", device, path("out"))
         #expect(refused.code == .failed)
         let word =
-            kind.contains("device") ? "the device's own file" : kind == "link" ? "a link" : "no ordinary file"
+            kind.contains("device")
+            ? "the device's own file" : kind == "link" ? "a link" : "no ordinary file"
         #expect(refused.err.contains("\(target) is \(word)"))
         #expect(try text("out/here") == "x")
         #expect(await run("status", device).code == .done)
@@ -125,10 +126,12 @@ final class OddFileTests {
         #expect(refused.err.contains("no folder \(path(place))"))
         let made = await run("init", path("\(place)/x.db"), "--schema", path("schema.sql"))
         #expect(made.code == .failed)
-        #expect(made.err.contains("no folder \(path(place))") && made.err.contains("Make the folder"))
+        #expect(
+            made.err.contains("no folder \(path(place))") && made.err.contains("Make the folder"))
     }
 
-    @Test("an empty name is none", arguments: [["init", ""], ["export", "a", ""], ["status", ""]])
+    @Test(
+        "an empty name is none", arguments: [["init", ""], ["export", "a", ""], ["status", ""]])
     func emptyName(words: [String]) async {
         let console = Written()
         let code = await MartletCommand.run(

@@ -76,11 +76,13 @@ struct DeviceFile {
 
     /// - Throws: `CommandError` if a new file's folder does not exist.
     static func refuseMissingFolder(_ path: String) throws {
-        let folder = URL(fileURLWithPath: path).deletingLastPathComponent().resolvingSymlinksInPath().path
+        let folder = URL(fileURLWithPath: path).deletingLastPathComponent()
+            .resolvingSymlinksInPath().path
         let kind = try? FileManager.default.attributesOfItem(atPath: folder)[.type]
         guard kind as? FileAttributeType != .typeDirectory else { return }
         throw CommandError(
-            "There is no folder \(folder), so \(path) cannot be made. Make the folder first, or name another.")
+            "There is no folder \(folder), so \(path) cannot be made. Make the folder first, or name"
+                + " another.")
     }
 
     /// Makes a new device's file and keeps the server's address in it.

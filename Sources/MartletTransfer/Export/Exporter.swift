@@ -48,7 +48,8 @@ public struct Exporter: Sendable {
         let chosen = schema.types.filter { types?.contains($0.name) ?? true }
         try Self.checkNames(chosen)
         let own = try await client.read { context in
-            try context.rows("SELECT file FROM pragma_database_list WHERE name = 'main'").first?.values.first
+            try context.rows("SELECT file FROM pragma_database_list WHERE name = 'main'").first?
+                .values.first
         }
         if case .text(let path) = own { try Self.check(folder, isNotOf: path, chosen) }
         try Self.checkPlaces(chosen, folder)
@@ -151,7 +152,8 @@ public struct Exporter: Sendable {
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         } catch {
             throw TransferError(
-                "There is no folder \(folder.path), and none can be made there. Name a folder that you may write to.")
+                "There is no folder \(folder.path), and none can be made there. Name a folder that you"
+                    + " may write to.")
         }
     }
 

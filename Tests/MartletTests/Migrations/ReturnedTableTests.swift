@@ -126,6 +126,79 @@ struct ReturnedTableTests {
         #expect(try device.store.contradiction() == nil)
     }
 
+    private static let writes =
+        "INSERT INTO %(id, name) SELECT id, 'Rooks' FROM martlet_new_id;"
+        + "UPDATE % SET name = 'Hens' WHERE id = 3; DELETE FROM % WHERE id = 2;"
+
+    /// The names of what is queued, and how much waits for a table.
+    private static func queued(_ device: DeviceFixture) throws -> [String] {
+        try device.gather().changeSets.flatMap { set in
+            set.types.flatMap { type in
+                type.entries.compactMap { entry -> String? in
+                    guard case .text(let name) = entry.attributes["name"] else { return nil }
+                    return "\(type.name) \(name)"
+                } + type.delete.map { "\(type.name) -\($0)" }
+            }
+        }.sorted() + (device.store.awaitingTableCount == 0 ? [] : ["waiting"])
+    }
+
+    @Test(
+        "what is written before the next look is sent, whichever of its names the table had",
+        arguments: [[0], [1], [2], [0, 2], [1, 3], [0, 1, 2, 3]])
+    func written(places: [Int]) throws {
+        let device = try Self.device()
+        // Each part of the writes comes once, at one of the places.
+        let parts = Self.writes.split(separator: ";").map(String.init)
+        func write(at place: Int, to table: String) throws {
+            for (number, part) in parts.enumerated() where places[number % places.count] == place {
+                try device.shell(part.replacing("%", with: table))
+            }
+        }
+        try write(at: 0, to: "teams")
+        try device.shell(Self.away)
+        try write(at: 1, to: "elsewhere")
+        try device.reopen(script: nil)
+        #expect(try Self.queued(device).allSatisfy { $0 == "waiting" })
+        try device.shell(Self.back)
+        try write(at: 2, to: "teams")
+        // And once more, with a name between.
+        try device.reopen(script: nil)
+        try device.shell(Self.away)
+        try device.reopen(script: nil)
+        try device.shell("ALTER TABLE elsewhere RENAME TO third")
+        try device.reopen(script: nil)
+        try device.shell("ALTER TABLE third RENAME TO teams")
+        try write(at: 3, to: "teams")
+        try device.reopen(script: nil)
+        let queued = try Self.queued(device)
+        #expect(queued == ["teams -2", "teams Hens", "teams Rooks"])
+        #expect(try device.store.contradiction() == nil)
+    }
+
+    @Test("a new row waits for the table of the new record that it refers to")
+    func parentAway() throws {
+        let device = try DeviceFixture(
+            script: Self.script + "; CREATE TABLE members(id TEXT PRIMARY KEY,"
+                + " team INTEGER REFERENCES teams(id), friend TEXT REFERENCES members(id))")
+        try device.shell(
+            """
+            INSERT INTO teams(id, name) SELECT id, 'Rooks' FROM martlet_new_id;
+            INSERT INTO members(id, team) SELECT 'a', id FROM teams;
+            INSERT INTO members(id, friend) VALUES ('b', 'a');
+            \(Self.away)
+            """)
+        try device.reopen(script: nil)
+        #expect(try device.gather().changeSets.isEmpty)
+        #expect(try device.store.withheld().map(\.id) == [.text("a"), .text("b")])
+        #expect(try device.store.withheld().first?.message.contains("elsewhere") == true)
+        try device.shell(Self.back)
+        try device.reopen(script: nil)
+        let sets = try device.gather().changeSets
+        #expect(sets.flatMap(\.types).map(\.name) == ["teams", "members"])
+        #expect(sets.flatMap(\.types).flatMap(\.create).count == 3)
+        #expect(try device.store.withheld().isEmpty)
+    }
+
     @Test("another process that kept the file open opens it again, and nothing is passed over")
     func twoProcesses() throws {
         let device = try Self.device()
