@@ -4,7 +4,7 @@ package import MartletProtocol
 package import MartletServerCore
 package import MartletStore
 package import SQLiteFaults
-internal import SQLiteKit
+package import SQLiteKit
 internal import Synchronization
 
 /// A real server and devices in one thread, each on a disk of its own, without a network.
@@ -21,10 +21,14 @@ package final class SmallWorld {
     package private(set) var server: SmallServer
     private var count = 0
 
-    /// - Parameter name: No two worlds may have the same at one time.
-    package init(_ name: String) throws {
+    /// - Parameters:
+    ///   - name: No two worlds may have the same at one time.
+    ///   - script: The tables of the server.
+    package init(_ name: String, script: String = SmallWorld.script) throws {
         self.name = name
-        server = try SmallServer(FaultDisk(name: "\(name)-server"))
+        server = SmallServer(
+            switchedOff: FaultDisk(name: "\(name)-server"), script: script)
+        try server.open()
     }
 
     package func device(script: String = SmallWorld.script) throws -> SmallDevice {
@@ -79,6 +83,11 @@ package final class SmallServer {
     }
 
     package func close() { node = nil }
+
+    /// Another program on the server's file, or a look at it.
+    package func connection() throws -> Connection {
+        try Connection(path: "server.sqlite", mode: .readWrite, vfs: disk.vfsName)
+    }
 
     /// Empties all entries that only a device that is behind needs.
     package func compact() {
@@ -171,6 +180,11 @@ package final class SmallDevice {
     }
 
     package func close() { opened = nil }
+
+    /// Another program on the device's file.
+    package func connection() throws -> Connection {
+        try Connection(path: "device.sqlite", mode: .readWrite, vfs: disk.vfsName)
+    }
 
     /// Switches off, begins anew, and switches on again.
     package func beginAnew(script: String = SmallWorld.script) throws {

@@ -27,12 +27,13 @@ struct CarriedNotes {
                 continue
             }
             let present = store.numbers[type]
-            guard let known = columns(present) else {
+            let before = try earlier(present)
+            if columns(present) == nil || origin == nil && before != nil {
                 try store.setState("\(Self.prefix)\(present)", .integer(origin ?? number))
                 continue
             }
             // Columns that were added meanwhile stand last.
-            guard let origin, try present == origin || earlier(present) == origin,
+            guard let origin, present == origin || before == origin, let known = columns(present),
                 columns(number)?.starts(with: known) ?? false
             else { continue }
             try store.connection.execute(

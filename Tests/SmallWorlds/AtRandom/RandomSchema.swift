@@ -1,0 +1,211 @@
+/// Tables that chance declares, of everything docs/schema.md says is supported.
+package struct RandomSchema {
+    package let tables: [RandomTable]
+
+    package init(using random: inout SeededBits) {
+        var names = Self.names.shuffled(using: &random)[...]
+        var tables: [RandomTable] = []
+        for place in 0..<Int.random(in: 1...3, using: &random) {
+            let name = names.removeFirst()
+            tables.append(RandomTable(name, place: place, among: tables, using: &random))
+        }
+        self.tables = tables
+    }
+
+    package var script: String { tables.map(\.script).joined(separator: "\n") }
+
+    private static let names = [
+        "teams", "order", "Größe", "two words", "it's", "a\"b", "x[y]", "semi;colon", "--dash",
+        "x.y", "new",
+    ]
+}
+
+/// A table, with what statements need to know of it.
+package struct RandomTable {
+    package let name: String
+    package let key: String
+    package let isText: Bool
+    package let columns: [RandomColumn]
+    package let script: String
+
+    init(
+        _ name: String, place: Int, among others: [RandomTable], using random: inout SeededBits
+    ) {
+        self.name = name
+        isText = random.chance(45)
+        key =
+            isText
+            ? random.one(of: ["id", "code", "the key"]) : random.one(of: ["id", "ID", "no."])
+        let isStrict = random.chance(15)
+        var names = Self.columnNames.shuffled(using: &random)[...]
+        var columns: [RandomColumn] = []
+        for _ in 0..<Int.random(in: 1...4, using: &random) {
+            let own = (name: name, place: place, isText: isText)
+            columns.append(
+                RandomColumn(names.removeFirst(), own, others, isStrict: isStrict, using: &random))
+        }
+        self.columns = columns
+        var parts = [Self.declaration(ofKey: key, isText: isText, using: &random)]
+        parts += columns.map(\.declaration)
+        if random.chance(20), let first = columns.first(where: { $0.kind == .text }) {
+            parts.append(
+                "folded TEXT AS (lower(\(first.quoted)))\(random.chance(50) ? " STORED" : "")")
+        }
+        var options: [String] = isStrict ? ["STRICT"] : []
+        if isText, random.chance(25) { options.append("WITHOUT ROWID") }
+        let lines = parts.joined(separator: ", ")
+        var script =
+            "CREATE TABLE \(Self.quoted(name))(\(lines)) \(options.joined(separator: ", "));"
+        for number in 0..<Int.random(in: 0...2, using: &random) {
+            let index = "u\(place)_\(number)"
+            script += " " + Self.index(index, on: name, of: columns, using: &random)
+        }
+        self.script = script
+    }
+
+    package var quoted: String { Self.quoted(name) }
+    package var quotedKey: String { Self.quoted(key) }
+
+    package static func quoted(_ name: String) -> String {
+        "\"" + name.replacing("\"", with: "\"\"") + "\""
+    }
+
+    private static let columnNames = [
+        "name", "n", "group", "naïve", "with space", "quo\"te", "its", "semi;", "rank", "NEW", "_x",
+    ]
+
+    private static func declaration(
+        ofKey key: String, isText: Bool, using random: inout SeededBits
+    ) -> String {
+        guard isText else {
+            let growth = random.chance(15) ? " AUTOINCREMENT" : ""
+            return "\(quoted(key)) INTEGER PRIMARY KEY\(growth)"
+        }
+        let collation = random.chance(20) ? " COLLATE NOCASE" : ""
+        return "\(quoted(key)) TEXT PRIMARY KEY\(collation)"
+    }
+
+    private static func index(
+        _ index: String, on table: String, of columns: [RandomColumn],
+        using random: inout SeededBits
+    ) -> String {
+        let first = random.one(of: columns).quoted
+        let second = random.one(of: columns).quoted
+        let unique = random.chance(70) ? "UNIQUE " : ""
+        let over = random.one(of: [
+            first, first, "lower(\(first))", "\(first) COLLATE NOCASE",
+            "ifnull(\(first), '-') || '.'",
+            first == second ? first : "\(first), \(second) DESC",
+        ])
+        let condition = random.chance(25) ? " WHERE \(second) IS NOT NULL" : ""
+        return "CREATE \(unique)INDEX \(index) ON \(quoted(table))(\(over))\(condition);"
+    }
+}
+
+/// A column that is not the key.
+package struct RandomColumn {
+    package enum Kind: CaseIterable {
+        case text, integer, real, boolean, untyped, blob
+    }
+
+    package let name: String
+    package let kind: Kind
+    package let isRequired: Bool
+    /// The place of the table whose keys it holds.
+    package let target: Int?
+    let declaration: String
+
+    package var quoted: String { RandomTable.quoted(name) }
+
+    init(
+        _ name: String, _ own: (name: String, place: Int, isText: Bool), _ others: [RandomTable],
+        isStrict: Bool, using random: inout SeededBits
+    ) {
+        self.name = name
+        var words: [String] = [RandomTable.quoted(name)]
+        if random.chance(30) {
+            let place = Int.random(in: 0...own.place, using: &random)
+            let table =
+                place < own.place
+                ? (others[place].name, others[place].isText) : (own.name, own.isText)
+            kind = table.1 ? .text : .integer
+            target = place
+            isRequired = false
+            words += [table.1 ? "TEXT" : "INTEGER", "REFERENCES \(RandomTable.quoted(table.0))"]
+            if random.chance(70) { words.append("ON DELETE \(random.one(of: Self.actions))") }
+            if random.chance(30) { words.append("ON UPDATE \(random.one(of: Self.actions))") }
+            if random.chance(30) { words.append("DEFERRABLE INITIALLY DEFERRED") }
+        } else {
+            let kind = random.one(of: Kind.allCases)
+            self.kind = kind
+            target = nil
+            isRequired = random.chance(25)
+            words.append(kind.declaration(isStrict: isStrict, using: &random))
+            if isRequired { words.append("NOT NULL DEFAULT \(kind.standard)") }
+            if !isRequired, random.chance(20) { words.append("DEFAULT \(kind.standard)") }
+            if random.chance(15) {
+                words.append("UNIQUE")
+                if random.chance(40) { words.append("ON CONFLICT \(random.one(of: Self.clauses))") }
+            }
+            if random.chance(15) {
+                let check = random.one(of: [
+                    "%s IS NOT 'c'", "%s >= 0 OR %s = -1 OR %s IS NULL", "length(%s) < 20",
+                ])
+                words.append("CHECK (\(check.replacing("%s", with: RandomTable.quoted(name))))")
+            }
+            if kind == .text, random.chance(15) { words.append("COLLATE NOCASE") }
+        }
+        declaration = words.joined(separator: " ")
+    }
+
+    private static let actions = ["CASCADE", "SET NULL", "RESTRICT", "NO ACTION"]
+    private static let clauses = ["IGNORE", "REPLACE", "FAIL", "ROLLBACK"]
+}
+
+extension RandomColumn.Kind {
+    fileprivate func declaration(isStrict: Bool, using random: inout SeededBits) -> String {
+        switch self {
+        case .text: isStrict ? "TEXT" : random.one(of: ["TEXT", "VARCHAR(9)", "text"])
+        case .integer: isStrict ? "INT" : random.one(of: ["INTEGER", "BIGINT", "int"])
+        case .real: isStrict ? "REAL" : random.one(of: ["REAL", "DOUBLE"])
+        case .boolean: isStrict ? "INTEGER" : "BOOLEAN"
+        case .untyped: isStrict ? "ANY" : random.one(of: ["", "DATE", "JSON"])
+        case .blob: "BLOB"
+        }
+    }
+
+    fileprivate var standard: String {
+        switch self {
+        case .text, .untyped: "'std'"
+        case .integer: "7"
+        case .real: "0.25"
+        case .boolean: "1"
+        case .blob: "x'00ff'"
+        }
+    }
+
+    /// A literal that the kind takes; some come again and again, so that they meet.
+    package func literal(using random: inout SeededBits) -> String {
+        switch self {
+        case .text:
+            random.one(of: [
+                "'a'", "'A'", "'b'", "'c'", "''", "'é'", "'e\u{301}'", "'1e2'", "'''\"'",
+            ])
+        case .integer: random.one(of: ["0", "1", "2", "3", "-1", "9223372036854775807"])
+        case .real: random.one(of: ["0.5", "1.0", "-0.0", "1e300", "3", "5e-324"])
+        case .boolean: random.one(of: ["0", "1"])
+        case .untyped: random.one(of: ["'a'", "'2026-11-24'", "1", "2.5", "'1.50'"])
+        case .blob: random.one(of: ["x''", "x'00'", "x'6162'"])
+        }
+    }
+}
+
+extension SeededBits {
+    package mutating func chance(_ percent: Int) -> Bool {
+        Int.random(in: 0..<100, using: &self) < percent
+    }
+
+    package mutating func one<Element>(of elements: [Element]) -> Element {
+        elements[Int.random(in: 0..<elements.count, using: &self)]
+    }
+}

@@ -1,0 +1,131 @@
+/// SQL that another program may run on tables that chance declared.
+package struct RandomStatements {
+    private let schema: RandomSchema
+    private var random: SeededBits
+    private var count = 0
+
+    package init(_ schema: RandomSchema, seed: UInt64) {
+        self.schema = schema
+        random = SeededBits(state: seed &* 0x9e37_79b9_7f4a_7c15 &+ 77)
+    }
+
+    /// A script of one transaction, with the settings of the connection that runs it.
+    package mutating func transaction(foreignKeys: Bool) -> String {
+        var script = "PRAGMA foreign_keys = \(foreignKeys ? "ON" : "OFF");"
+        script += " PRAGMA recursive_triggers = \(random.chance(50) ? "ON" : "OFF");\n"
+        let body = (0..<Int.random(in: 1...3, using: &random)).map { _ in statement() + ";" }
+        guard body.count > 1 || random.chance(20) else { return script + body.joined() }
+        if random.chance(25) {
+            let undone = statement()
+            return script
+                + "BEGIN; \(body.joined(separator: "\n")) SAVEPOINT s; \(undone); ROLLBACK TO s; COMMIT;"
+        }
+        return script + "BEGIN;\n\(body.joined(separator: "\n"))\nCOMMIT;"
+    }
+
+    /// One statement that writes to one of the tables.
+    private mutating func statement() -> String {
+        let table = random.one(of: schema.tables)
+        switch Int.random(in: 0..<20, using: &random) {
+        case 0..<8: return insert(table)
+        case 8..<10: return upsert(table)
+        case 10..<16: return update(table)
+        case 16: return keyChange(table)
+        case 17: return "/* all */ DELETE FROM \(table.quoted)"
+        default: return "DELETE FROM \(table.quoted) WHERE \(condition(table))"
+        }
+    }
+
+    private mutating func insert(_ table: RandomTable) -> String {
+        let verb = random.one(of: [
+            "INSERT", "INSERT", "INSERT", "INSERT OR REPLACE", "REPLACE", "INSERT OR IGNORE",
+            "INSERT OR FAIL", "INSERT OR ROLLBACK",
+        ])
+        return "\(verb) INTO \(table.quoted)\(values(table))"
+    }
+
+    private mutating func upsert(_ table: RandomTable) -> String {
+        let column = random.one(of: table.columns)
+        let value = random.chance(50) ? "excluded.\(column.quoted)" : value(column)
+        let target = random.chance(50) ? "(\(table.quotedKey))" : ""
+        let action = random.chance(70) ? "UPDATE SET \(column.quoted) = \(value)" : "NOTHING"
+        return "INSERT INTO \(table.quoted)\(values(table)) ON CONFLICT\(target) DO \(action)"
+    }
+
+    /// The columns and values of an insert.
+    private mutating func values(_ table: RandomTable) -> String {
+        let columns = table.columns.filter { $0.isRequired || random.chance(80) }
+        let names = ([table.quotedKey] + columns.map(\.quoted)).joined(separator: ", ")
+        guard table.isText, random.chance(20) else {
+            let row = ([key(table)] + columns.map { value($0) }).joined(separator: ", ")
+            // A key that is left out is chosen by SQLite, if the key is an integer.
+            if !table.isText, random.chance(5) {
+                guard !columns.isEmpty else { return " DEFAULT VALUES" }
+                let values = columns.map { value($0) }.joined(separator: ", ")
+                return "(\(columns.map(\.quoted).joined(separator: ", "))) VALUES (\(values))"
+            }
+            return "(\(names)) VALUES (\(row))"
+        }
+        let rows = (0..<2).map { _ in
+            "(" + ([key(table)] + columns.map { value($0) }).joined(separator: ", ") + ")"
+        }
+        return "(\(names)) VALUES \(rows.joined(separator: ", "))"
+    }
+
+    private mutating func update(_ table: RandomTable) -> String {
+        let verb = random.one(of: [
+            "UPDATE", "UPDATE", "UPDATE", "UPDATE OR REPLACE", "UPDATE OR IGNORE", "UPDATE OR FAIL",
+        ])
+        let column = random.one(of: table.columns)
+        var changes = ["\(column.quoted) = \(value(column))"]
+        if random.chance(30) {
+            let other = random.one(of: table.columns)
+            if other.name != column.name { changes.append("\(other.quoted) = \(value(other))") }
+        }
+        let condition = condition(table)
+        return "\(verb) \(table.quoted) SET \(changes.joined(separator: ", ")) WHERE \(condition)"
+    }
+
+    private mutating func keyChange(_ table: RandomTable) -> String {
+        let verb = random.one(of: ["UPDATE", "UPDATE OR REPLACE", "UPDATE OR IGNORE"])
+        return
+            "\(verb) \(table.quoted) SET \(table.quotedKey) = \(key(table)) WHERE \(condition(table))"
+    }
+
+    private mutating func condition(_ table: RandomTable) -> String {
+        let column = random.one(of: table.columns)
+        return random.one(of: [
+            "\(table.quotedKey) = \(existingKey(table))",
+            "\(table.quotedKey) = \(existingKey(table))",
+            "\(table.quotedKey) = \(existingKey(table))", "\(column.quoted) IS \(value(column))",
+            "\(table.quotedKey) IN (SELECT \(table.quotedKey) FROM \(table.quoted) LIMIT 2)", "1",
+        ])
+    }
+
+    /// A key for a new row: mostly one that is free.
+    private mutating func key(_ table: RandomTable) -> String {
+        if random.chance(20) {
+            let key = existingKey(table)
+            return table.isText && random.chance(20) ? "upper(\(key))" : key
+        }
+        if table.isText {
+            count += 1
+            return random.chance(90)
+                ? "'k\(count)'" : random.one(of: ["'K1'", "''", "NULL", "'1'", "x'00'"])
+        }
+        return random.chance(88)
+            ? "(SELECT id FROM martlet_new_id)" : random.one(of: ["0", "-1", "77", "-50", "NULL"])
+    }
+
+    private mutating func existingKey(_ table: RandomTable) -> String {
+        let place = Int.random(in: 0..<4, using: &random)
+        let key = "(SELECT \(table.quotedKey) FROM \(table.quoted) LIMIT 1 OFFSET \(place))"
+        return key
+    }
+
+    private mutating func value(_ column: RandomColumn) -> String {
+        if !column.isRequired, random.chance(20) { return "NULL" }
+        guard let target = column.target else { return column.kind.literal(using: &random) }
+        return existingKey(schema.tables[target])
+    }
+}
