@@ -176,12 +176,10 @@ extension Withheld {
         return (kept, try kept.map { try Outbox(store: store).bytes(of: $0) })
     }
 
-    /// Withholds changes that refer to a new withheld record, or to one whose table is gone, because no other
-    /// device would know its id.
+    /// Withholds changes that refer to a new withheld record, because no other device would know
+    /// its id.
     private mutating func withoutDependents(_ changes: [RecordChange]) throws -> [RecordChange] {
         var made = Set(try isEmpty ? [] : all().filter { $0.image == nil }.map(\.key))
-        made.formUnion(
-            try store.newRecordsAway().map { RecordKey(type: $0.type, id: $0.id) })
         var kept = changes
         while !made.isEmpty {
             var next: [RecordChange] = []

@@ -48,7 +48,6 @@ package final class SyncedMigration: MigrationHost {
         store = current
         // Without a table for notes nothing was noted: the file was never opened to the end.
         try connection.execute(DeviceTables.captureTable(width: 0) + DeviceTables.withheld)
-        try CarriedNotes(store: current).follow()
         let others = try OthersChanges(current)
         try others.follow(current)
         try sink?.closeForeign(current)
