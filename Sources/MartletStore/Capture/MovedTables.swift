@@ -39,7 +39,7 @@ struct MovedTables {
             uniqueKeysWithValues: try types.rows { (row) throws(SQLiteError) in
                 (row.integer(0), row.text(1))
             })
-        for (number, table) in carriers {
+        for (number, table) in carriers.sorted(by: { $0.key < $1.key }) {
             guard let home = names[number], home != table else { continue }
             let type = names.first { $0.value == table }?.key
             try place(Move(number: number, home: home, table: table), type, carriers, connection)

@@ -22,6 +22,8 @@ struct OthersChanges {
     private var renames: [Renames] = []
     private var forms: [Int64: NoteForm] = [:]
     private var moved: MovedTables?
+    /// The positions of types whose tables came back.
+    private var returned: [Int] = []
 
     /// Compares a store's tables with the record of them. An earlier release kept no record: then nothing is found.
     init(_ store: LocalStore) throws {
@@ -56,6 +58,7 @@ struct OthersChanges {
                 ? NoteForm(type, at: index)
                 : try NoteForm(type, at: index, noted: columns, connection)
             guard recorded.present[number] != nil else {
+                returned.append(index)
                 isSame = false
                 continue
             }
@@ -102,6 +105,7 @@ struct OthersChanges {
             }
         }
         for move in moved?.replaced ?? [] { try leave(move, store) }
+        for index in returned { try takeKeys(index, store) }
         if !forms.isEmpty { store.noteForms = forms }
     }
 
@@ -118,6 +122,34 @@ struct OthersChanges {
             UPDATE martlet_capture SET type = \(number) WHERE type = \(move.number)
                 AND id IN \(keys(old)) AND id NOT IN \(keys(new))
             """)
+    }
+
+    /// Gives rows of a table that came back the keys that the server gave to their records meanwhile. What is noted
+    /// of a record follows, and is based on what the server said of it.
+    private func takeKeys(_ index: Int, _ store: LocalStore) throws {
+        let (type, number) = (store.schema.types[index], store.numbers[index])
+        guard type.keyKind == .integer else { return }
+        let keys =
+            "(SELECT \(SQLName.quoted(type.key)) FROM main.\(SQLName.quoted(type.name)))"
+        let find = try store.connection.prepare(
+            """
+            SELECT temporary, id FROM martlet_ids
+            WHERE type = \(number) AND temporary IN \(keys) AND id NOT IN \(keys)
+            """)
+        let given = try find.rows { (row) throws(SQLiteError) in (row.integer(0), row.integer(1)) }
+        guard !given.isEmpty else { return }
+        try store.setCapture(false)
+        for (temporary, id) in given {
+            _ = try store.tables[index].changeKey(from: .integer(temporary), to: .integer(id))
+            try store.connection.execute(
+                """
+                UPDATE martlet_capture SET id = \(id) WHERE type = \(number) AND id = \(temporary);
+                INSERT OR IGNORE INTO martlet_records(type, id, revision)
+                    SELECT \(number), id, revision FROM martlet_aside
+                    WHERE type = (SELECT name FROM martlet_types WHERE number = \(number)) AND id = \(id);
+                """)
+        }
+        try store.setCapture(true)
     }
 
     /// Keeps the earlier names for all sets that are queued now. The notes are taken.

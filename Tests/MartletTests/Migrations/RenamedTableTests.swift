@@ -184,6 +184,28 @@ struct RenamedTableTests {
         #expect(try device.store.awaitingTableCount == 0)
     }
 
+    @Test("a record that got its key while its table was away has it when the table is back")
+    func numbered() throws {
+        let device = try Self.device()
+        try device.write { try $0.insert("teams", ["name": "Rooks"]) }
+        let own = try #require(try device.gather().changeSets.first?.identifier)
+        try device.shell(Self.away)
+        try device.reopen(script: nil)
+        try device.apply(
+            [.entry(2, own: own, .created("teams", 7, old: -1, at: 2, ["name": "Rooks"]))],
+            reaching: 2)
+        try device.shell("UPDATE elsewhere SET name = 'A' WHERE id = -1;" + Self.back)
+        try device.reopen(script: nil)
+        #expect(
+            try device.rows("SELECT id, name FROM teams ORDER BY id")
+                == [[1, "Owls"], [2, "Owls"], [3, "Owls"], [7, "A"]])
+        let entry = try #require(try device.gather().changeSets.first?.types.first?.entries.first)
+        #expect(entry.id == .integer(7) && entry.revision == 2)
+        #expect(entry.attributes == Attributes(["name": "A"]))
+        #expect(try device.store.keptAside().isEmpty)
+        #expect(try device.store.contradiction() == nil)
+    }
+
     @Test("an edit that refers to a new record whose table is away is withheld until it is back")
     func parent() throws {
         let device = try Self.device()
