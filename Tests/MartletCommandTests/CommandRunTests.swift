@@ -133,7 +133,8 @@ struct CommandRunTests {
         #expect(away.out.contains("queued         0 change sets"))
         #expect(
             away.out.contains(
-                "not queued: 1 records that another program wrote in tables which are gone"))
+                "not queued: 1 records that another program wrote in tables which are gone or renamed"
+            ))
         #expect(await run("status", path("a.sqlite"), "--json").out.contains(#""awaitingTable":1"#))
         try Connection(path: path("a.sqlite"), mode: .readWrite).execute(
             "ALTER TABLE elsewhere RENAME TO teams")

@@ -214,6 +214,30 @@ struct ShellProgramTests {
         #expect(try device.gather().changeSets.last?.types.map(\.name) == ["notes"])
     }
 
+    @Test("a column is dropped together with the triggers, which the next look makes again")
+    func droppedColumn() throws {
+        let device = try device()
+        #expect(throws: (any Error).self) {
+            try device.shell("ALTER TABLE teams DROP COLUMN city")
+        }
+        let triggers = try device.rows(
+            """
+            SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'teams'
+                AND name GLOB 'martlet_capture_*'
+            """)
+        var drops = ""
+        for case .text(let name)? in triggers.map(\.first) { drops += "DROP TRIGGER \(name);" }
+        try shell(
+            "UPDATE teams SET name = 'Jays' WHERE id = 1;"
+                + "BEGIN; \(drops) ALTER TABLE teams DROP COLUMN city; COMMIT", on: device)
+        try device.reopen(script: nil)
+        try shell("UPDATE teams SET name = 'Kites' WHERE id = 1", on: device)
+        let sets = try device.gather().changeSets
+        #expect(
+            sets.flatMap(\.types).flatMap(\.entries).map(\.attributes)
+                == [Attributes(["name": "Jays"]), Attributes(["name": "Kites"])])
+    }
+
     @Test("rows that a REPLACE pushes out by an index that was made meanwhile are captured")
     func newIndex() throws {
         let device = try device()

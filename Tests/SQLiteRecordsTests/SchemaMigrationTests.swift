@@ -120,6 +120,25 @@ struct SchemaMigrationTests {
         #expect(try SchemaMigration.apply(script: script, to: connection) == schema)
     }
 
+    @Test("a table that was renamed and got its name back is as it was declared")
+    func renamedBack() throws {
+        let script = """
+            CREATE TABLE Team (id INTEGER PRIMARY KEY);
+            CREATE TABLE player (
+                id INTEGER PRIMARY KEY, a INTEGER REFERENCES Team, b INTEGER,
+                FOREIGN KEY (b) REFERENCES Team);
+            CREATE INDEX i ON Team (id);
+            CREATE VIEW v AS SELECT Team.id FROM Team JOIN player ON Team.id = a;
+            CREATE TRIGGER t AFTER INSERT ON Team BEGIN UPDATE Team SET id = 1; DELETE FROM Team; END;
+            """
+        let schema = try SchemaMigration.apply(script: script, to: connection)
+        try connection.execute(
+            "ALTER TABLE Team RENAME TO other; ALTER TABLE other RENAME TO Team")
+        let quoted = "SELECT 1 FROM sqlite_schema WHERE sql GLOB '*\"Team\"*'"
+        #expect(try connection.integer(quoted) != nil)
+        #expect(try SchemaMigration.apply(script: script, to: connection) == schema)
+    }
+
     @Test("works inside a transaction and leaves it open")
     func inTransaction() throws {
         try connection.begin()

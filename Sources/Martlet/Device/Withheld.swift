@@ -176,15 +176,17 @@ extension Withheld {
         return (kept, try kept.map { try Outbox(store: store).bytes(of: $0) })
     }
 
-    /// Withholds changes that refer to a new withheld record, because no other device would know
-    /// its id.
+    /// Withholds changes that refer to a new record which is withheld itself, or whose table is away: no other
+    /// device would know its id.
     private mutating func withoutDependents(_ changes: [RecordChange]) throws -> [RecordChange] {
+        guard !changes.isEmpty else { return [] }
         var made = Set(try isEmpty ? [] : all().filter { $0.image == nil }.map(\.key))
+        for (number, id) in try store.awayNew { made.insert(RecordKey(type: number, id: id)) }
         var kept = changes
         while !made.isEmpty {
             var next: [RecordChange] = []
             for change in kept {
-                guard let name = refers(change, to: made) else {
+                guard let name = try refers(change, to: made) else {
                     next.append(change)
                     continue
                 }
@@ -197,11 +199,11 @@ extension Withheld {
         return kept
     }
 
-    private func refers(_ change: RecordChange, to made: Set<RecordKey>) -> String? {
+    private func refers(_ change: RecordChange, to made: Set<RecordKey>) throws -> String? {
         for reference in store.schema.types[change.type].references {
             guard let value = change.after[reference.attribute], let id = RecordID(value),
-                let target = store.schema.index(of: reference.target),
-                made.contains(RecordKey(type: store.numbers[target], id: id))
+                let target = try store.number(ofType: reference.target),
+                made.contains(RecordKey(type: target, id: id))
             else { continue }
             return reference.target
         }

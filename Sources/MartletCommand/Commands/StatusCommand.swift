@@ -92,7 +92,8 @@ enum StatusReport {
         if status.awaitingTable > 0 {
             lines.append(
                 "  not queued: \(status.awaitingTable) records that another program wrote in tables which are"
-                    + " gone; they are queued once the file has the tables again")
+                    + " gone or renamed; they are queued once the file has the tables again, under their names"
+            )
         }
         for kept in aside {
             let what =

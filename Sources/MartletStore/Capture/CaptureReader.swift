@@ -39,7 +39,7 @@ extension LocalStore {
     package var hasCapture: Bool {
         get throws {
             try connection.integer(
-                "SELECT 1 FROM martlet_capture WHERE type IN (\(numberList)) LIMIT 1") != nil
+                "SELECT 1 FROM martlet_capture WHERE type IN (\(notedNumbers)) LIMIT 1") != nil
         }
     }
 
@@ -51,8 +51,25 @@ extension LocalStore {
                 try connection.integer(
                     """
                     SELECT count(*) FROM (
-                        SELECT DISTINCT type, id FROM martlet_capture WHERE type NOT IN (\(numberList)))
+                        SELECT DISTINCT type, id FROM martlet_capture WHERE type NOT IN (\(notedNumbers)))
                     """) ?? 0)
+        }
+    }
+
+    /// The new records that are noted in tables which the file does not have: the number of the type, and the id.
+    package var awayNew: [(number: Int64, id: RecordID)] {
+        get throws {
+            let rows = try connection.statement(
+                """
+                SELECT DISTINCT type, id FROM martlet_capture
+                WHERE type NOT IN (\(notedNumbers)) AND operation = \(CaptureTriggers.Operation.inserted)
+                """)
+            var new: [(number: Int64, id: RecordID)] = []
+            _ = try rows.rows { (row) throws(SQLiteError) -> Void in
+                // A row under an impossible key is no record.
+                if let id = try? row.recordID(1) { new.append((row.integer(0), id)) }
+            }
+            return new
         }
     }
 
@@ -68,10 +85,11 @@ extension LocalStore {
         var isEmpty = true
         while try rows.step() {
             let number = rows.integer(1)
-            guard let type = index(ofNumber: number) else {
+            guard let form = noteForms[number] else {
                 hasOthers = true
                 continue
             }
+            let type = form.index
             isEmpty = false
             // A row under an impossible key is no record.
             guard let id = try? rows.recordID(3) else { continue }
@@ -92,22 +110,21 @@ extension LocalStore {
             guard operation != CaptureTriggers.Operation.inserted, noted[position].existed else {
                 continue
             }
-            try collect(rows, type: type, into: &noted[position])
+            try collect(rows, form, into: &noted[position])
         }
         guard !isEmpty else { return [] }
         try connection.run(
-            "DELETE FROM martlet_capture" + (hasOthers ? " WHERE type IN (\(numberList))" : ""))
+            "DELETE FROM martlet_capture" + (hasOthers ? " WHERE type IN (\(notedNumbers))" : ""))
         return noted
     }
 
     /// Takes the old values of one noted row, unless some are known already: the oldest count. A
     /// value that the wire cannot carry counts as null, so that any other value is sent.
     private func collect(
-        _ row: Statement, type: Int, into noted: inout NotedRecord
+        _ row: Statement, _ form: NoteForm, into noted: inout NotedRecord
     ) throws {
         guard noted.old.isEmpty else { return }
-        let attributes = schema.types[type].attributes
-        let form = noteForms[type]
+        let attributes = schema.types[form.index].attributes
         noted.old = [Value?](repeating: nil, count: attributes.count)
         for (index, value) in form.begun { noted.old[index] = value }
         for (slot, position) in form.slots.enumerated() {
@@ -171,7 +188,7 @@ extension LocalStore {
     /// column's default in its place. A value with which a column began that came after the note is left out, too.
     private func created(_ attributes: Attributes, type: Int) -> Attributes {
         let described = schema.types[type]
-        let begun = noteForms[type].begun
+        let begun = noteForms[numbers[type]]?.begun ?? [:]
         var names: [String] = []
         var values: [Value] = []
         for (name, value) in zip(attributes.names, attributes.values) {

@@ -40,6 +40,9 @@ enum CaptureTriggers {
         "martlet: the key of a record cannot be changed; delete the"
         + " record and insert a new one"
 
+    /// What the names of the triggers of deletes begin with. The type's number follows.
+    static let deletes = "martlet_capture_delete_"
+
     private static func name(_ event: String, _ number: Int64) -> String {
         "martlet_capture_\(event)_\(number)"
     }
@@ -48,20 +51,23 @@ enum CaptureTriggers {
         "'" + text.replacing("'", with: "''") + "'"
     }
 
-    /// Removes all capture triggers, whatever schema they were made for.
+    /// Removes all capture triggers, whatever schema they were made for. Those of tables that are away stay.
     static func dropAll(_ connection: Connection) throws(SQLiteError) {
         for name in try present(connection).keys {
             try connection.execute("DROP TRIGGER \(SQLName.quoted(name))")
         }
     }
 
-    /// The capture triggers there are: their statements by name.
+    /// The capture triggers there are, but for those of tables that are away: their statements by name.
     static func present(_ connection: Connection) throws(SQLiteError) -> [String: String] {
+        let away = Set(try MovedTables(connection).away.map(\.table))
         let rows = try connection.prepare(
-            "SELECT name, sql FROM main.sqlite_schema"
+            "SELECT name, sql, tbl_name FROM main.sqlite_schema"
                 + " WHERE type = 'trigger' AND name GLOB 'martlet_capture_*'")
         var present: [String: String] = [:]
-        _ = try rows.rows { (row) throws(SQLiteError) in present[row.text(0)] = row.text(1) }
+        _ = try rows.rows { (row) throws(SQLiteError) -> Void in
+            if !away.contains(row.text(2)) { present[row.text(0)] = row.text(1) }
+        }
         return present
     }
 
@@ -135,12 +141,27 @@ enum CaptureTriggers {
         return !isComplete
     }
 
-    /// Returns whether a type's triggers note these columns, in this order.
-    static func notes(
-        _ columns: [String], _ number: Int64, _ triggers: [String: String]
-    ) -> Bool {
-        let row = columns.map { ", OLD.\(SQLName.quoted($0))" }.joined()
-        return triggers[name("delete", number)]?.contains(row + ")") ?? false
+    /// Returns the columns that the triggers of a number note, in order, under their names of now: if a column
+    /// is renamed, SQLite renames it in the triggers, too. Nil if there are no such triggers.
+    static func noted(by triggers: [String: String], _ number: Int64) -> [String]? {
+        guard let statement = triggers[name("delete", number)] else { return nil }
+        let old = "OLD.\""
+        var names: [String] = []
+        var rest = statement[...]
+        while let start = rest.firstRange(of: old) {
+            var name = ""
+            rest = rest[start.upperBound...]
+            while let end = rest.firstIndex(of: "\"") {
+                name += rest[..<end]
+                rest = rest[end...].dropFirst()
+                guard rest.first == "\"" else { break }
+                name += "\""
+                rest = rest.dropFirst()
+            }
+            names.append(name)
+        }
+        // The first is the key.
+        return Array(names.dropFirst())
     }
 
     /// The columns a note of a record holds, in order.

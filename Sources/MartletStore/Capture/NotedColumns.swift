@@ -42,6 +42,15 @@ struct NotedColumns {
         return recorded
     }
 
+    /// Returns whether the file has, or had, a table for a type.
+    func isKnown(_ number: Int64) throws(SQLiteError) -> Bool {
+        try connection.integer(
+            """
+            SELECT 1 FROM main.martlet_state
+            WHERE name IN ('\(Self.present)\(number)', '\(Self.away)\(number)')
+            """) != nil
+    }
+
     /// Returns whether the record is that of these types.
     func isRecorded(_ types: [EntityType], numbers: [Int64]) throws(SQLiteError) -> Bool {
         try recorded().present == Self.columns(types, numbers)
@@ -78,22 +87,26 @@ struct NotedColumns {
     }
 }
 
-/// How the notes of one type are read.
+/// How the notes under one number are read.
 struct NoteForm {
+    /// The position of the type whose records they are about.
+    let index: Int
     /// For each value of a note, the position of its attribute; nil if the table has the column no more.
     let slots: [Int?]
     /// The values with which rows began in columns that the notes do not hold, by the attribute's position.
     let begun: [Int: Value]
 
     /// Notes that were made for the table as it is.
-    init(_ type: EntityType) {
+    init(_ type: EntityType, at index: Int) {
+        self.index = index
         slots = type.attributes.indices.filter { !type.attributes[$0].isGenerated }
         begun = [:]
     }
 
     /// Notes that were made when the table had other columns.
     /// - Parameter noted: Their columns, under the names that these have now.
-    init(_ type: EntityType, noted: [String], _ connection: Connection) throws {
+    init(_ type: EntityType, at index: Int, noted: [String], _ connection: Connection) throws {
+        self.index = index
         slots = noted.map { name in
             type.index(ofAttribute: name).flatMap { type.attributes[$0].isGenerated ? nil : $0 }
         }
@@ -103,5 +116,13 @@ struct NoteForm {
             begun[index] = try ColumnDefault.value(of: attribute, table: type.name, connection)
         }
         self.begun = begun
+    }
+
+    /// Returns the forms of notes that were made for the tables as they are, by the types' numbers.
+    static func ofNow(_ schema: Schema, _ numbers: [Int64]) -> [Int64: NoteForm] {
+        Dictionary(
+            uniqueKeysWithValues: zip(numbers, schema.types.enumerated()).map { number, type in
+                (number, NoteForm(type.element, at: type.offset))
+            })
     }
 }

@@ -15,11 +15,13 @@ struct DeviceFile {
         }
     }
 
-    /// The schema of the app's tables.
+    /// The schema of the app's tables, but for those to which another program gave other names for the time being.
     /// - Throws: `StoreError` `.schema` for tables that cannot be synchronised.
     func schema() throws -> Schema {
+        let moved = try MovedTables(connection)
+        if let mixed = moved.mixed { throw mixed.refusal }
         do {
-            return try SchemaReader.read(connection)
+            return moved.present(try SchemaReader.read(connection))
         } catch let error as SchemaError {
             throw StoreError(.schema, error.message)
         }

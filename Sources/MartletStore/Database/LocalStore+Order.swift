@@ -14,6 +14,8 @@ extension LocalStore {
         try checkLayout()
         let version = try connection.integer("PRAGMA schema_version")
         guard version != orderedSchema else { return }
+        let moved = try MovedTables(connection)
+        let triggers = try CaptureTriggers.present(connection)
         var present: [(EntityType, Int64)] = []
         for (type, number) in zip(schema.types, numbers) {
             let rows = try connection.statement("SELECT name FROM pragma_table_xinfo(?)")
@@ -23,9 +25,11 @@ extension LocalStore {
             // A dropped table is reported by the first write to it.
             guard !names.isEmpty else { continue }
             let wanted = [type.key] + type.attributes.map(\.name)
-            guard wanted.allSatisfy({ names.contains(SQLName.folded($0)) }) else {
-                throw Self.changed
-            }
+            let noted = CaptureTriggers.noted(by: triggers, number)
+            guard wanted.allSatisfy({ names.contains(SQLName.folded($0)) }),
+                try !moved.concerns(type, number, connection),
+                noted == nil || noted == CaptureTriggers.noted(type)
+            else { throw Self.changed }
             present.append((type, number))
         }
         if try CaptureTriggers.complete(connection, present) {

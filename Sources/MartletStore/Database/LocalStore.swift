@@ -14,10 +14,12 @@ package final class LocalStore {
     /// The number each type has in Martlet's tables, for ever, in the order of `schema.types`.
     package let numbers: [Int64]
     private let indexes: [Int64: Int]
-    /// The numbers as a list in SQL.
-    let numberList: String
-    /// How notes are read, in the order of `schema.types`.
-    var noteForms: [NoteForm]
+    /// How notes are read, by the number that they were made under.
+    var noteForms: [Int64: NoteForm] {
+        didSet { notedNumbers = Self.list(noteForms) }
+    }
+    /// These numbers as a list in SQL.
+    private(set) var notedNumbers: String
 
     /// Which column a note of each type holds where.
     var layout: Int64
@@ -40,13 +42,17 @@ package final class LocalStore {
         self.schema = schema
         self.numbers = numbers
         indexes = Dictionary(uniqueKeysWithValues: numbers.enumerated().map { ($1, $0) })
-        numberList = numbers.map(String.init).joined(separator: ", ")
-        noteForms = schema.types.map { NoteForm($0) }
+        noteForms = NoteForm.ofNow(schema, numbers)
+        notedNumbers = Self.list(noteForms)
         tables = schema.types.map {
             RecordTable(type: $0, connection: connection, keepsClauses: keepsClauses)
         }
         layout = CaptureTriggers.layout(schema.types, numbers: numbers)
         orderedSchema = try? connection.integer("PRAGMA schema_version")
+    }
+
+    private static func list(_ forms: [Int64: NoteForm]) -> String {
+        forms.keys.sorted().map(String.init).joined(separator: ", ")
     }
 
     /// Makes an empty store in memory, to replace one whose file is to be released.

@@ -46,19 +46,26 @@ package struct FormerNames {
         return Attributes(names: sent, values: attributes.values)
     }
 
-    /// Keeps the name that a column had, for sets below `before`. What is kept of the column already follows it
-    /// to its name of now.
+    /// Keeps the names that columns of a type had, for sets below `before`. What is kept of the columns already
+    /// follows them to their names of now.
+    /// - Parameter names: The names that the columns have now, by their names of before.
     static func keep(
-        _ former: String, of name: String, type: Int64, before: Int64, _ connection: Connection
+        _ names: [String: String], type: Int64, before: Int64, _ connection: Connection
     ) throws(SQLiteError) {
         let known = try FormerNames(connection).names
-        for entry in known where entry.type == type && entry.name == former {
-            try remove(entry, connection)
-            try put(entry.former, of: name, type: type, before: entry.before, connection)
-        }
         let oldest = try connection.integer("SELECT min(sequence) FROM martlet_outbox") ?? before
         for entry in known where entry.before <= oldest { try remove(entry, connection) }
-        try put(former, of: name, type: type, before: before, connection)
+        let followed = known.filter {
+            $0.before > oldest && $0.type == type && names[$0.name] != nil
+        }
+        for entry in followed { try remove(entry, connection) }
+        for entry in followed {
+            guard let name = names[entry.name] else { continue }
+            try put(entry.former, of: name, type: type, before: entry.before, connection)
+        }
+        for (former, name) in names {
+            try put(former, of: name, type: type, before: before, connection)
+        }
     }
 
     private static func remove(_ entry: Name, _ connection: Connection) throws(SQLiteError) {

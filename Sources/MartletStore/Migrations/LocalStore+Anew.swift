@@ -13,6 +13,7 @@ extension LocalStore {
     /// - Throws: What `make` throws; `StoreError` `.schema` for tables that cannot be synchronised
     ///   or are not empty.
     package func replaceTables(_ make: (Connection) throws -> Void) throws {
+        if let away = try MovedTables(connection).away.first { throw away.refusal }
         try CaptureTriggers.dropAll(connection)
         try SchemaMigration.dropAll(in: connection)
         try make(connection)

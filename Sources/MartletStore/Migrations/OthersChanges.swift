@@ -7,11 +7,11 @@ internal import SQLiteRecords
 /// Edits that were noted before are read, and sent, by the columns that the tables had then: the server need not
 /// know the others.
 struct OthersChanges {
-    private struct Rename {
+    private struct Renames {
         let type: EntityType
         let number: Int64
-        let name: String
-        let new: String
+        /// The names that columns have now, by their names of before.
+        let names: [String: String]
     }
 
     /// The tables as they were, under the names that they have now, as far as they are still there; nil if nothing
@@ -19,8 +19,11 @@ struct OthersChanges {
     private(set) var schema: Schema?
     /// The columns that were added, by table.
     private(set) var added: [String: Set<String>] = [:]
-    private var renames: [Rename] = []
-    private var forms: [NoteForm] = []
+    private var renames: [Renames] = []
+    private var forms: [Int64: NoteForm] = [:]
+    private var moved: MovedTables?
+    /// The positions of types whose tables came back.
+    private var returned: [Int] = []
 
     /// Compares a store's tables with the record of them. An earlier release kept no record: then nothing is found.
     init(_ store: LocalStore) throws {
@@ -28,28 +31,38 @@ struct OthersChanges {
         let recorded = try NotedColumns(connection: connection).recorded()
         guard !recorded.present.isEmpty else { return }
         let triggers = try CaptureTriggers.present(connection)
+        let moved = try MovedTables(connection)
+        self.moved = moved
         var types: [EntityType] = []
         var isSame = true
-        for (type, number) in zip(store.schema.types, store.numbers) {
+        for (index, (type, number)) in zip(store.schema.types, store.numbers).enumerated() {
             guard var columns = recorded.present[number] ?? recorded.away[number] else {
-                forms.append(NoteForm(type))
+                forms[number] = NoteForm(type, at: index)
                 isSame = false
                 continue
             }
-            for (slot, name) in Self.renamed(columns, type, number, triggers) {
-                renames.append(Rename(type: type, number: number, name: columns[slot], new: name))
-                columns[slot] = name
+            let isReplaced = moved.replaced.contains { $0.number == number }
+            if !isReplaced, let now = CaptureTriggers.noted(by: triggers, number) {
+                let names = zip(columns, now).filter { $0 != $1 }
+                if !names.isEmpty {
+                    renames.append(
+                        Renames(
+                            type: type, number: number,
+                            names: Dictionary(names, uniquingKeysWith: { first, _ in first })))
+                }
+                columns = now
             }
-            if columns == CaptureTriggers.noted(type) {
-                forms.append(NoteForm(type))
-            } else {
-                forms.append(try NoteForm(type, noted: columns, connection))
-            }
+            let isNoted = columns == CaptureTriggers.noted(type)
+            forms[number] =
+                isNoted
+                ? NoteForm(type, at: index)
+                : try NoteForm(type, at: index, noted: columns, connection)
             guard recorded.present[number] != nil else {
+                returned.append(index)
                 isSame = false
                 continue
             }
-            if columns != CaptureTriggers.noted(type) { isSame = false }
+            if !isNoted { isSame = false }
             let known = Set(columns)
             let new = CaptureTriggers.noted(type).filter { !known.contains($0) }
             if !new.isEmpty { added[type.name] = Set(new) }
@@ -59,20 +72,22 @@ struct OthersChanges {
                     attributes: type.attributes.filter { !new.contains($0.name) }))
         }
         if !isSame { schema = Schema(types: types) }
+        try readMoved(moved, triggers, store)
     }
 
-    /// Returns the noted columns that have another name now, and that name. If a column is renamed, SQLite
-    /// renames it in capture's triggers, too. If a table was made anew, it has no such triggers, and nothing is
-    /// returned.
-    private static func renamed(
-        _ columns: [String], _ type: EntityType, _ number: Int64, _ triggers: [String: String]
-    ) -> [(slot: Int, name: String)] {
-        let now = CaptureTriggers.noted(type)
-        let gone = columns.indices.filter { !now.contains(columns[$0]) }
-        guard !gone.isEmpty, columns.count <= now.count,
-            CaptureTriggers.notes(Array(now.prefix(columns.count)), number, triggers)
-        else { return [] }
-        return gone.filter { !columns.contains(now[$0]) }.map { ($0, now[$0]) }
+    /// Has notes of a table that another program put in another's place count for the type of that place.
+    private mutating func readMoved(
+        _ moved: MovedTables, _ triggers: [String: String], _ store: LocalStore
+    ) throws {
+        for move in moved.successors + moved.replaced {
+            guard let index = store.schema.index(of: move.table),
+                let columns = CaptureTriggers.noted(by: triggers, move.number)
+            else { continue }
+            let form = try NoteForm(
+                store.schema.types[index], at: index, noted: columns, store.connection)
+            let isSuccessor = moved.successors.contains { $0.number == move.number }
+            forms[isSuccessor ? move.number : store.numbers[index]] = form
+        }
     }
 
     /// Lets what is kept follow the columns to their new names, and has the store read the notes by the columns
@@ -80,20 +95,71 @@ struct OthersChanges {
     func follow(_ store: LocalStore) throws {
         let stored = StoredAttributes(connection: store.connection)
         for rename in renames {
-            try stored.rename(
-                rename.name, to: rename.new, type: rename.type.name, rename.number)
+            let (type, number) = (rename.type.name, rename.number)
+            // Columns may have got each other's names. No column has a name with this character.
+            for (name, new) in rename.names {
+                try stored.rename(name, to: "\u{1}" + new, type: type, number)
+            }
+            for new in rename.names.values {
+                try stored.rename("\u{1}" + new, to: new, type: type, number)
+            }
         }
+        for move in moved?.replaced ?? [] { try leave(move, store) }
+        for index in returned { try takeKeys(index, store) }
         if !forms.isEmpty { store.noteForms = forms }
+    }
+
+    /// Has the notes of rows that stayed behind in a table count for that table, whose name another one has now.
+    private func leave(_ move: MovedTables.Move, _ store: LocalStore) throws {
+        guard let old = store.schema[move.table], let new = store.schema[move.home],
+            let number = store.schema.index(of: move.table).map({ store.numbers[$0] })
+        else { return }
+        func keys(_ type: EntityType) -> String {
+            "(SELECT \(SQLName.quoted(type.key)) FROM main.\(SQLName.quoted(type.name)))"
+        }
+        try store.connection.execute(
+            """
+            UPDATE martlet_capture SET type = \(number) WHERE type = \(move.number)
+                AND id IN \(keys(old)) AND id NOT IN \(keys(new))
+            """)
+    }
+
+    /// Gives rows of a table that came back the keys that the server gave to their records meanwhile. What is noted
+    /// of a record follows, and is based on what the server said of it.
+    private func takeKeys(_ index: Int, _ store: LocalStore) throws {
+        let (type, number) = (store.schema.types[index], store.numbers[index])
+        guard type.keyKind == .integer else { return }
+        let keys =
+            "(SELECT \(SQLName.quoted(type.key)) FROM main.\(SQLName.quoted(type.name)))"
+        let find = try store.connection.prepare(
+            """
+            SELECT temporary, id FROM martlet_ids
+            WHERE type = \(number) AND temporary IN \(keys) AND id NOT IN \(keys)
+            """)
+        let given = try find.rows { (row) throws(SQLiteError) in (row.integer(0), row.integer(1)) }
+        guard !given.isEmpty else { return }
+        try store.setCapture(false)
+        for (temporary, id) in given {
+            _ = try store.tables[index].changeKey(from: .integer(temporary), to: .integer(id))
+            try store.connection.execute(
+                """
+                UPDATE martlet_capture SET id = \(id) WHERE type = \(number) AND id = \(temporary);
+                INSERT OR IGNORE INTO martlet_records(type, id, revision)
+                    SELECT \(number), id, revision FROM martlet_aside
+                    WHERE type = (SELECT name FROM martlet_types WHERE number = \(number)) AND id = \(id);
+                """)
+        }
+        try store.setCapture(true)
     }
 
     /// Keeps the earlier names for all sets that are queued now. The notes are taken.
     func keepNames(_ store: LocalStore) throws {
-        store.noteForms = store.schema.types.map { NoteForm($0) }
+        store.noteForms = NoteForm.ofNow(store.schema, store.numbers)
         guard !renames.isEmpty else { return }
         let next = try store.counter("nextSequence")
         for rename in renames {
             try FormerNames.keep(
-                rename.name, of: rename.new, type: rename.number, before: next, store.connection)
+                rename.names, type: rename.number, before: next, store.connection)
         }
     }
 }

@@ -20,6 +20,8 @@ package final class SyncedMigration: MigrationHost {
     private var renamed: [String: Set<String>] = [:]
     /// Columns that other programs added.
     private var unannounced: [String: Set<String>] = [:]
+    /// The tables to which other programs gave other names.
+    private var away: [MovedTables.Move] = []
     /// The change set of the current version. While it is open, a record that it deletes may be
     /// inserted again under its key: the set then joins the two.
     private var ownSet: Int64?
@@ -43,6 +45,7 @@ package final class SyncedMigration: MigrationHost {
         }
         try file.checkFormat()
         known = try file.schema()
+        away = try MovedTables(connection).away
         let current = LocalStore(
             connection: connection, schema: known, numbers: try file.numbers(of: known))
         store = current
@@ -89,6 +92,11 @@ package final class SyncedMigration: MigrationHost {
     private func raised() throws -> LocalStore {
         if let store { return store }
         connection.clearStatementCache()
+        // The new table would get what is meant for the other one.
+        for move in try MovedTables(connection).replaced
+        where away.contains(where: { $0.number == move.number }) {
+            throw move.refusal
+        }
         let schema = try file.schema()
         let raised = LocalStore(
             connection: connection, schema: schema, numbers: try file.numbers(of: schema))
@@ -185,7 +193,7 @@ extension SyncedMigration {
                         _ = try plan.run(on: connection)
                     }
                 } catch let error as SchemaError {
-                    throw StoreError(.schema, error.message)
+                    throw away.first?.refusal ?? StoreError(.schema, error.message)
                 }
             }
             try end()

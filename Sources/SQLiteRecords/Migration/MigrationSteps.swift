@@ -50,9 +50,10 @@ struct MigrationSteps {
     private static func bytes(_ name: String) -> [UInt8] { Array(SQLName.folded(name).utf8) }
 
     private static func same(_ left: SchemaObject, _ right: SchemaObject) -> Bool {
-        left.kind == right.kind
-            && SQLToken.tokens(of: Array(left.sql.utf8))
-                == SQLToken.tokens(of: Array(right.sql.utf8))
+        func tokens(_ object: SchemaObject) -> [SQLToken] {
+            SQLToken.withPlainTables(SQLToken.tokens(of: Array(object.sql.utf8)))
+        }
+        return left.kind == right.kind && tokens(left) == tokens(right)
     }
 
     private static func newColumns(

@@ -76,6 +76,25 @@ package struct SQLToken: Hashable {
         return tokens
     }
 
+    private static let beforeTables: Set<String> = [
+        "references", "on", "from", "join", "into", "update",
+    ]
+
+    /// Returns the tokens with names of tables as bare words. SQLite puts them in quotes when a table is renamed, so
+    /// a declaration has them even after the table got its name back.
+    package static func withPlainTables(_ tokens: [SQLToken]) -> [SQLToken] {
+        tokens.indices.map { index in
+            let token = tokens[index]
+            guard case .name(let name) = token.kind else { return token }
+            var isTable = tokens.indices.contains(index + 1) && tokens[index + 1].isSymbol(".")
+            if index > 0, case .word(let word) = tokens[index - 1].kind {
+                isTable = isTable || beforeTables.contains(word)
+            }
+            return isTable
+                ? SQLToken(kind: .word(SQLName.folded(name)), token.start, token.end) : token
+        }
+    }
+
     private init(kind: Kind, _ start: Int, _ end: Int) {
         self.kind = kind
         self.start = start

@@ -58,7 +58,7 @@ package struct TableDeclaration {
     private mutating func add(_ item: [SQLToken], _ text: [UInt8]) {
         guard let first = item.first, let last = item.last else { return }
         if case .word(let word) = first.kind, Self.constraintWords.contains(word) {
-            constraints.insert(item)
+            constraints.insert(SQLToken.withPlainTables(item))
             return
         }
         let name =
@@ -71,6 +71,6 @@ package struct TableDeclaration {
         columns.append(
             Column(
                 name: name, text: String(decoding: text[first.start..<last.end], as: UTF8.self),
-                tokens: Array(item.dropFirst())))
+                tokens: SQLToken.withPlainTables(Array(item.dropFirst()))))
     }
 }

@@ -114,6 +114,55 @@ struct OthersColumnsTests {
         #expect(try device.store.contradiction() == nil)
     }
 
+    @Test("edits made before two columns swapped their names are sent under the names of then")
+    func swapped() throws {
+        let device = try Self.device()
+        try device.write { try $0.update("teams", .integer(2), ["name": "Larks"]) }
+        let swap = """
+            ALTER TABLE teams RENAME COLUMN name TO t;
+            ALTER TABLE teams RENAME COLUMN city TO name;
+            ALTER TABLE teams RENAME COLUMN t TO city;
+            """
+        try device.shell(
+            "UPDATE teams SET name = 'Kites' WHERE id = 1;"
+                + "UPDATE teams SET city = 'Bern' WHERE id = 3;" + swap)
+        let error = #expect(throws: StoreError.self) { try device.gather() }
+        #expect(error?.kind == .newer)
+        try device.reopen(script: nil)
+        try device.shell("UPDATE teams SET name = 'Crows' WHERE id = 3")
+        let sent = [
+            Attributes(["name": "Larks"]), Attributes(["name": "Kites"]),
+            Attributes(["city": "Bern"]), Attributes(["name": "Crows"]),
+        ]
+        #expect(try Self.sent(device) == sent)
+        // Over a deletion, the edits are undone and done again.
+        let other = TypeChanges(name: "teams", delete: [.integer(9)])
+        try device.apply([.entry(2, other)], reaching: 2)
+        #expect(
+            try device.rows("SELECT name, city FROM teams ORDER BY id")
+                == [["Rome", "Kites"], ["Bonn", "Larks"], ["Crows", "Terns"]])
+        #expect(try device.store.contradiction() == nil)
+    }
+
+    @Test("edits of columns that swap their names twice are sent as they were made")
+    func swappedTwice() throws {
+        let device = try Self.device()
+        let swap = """
+            ALTER TABLE teams RENAME COLUMN name TO t;
+            ALTER TABLE teams RENAME COLUMN city TO name;
+            ALTER TABLE teams RENAME COLUMN t TO city;
+            """
+        try device.shell("UPDATE teams SET name = 'Kites' WHERE id = 1;" + swap)
+        try device.reopen(script: nil)
+        try device.shell("UPDATE teams SET name = 'Bern' WHERE id = 2;" + swap)
+        try device.reopen(script: nil)
+        #expect(
+            try Self.sent(device) == [Attributes(["name": "Kites"]), Attributes(["name": "Bern"])])
+        #expect(
+            try device.rows("SELECT name, city FROM teams ORDER BY id")
+                == [["Kites", "Rome"], ["Jays", "Bern"], ["Terns", .null]])
+    }
+
     @Test("notes are read by the columns that they hold, also after the table was made anew")
     func rebuilt() throws {
         let device = try Self.device()
