@@ -87,8 +87,8 @@ struct RenamedTableTests {
         #expect(
             try Self.sent(device) == [
                 Self.text("teams", 1, "A"), Self.text("teams", 2, "B"), Self.text("teams", 3, "C"),
-                Self.text("teams", -1, "a"), Self.text("teams", -2, "b"),
-                Self.text("teams", -3, "c"),
+                Self.text("teams", -2, "a"), Self.text("teams", -3, "b"),
+                Self.text("teams", -4, "c"),
             ])
         #expect(try device.store.contradiction() == nil)
     }
@@ -192,9 +192,9 @@ struct RenamedTableTests {
         try device.shell(Self.away)
         try device.reopen(script: nil)
         try device.apply(
-            [.entry(2, own: own, .created("teams", 7, old: -1, at: 2, ["name": "Rooks"]))],
+            [.entry(2, own: own, .created("teams", 7, old: -2, at: 2, ["name": "Rooks"]))],
             reaching: 2)
-        try device.shell("UPDATE elsewhere SET name = 'A' WHERE id = -1;" + Self.back)
+        try device.shell("UPDATE elsewhere SET name = 'A' WHERE id = -2;" + Self.back)
         try device.reopen(script: nil)
         #expect(
             try device.rows("SELECT id, name FROM teams ORDER BY id")
@@ -212,13 +212,13 @@ struct RenamedTableTests {
         try device.shell(
             """
             INSERT INTO teams(id, name) SELECT id, 'Rooks' FROM martlet_new_id;
-            INSERT INTO players(id, name, team_id) SELECT id, 'Ann', -1 FROM martlet_new_id;
+            INSERT INTO players(id, name, team_id) SELECT id, 'Ann', -2 FROM martlet_new_id;
             INSERT INTO players(id, name, team_id) SELECT id, 'Bea', 1 FROM martlet_new_id;
             """ + Self.away)
         try device.reopen(script: nil)
-        #expect(try Self.sent(device) == [Self.text("players", -3, "Bea")])
-        #expect(try device.store.withheld().map(\.id) == [.integer(-2)])
-        try device.shell("UPDATE players SET name = 'Ada' WHERE id = -2")
+        #expect(try Self.sent(device) == [Self.text("players", -4, "Bea")])
+        #expect(try device.store.withheld().map(\.id) == [.integer(-3)])
+        try device.shell("UPDATE players SET name = 'Ada' WHERE id = -3")
         #expect(try Self.sent(device).count == 1)
         try device.shell(Self.back)
         try device.reopen(script: nil)

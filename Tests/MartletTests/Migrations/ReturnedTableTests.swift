@@ -175,30 +175,6 @@ struct ReturnedTableTests {
         #expect(try device.store.contradiction() == nil)
     }
 
-    @Test("a new row waits for the table of the new record that it refers to")
-    func parentAway() throws {
-        let device = try DeviceFixture(
-            script: Self.script + "; CREATE TABLE members(id TEXT PRIMARY KEY,"
-                + " team INTEGER REFERENCES teams(id), friend TEXT REFERENCES members(id))")
-        try device.shell(
-            """
-            INSERT INTO teams(id, name) SELECT id, 'Rooks' FROM martlet_new_id;
-            INSERT INTO members(id, team) SELECT 'a', id FROM teams;
-            INSERT INTO members(id, friend) VALUES ('b', 'a');
-            \(Self.away)
-            """)
-        try device.reopen(script: nil)
-        #expect(try device.gather().changeSets.isEmpty)
-        #expect(try device.store.withheld().map(\.id) == [.text("a"), .text("b")])
-        #expect(try device.store.withheld().first?.message.contains("elsewhere") == true)
-        try device.shell(Self.back)
-        try device.reopen(script: nil)
-        let sets = try device.gather().changeSets
-        #expect(sets.flatMap(\.types).map(\.name) == ["teams", "members"])
-        #expect(sets.flatMap(\.types).flatMap(\.create).count == 3)
-        #expect(try device.store.withheld().isEmpty)
-    }
-
     @Test("another process that kept the file open opens it again, and nothing is passed over")
     func twoProcesses() throws {
         let device = try Self.device()
