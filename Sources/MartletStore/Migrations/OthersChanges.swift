@@ -45,6 +45,7 @@ struct OthersChanges {
             if !isReplaced, let now = CaptureTriggers.noted(by: triggers, number) {
                 let names = zip(columns, now).filter { $0 != $1 }
                 if !names.isEmpty {
+                    isSame = false
                     renames.append(
                         Renames(
                             type: type, number: number,
@@ -88,6 +89,13 @@ struct OthersChanges {
             let isSuccessor = moved.successors.contains { $0.number == move.number }
             forms[isSuccessor ? move.number : store.numbers[index]] = form
         }
+    }
+
+    /// The columns that have another name now, by table. What the server sent under that name meanwhile is kept aside.
+    var renamed: [String: Set<String>] {
+        Dictionary(
+            renames.map { ($0.type.name, Set($0.names.values)) }, uniquingKeysWith: { $0.union($1) }
+        )
     }
 
     /// Lets what is kept follow the columns to their new names, and has the store read the notes by the columns

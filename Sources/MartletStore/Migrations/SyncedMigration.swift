@@ -57,7 +57,7 @@ package final class SyncedMigration: MigrationHost {
         try others.keepNames(current)
         guard let former = others.schema else { return }
         try willChangeSchema()
-        (known, unannounced) = (former, others.added)
+        (known, unannounced, renamed) = (former, others.added, others.renamed)
     }
 
     package func willChangeSchema() throws {

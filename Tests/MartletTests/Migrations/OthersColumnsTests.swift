@@ -114,6 +114,33 @@ struct OthersColumnsTests {
         #expect(try device.store.contradiction() == nil)
     }
 
+    @Test("a column that gets its name back has what the server sent meanwhile")
+    func renamedBack() throws {
+        let device = try Self.device()
+        try device.shell("ALTER TABLE teams RENAME COLUMN city TO town")
+        try device.reopen(script: nil)
+        try device.shell("UPDATE teams SET name = 'Gulls' WHERE id = 2")
+        #expect(try Self.sent(device) == [Attributes(["name": "Gulls"])])
+        try device.apply(
+            [
+                .entry(
+                    2, .updated("teams", 1, at: 2, ["city": "Paris"]),
+                    .updated("teams", 2, at: 2, ["city": "Lyon"])),
+                .entry(3, .created("teams", 4, at: 3, ["name": "Crows", "city": "Metz"])),
+            ], reaching: 3)
+        #expect(try device.store.keptAsideCount > 0)
+        try device.shell("ALTER TABLE teams RENAME COLUMN town TO city")
+        try device.reopen(script: nil)
+        #expect(
+            try device.rows("SELECT id, name, city FROM teams ORDER BY id") == [
+                [1, "Owls", "Paris"], [2, "Gulls", "Lyon"], [3, "Terns", .null],
+                [4, "Crows", "Metz"],
+            ])
+        #expect(try device.store.keptAside().isEmpty)
+        #expect(try Self.sent(device) == [Attributes(["name": "Gulls"])])
+        #expect(try device.store.contradiction() == nil)
+    }
+
     @Test("edits made before two columns swapped their names are sent under the names of then")
     func swapped() throws {
         let device = try Self.device()
