@@ -29,7 +29,7 @@ struct OthersChanges {
     init(_ store: LocalStore) throws {
         let connection = store.connection
         let recorded = try NotedColumns(connection: connection).recorded()
-        guard !recorded.present.isEmpty else { return }
+        guard !recorded.present.isEmpty || !recorded.away.isEmpty else { return }
         let triggers = try CaptureTriggers.present(connection)
         let moved = try MovedTables(connection)
         self.moved = moved
@@ -133,7 +133,7 @@ struct OthersChanges {
     }
 
     /// Gives rows of a table that came back the keys that the server gave to their records meanwhile. What is noted
-    /// of a record follows, and is based on what the server said of it.
+    /// of a record follows, and is based on what the server said of it; also if the row was deleted since.
     private func takeKeys(_ index: Int, _ store: LocalStore) throws {
         let (type, number) = (store.schema.types[index], store.numbers[index])
         guard type.keyKind == .integer else { return }
@@ -142,7 +142,8 @@ struct OthersChanges {
         let find = try store.connection.prepare(
             """
             SELECT temporary, id FROM martlet_ids
-            WHERE type = \(number) AND temporary IN \(keys) AND id NOT IN \(keys)
+            WHERE type = \(number) AND id NOT IN \(keys) AND (temporary IN \(keys)
+                OR temporary IN (SELECT id FROM martlet_capture WHERE type = \(number)))
             """)
         let given = try find.rows { (row) throws(SQLiteError) in (row.integer(0), row.integer(1)) }
         guard !given.isEmpty else { return }

@@ -35,7 +35,7 @@ struct RenamedTableTests {
         return device
     }
 
-    /// What the device would send, as “type id name”.
+    /// Returns the records that the device would send, as “type id name”.
     private static func sent(_ device: DeviceFixture) throws -> Set<String> {
         var sent: Set<String> = []
         for type in try device.gather().changeSets.flatMap(\.types) {
@@ -202,6 +202,51 @@ struct RenamedTableTests {
         let entry = try #require(try device.gather().changeSets.first?.types.first?.entries.first)
         #expect(entry.id == .integer(7) && entry.revision == 2)
         #expect(entry.attributes == Attributes(["name": "A"]))
+        #expect(try device.store.keptAside().isEmpty)
+        #expect(try device.store.contradiction() == nil)
+    }
+
+    @Test("a record that got its key while its table was away, and was deleted then, is deleted")
+    func numberedAndDeleted() throws {
+        let device = try Self.device()
+        try device.write { try $0.insert("teams", ["name": "Rooks"]) }
+        let own = try #require(try device.gather().changeSets.first?.identifier)
+        try device.shell(Self.away)
+        try device.reopen(script: nil)
+        try device.apply(
+            [.entry(2, own: own, .created("teams", 7, old: -2, at: 2, ["name": "Rooks"]))],
+            reaching: 2)
+        try device.shell("DELETE FROM elsewhere WHERE id = -2;" + Self.back)
+        try device.reopen(script: nil)
+        #expect(
+            try device.rows("SELECT id, name FROM teams ORDER BY id")
+                == [[1, "Owls"], [2, "Owls"], [3, "Owls"]])
+        let sets = try device.gather().changeSets
+        #expect(sets.first?.types.map(\.delete) == [[.integer(7)]])
+        #expect(sets.first?.types.first?.entries.map(\.revision) == [2])
+        #expect(try device.store.keptAside().isEmpty)
+        #expect(try device.store.contradiction() == nil)
+    }
+
+    @Test("if all tables were away, they have what the server said meanwhile when they are back")
+    func allAway() throws {
+        let device = try Self.device()
+        try device.write { try $0.insert("teams", ["name": "Rooks"]) }
+        let own = try #require(try device.gather().changeSets.first?.identifier)
+        let tables = ["teams", "clubs", "players"]
+        for table in tables { try device.shell("ALTER TABLE \(table) RENAME TO x\(table)") }
+        try device.reopen(script: nil)
+        try device.apply(
+            [
+                .entry(2, own: own, .created("teams", 7, old: -2, at: 2, ["name": "Rooks"])),
+                .entry(3, .updated("clubs", 2, at: 3, ["name": "Kites"])),
+            ], reaching: 3)
+        for table in tables { try device.shell("ALTER TABLE x\(table) RENAME TO \(table)") }
+        try device.reopen(script: nil)
+        #expect(
+            try device.rows("SELECT id, name FROM teams ORDER BY id")
+                == [[1, "Owls"], [2, "Owls"], [3, "Owls"], [7, "Rooks"]])
+        #expect(try device.rows("SELECT name FROM clubs WHERE id = 2") == [["Kites"]])
         #expect(try device.store.keptAside().isEmpty)
         #expect(try device.store.contradiction() == nil)
     }
