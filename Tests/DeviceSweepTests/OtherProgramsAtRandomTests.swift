@@ -63,7 +63,7 @@ private final class WrittenWorld {
         run("CREATE TRIGGER others \(effect)")
     }
 
-    /// What another program does; an error must be one that SQLite or capture may have.
+    /// Runs a script of another program. It may fail only because a constraint or capture refuses it.
     private func run(_ script: String) {
         do {
             let connection = try device.connection()

@@ -32,13 +32,9 @@ struct FirstTriggerTests {
                     try? LogicalSlot(on: store.other).drop(state.slot)
                 }
             }
-            try store.send(team("Red"))
+            try store.send(TestStore.team("Red"))
             try body(store)
         }
-    }
-
-    private static func team(_ name: String) -> String {
-        TestStore.set("teams", create: ["-1"], #""-1":{"name":"\#(name)"}"#)
     }
 
     private static func counting(_ event: String) -> String {
@@ -70,9 +66,9 @@ struct FirstTriggerTests {
     func unnoticed(capture: ForeignCapture) async throws {
         try await Self.on(capture) { (store: TestStore) throws in
             try store.other.execute(Self.counting("AFTER INSERT ON teams"))
-            #expect(try store.send(Self.team("Blue"), from: "d2").fate == "accepted 2")
+            #expect(try store.send(TestStore.team("Blue"), from: "d2").fate == "accepted 2")
             try Self.expectTold(store, rows: "1")
-            #expect(try store.send(Self.team("Green"), from: "d3").fate == "accepted 3")
+            #expect(try store.send(TestStore.team("Green"), from: "d3").fate == "accepted 3")
             try Self.expectTold(store, rows: "2")
             #expect(store.node.takeFault() == nil)
         }
@@ -89,7 +85,7 @@ struct FirstTriggerTests {
                         + "ALTER TABLE teams DISABLE TRIGGER tally")
                 try store.store.recover()
             }
-            let question = try OthersTests.question(Self.team("Blue"), store)
+            let question = try OthersTests.question(TestStore.team("Blue"), store)
             let plan = try #require(question.plan)
             func carryOut() throws {
                 let facts = try store.store.facts(for: [question])[0]

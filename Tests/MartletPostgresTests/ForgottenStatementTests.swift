@@ -23,14 +23,6 @@ struct ForgottenStatementTests {
         """
     }
 
-    private static func request(_ client: String, _ set: String, at revision: Revision) -> String {
-        #"{"clientId":"\#(client)","maxRevision":\#(revision),"changeSets":[\#(set)]}"#
-    }
-
-    private static func team(_ name: String) -> String {
-        TestStore.set("teams", create: ["-1"], #""-1":{"name":"\#(name)"}"#)
-    }
-
     @Test(
         "their sets are put off alone, and all others are carried out",
         arguments: commands, ["TRIGGER run", "CONSTRAINT TRIGGER run"])
@@ -39,16 +31,16 @@ struct ForgottenStatementTests {
             let trigger = Self.trigger(command, event)
             try await StoreTests.on(StoreTests.script + (isLate ? "" : trigger)) {
                 (store: TestStore) throws in
-                try store.send(Self.team("Red"))
+                try store.send(TestStore.team("Red"))
                 // The server does not know a trigger that comes now.
                 if isLate { try store.other.execute(trigger) }
                 let bad = TestStore.set("players", create: ["-1"], #""-1":{"name":"Bob"}"#)
                 for name in ["Blue", "Green"] {
                     let head = store.node.head.revision
                     let results = try store.process([
-                        Self.request("d\(head + 2)", Self.team(name), at: head),
-                        Self.request("d1", bad, at: head),
-                        Self.request("d\(head + 3)", Self.team("a \(name)"), at: head),
+                        TestStore.request("d\(head + 2)", TestStore.team(name), at: head),
+                        TestStore.request("d1", bad, at: head),
+                        TestStore.request("d\(head + 3)", TestStore.team("a \(name)"), at: head),
                     ])
                     let put = try results[1].get().changeSets.last { $0.reason != nil }
                     #expect(put?.reason == .busy && put?.retryAfter == 60)

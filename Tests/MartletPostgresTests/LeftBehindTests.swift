@@ -14,20 +14,6 @@ struct LeftBehindTests {
         case beforeOpening, afterOpening
     }
 
-    private static func request(_ client: String, _ set: String, at revision: Revision) -> String {
-        #"{"clientId":"\#(client)","maxRevision":\#(revision),"changeSets":[\#(set)]}"#
-    }
-
-    private static func fate(_ result: Result<SyncAnswer, Problem>) throws -> String {
-        let sets = try result.get().changeSets
-        let own = sets.last { $0.reason != nil }
-        return (own ?? sets.last { $0.identifier == nil && $0.conflict == false })?.fate ?? "none"
-    }
-
-    private static func team(_ name: String) -> String {
-        TestStore.set("teams", create: ["-1"], #""-1":{"name":"\#(name)"}"#)
-    }
-
     /// Two records that take a statement each: the trigger of the first runs before the second.
     private static let players = TestStore.set(
         "players", create: ["-1", "-2"], #""-1":{"name":"Bøb"},"-2":{"team":1,"name":"Åse"}"#)
@@ -40,7 +26,7 @@ struct LeftBehindTests {
         let script = StoreTests.script + "CREATE TABLE notes (team bigint, words text);"
         try await StoreTests.on(script + (moment == .beforeOpening ? triggers : "")) {
             (store: TestStore) throws in
-            try store.send(team("Red"))
+            try store.send(TestStore.team("Red"))
             if moment == .afterOpening { try store.other.execute(triggers) }
             try body(store)
         }
@@ -76,13 +62,13 @@ struct LeftBehindTests {
         try await Self.on(trigger, moment) { (store: TestStore) throws in
             for (revision, name) in [(2, "Größe"), (3, "Übung")] {
                 let results = try store.process([
-                    Self.request("d1", bad, at: 1),
-                    Self.request("d\(revision)", Self.team(name), at: 1),
+                    TestStore.request("d1", bad, at: 1),
+                    TestStore.request("d\(revision)", TestStore.team(name), at: 1),
                 ])
                 let words = "the session's setting “\(setting.name)” changed"
-                #expect(try Self.fate(results[0]).hasPrefix("busy: "))
-                #expect(try Self.fate(results[0]).hasSuffix(words))
-                #expect(try Self.fate(results[1]) == "accepted \(revision)")
+                #expect(try TestStore.fate(results[0]).hasPrefix("busy: "))
+                #expect(try TestStore.fate(results[0]).hasSuffix(words))
+                #expect(try TestStore.fate(results[1]) == "accepted \(revision)")
                 let fault = store.node.takeFault()
                 #expect(fault?.kind == .refused)
                 #expect(fault?.description.contains(words) == true)
@@ -95,8 +81,8 @@ struct LeftBehindTests {
             try store.other.execute(
                 "CREATE OR REPLACE FUNCTION run() RETURNS trigger LANGUAGE plpgsql AS "
                     + "'BEGIN RETURN NULL; END'")
-            let mended = try store.process([Self.request("d1", bad, at: 1)])
-            #expect(try Self.fate(mended[0]) == "accepted 4")
+            let mended = try store.process([TestStore.request("d1", bad, at: 1)])
+            #expect(try TestStore.fate(mended[0]) == "accepted 4")
             #expect(try store.rows("SELECT name FROM players WHERE team IS NULL") == "Bøb")
         }
     }
@@ -122,17 +108,18 @@ struct LeftBehindTests {
         try await Self.on(trigger, moment) { (store: TestStore) throws in
             let create = TestStore.set("players", create: ["-1"], #""-1":{"name":"Žižek"}"#)
             let results = try store.process([
-                Self.request("d1", create, at: 1), Self.request("d2", Self.team("Größe"), at: 1),
+                TestStore.request("d1", create, at: 1),
+                TestStore.request("d2", TestStore.team("Größe"), at: 1),
             ])
             let words = "the session's setting “client_encoding” changed"
-            #expect(try Self.fate(results[0]).hasPrefix("busy: "))
-            #expect(try Self.fate(results[0]).hasSuffix(words))
-            #expect(try Self.fate(results[1]) == "accepted 2")
+            #expect(try TestStore.fate(results[0]).hasPrefix("busy: "))
+            #expect(try TestStore.fate(results[0]).hasSuffix(words))
+            #expect(try TestStore.fate(results[1]) == "accepted 2")
             #expect(store.node.takeFault()?.description.contains(words) == true)
             #expect(try store.rows("SELECT count(*) FROM players") == "0")
             try store.other.execute("ALTER TABLE players DISABLE TRIGGER run")
-            let mended = try store.process([Self.request("d1", create, at: 2)])
-            #expect(try Self.fate(mended[0]) == "accepted 3")
+            let mended = try store.process([TestStore.request("d1", create, at: 2)])
+            #expect(try TestStore.fate(mended[0]) == "accepted 3")
             try store.other.execute("ALTER TABLE players ENABLE TRIGGER run")
             let change = TestStore.set(
                 "players", update: ["1"], #""1":{"revision":3,"name":"Žofie"}"#)
@@ -180,14 +167,14 @@ struct LeftBehindTests {
             CREATE TRIGGER note AFTER INSERT ON teams FOR EACH ROW EXECUTE FUNCTION note();
             """
         try await Self.on(triggers + notes, moment) { (store: TestStore) throws in
-            try store.send(Self.team("Blue"), from: "d2")
+            try store.send(TestStore.team("Blue"), from: "d2")
             for (revision, name) in [(Revision(3), "Größe"), (5, "Übung")] {
                 let results = try store.process([
-                    Self.request("d\(revision)", Self.players, at: 1),
-                    Self.request("d\(revision + 1)", Self.team(name), at: 1),
+                    TestStore.request("d\(revision)", Self.players, at: 1),
+                    TestStore.request("d\(revision + 1)", TestStore.team(name), at: 1),
                 ])
-                #expect(try Self.fate(results[0]) == "accepted \(revision)")
-                #expect(try Self.fate(results[1]) == "accepted \(revision + 1)")
+                #expect(try TestStore.fate(results[0]) == "accepted \(revision)")
+                #expect(try TestStore.fate(results[1]) == "accepted \(revision + 1)")
                 #expect(store.node.takeFault() == nil)
             }
             #expect(try store.rows("SELECT count(*) FROM players") == "4")
@@ -229,12 +216,12 @@ struct LeftBehindTests {
             for name in ["Blue", "Green"] {
                 let head = store.node.head.revision
                 let results = try store.process([
-                    Self.request("d\(head + 2)", Self.team(name), at: head),
-                    Self.request("d1", bad, at: head),
-                    Self.request("d\(head + 3)", Self.team("a \(name)"), at: head),
+                    TestStore.request("d\(head + 2)", TestStore.team(name), at: head),
+                    TestStore.request("d1", bad, at: head),
+                    TestStore.request("d\(head + 3)", TestStore.team("a \(name)"), at: head),
                 ])
-                #expect(try Self.fate(results[0]) == "accepted \(head + 1)")
-                #expect(try Self.fate(results[2]) == "accepted \(head + 2)")
+                #expect(try TestStore.fate(results[0]) == "accepted \(head + 1)")
+                #expect(try TestStore.fate(results[2]) == "accepted \(head + 2)")
                 let put = try results[1].get().changeSets.last { $0.reason != nil }
                 let fault = store.node.takeFault()
                 switch code.prefix(2) {

@@ -10,16 +10,6 @@ import Testing
 
 @Suite("Sets that cannot be carried out keep nobody else out")
 struct StuckSetTests {
-    private static func request(_ client: String, _ set: String, at revision: Revision) -> String {
-        #"{"clientId":"\#(client)","maxRevision":\#(revision),"changeSets":[\#(set)]}"#
-    }
-
-    private static func fate(_ result: Result<SyncAnswer, Problem>) throws -> String {
-        let sets = try result.get().changeSets
-        let own = sets.last { $0.reason != nil }
-        return (own ?? sets.last { $0.identifier == nil && $0.conflict == false })?.fate ?? "none"
-    }
-
     /// Makes a data set with the teams 1 and 2.
     private static func on(
         _ more: String = "", _ body: @escaping @Sendable (TestStore) throws -> Void
@@ -41,12 +31,12 @@ struct StuckSetTests {
             let team = TestStore.set("teams", create: ["-3"], #""-3":{"name":"Green"}"#)
             let player = TestStore.set("players", create: ["-1"], #""-1":{"team":2}"#)
             let results = try store.process([
-                Self.request("d1", team, at: 1), Self.request("d2", Self.win, at: 1),
-                Self.request("d3", player, at: 1),
+                TestStore.request("d1", team, at: 1), TestStore.request("d2", Self.win, at: 1),
+                TestStore.request("d3", player, at: 1),
             ])
-            #expect(try Self.fate(results[0]).hasPrefix("busy: the database has no keys left"))
-            #expect(try Self.fate(results[1]) == "accepted 2")
-            #expect(try Self.fate(results[2]) == "accepted 3")
+            #expect(try TestStore.fate(results[0]).hasPrefix("busy: the database has no keys left"))
+            #expect(try TestStore.fate(results[1]) == "accepted 2")
+            #expect(try TestStore.fate(results[2]) == "accepted 3")
             #expect(store.node.takeFault() == nil)
             try store.other.execute("ALTER SEQUENCE teams_id_seq NO MAXVALUE")
             #expect(try store.send(team).fate == "accepted 4")
@@ -68,10 +58,10 @@ struct StuckSetTests {
             let bad = TestStore.set("players", create: ["-1"], #""-1":{"name":"Bob"}"#)
             let good = TestStore.set("players", create: ["-1"], #""-1":{"name":"Ann"}"#)
             let results = try store.process([
-                Self.request("d1", bad, at: 1), Self.request("d2", good, at: 1),
+                TestStore.request("d1", bad, at: 1), TestStore.request("d2", good, at: 1),
             ])
-            #expect(try Self.fate(results[0]).hasPrefix("constraint: the database refused"))
-            #expect(try Self.fate(results[1]) == "accepted 2")
+            #expect(try TestStore.fate(results[0]).hasPrefix("constraint: the database refused"))
+            #expect(try TestStore.fate(results[1]) == "accepted 2")
             #expect(try store.rows("SELECT name FROM audit") == "Ann")
         }
     }
@@ -91,11 +81,11 @@ struct StuckSetTests {
             """
         ) { (store: TestStore) throws in
             let bad = TestStore.set("players", create: ["-1"], #""-1":{"name":"Bob"}"#)
-            let request = Self.request("d1", bad, at: 1)
+            let request = TestStore.request("d1", bad, at: 1)
             let other = TestStore.set(
                 "teams", update: ["2"], #""2":{"revision":1,"wins":5}"#)
             for (good, revision) in [(Self.win, 2), (other, 3)] {
-                let results = try store.process([request, Self.request("d2", good, at: 1)])
+                let results = try store.process([request, TestStore.request("d2", good, at: 1)])
                 // It does not count as a database that is not reached, for which everybody waits.
                 let fault = store.node.takeFault()
                 #expect(fault?.kind == .refused)
@@ -105,7 +95,7 @@ struct StuckSetTests {
                 #expect(fault?.description.contains("has no data set") == false)
                 let put = try results[0].get().changeSets.last { $0.reason != nil }
                 #expect(put?.reason == .busy && put?.retryAfter == 60)
-                #expect(try Self.fate(results[1]) == "accepted \(revision)")
+                #expect(try TestStore.fate(results[1]) == "accepted \(revision)")
             }
             // Its device does not need another's set to be written in the same batch.
             let alone = try store.process([request])[0].get()
@@ -130,13 +120,13 @@ struct StuckSetTests {
                 )
             }
             let requests = [
-                Self.request("d1", bad.joined(separator: ","), at: 1),
-                Self.request("d2", Self.win, at: 1),
+                TestStore.request("d1", bad.joined(separator: ","), at: 1),
+                TestStore.request("d2", Self.win, at: 1),
             ]
             let results = try store.process(requests)
             let reasons = try results[0].get().changeSets.compactMap(\.reason)
             #expect(reasons == [.busy, .busy, .busy])
-            #expect(try Self.fate(results[1]) == "accepted 2")
+            #expect(try TestStore.fate(results[1]) == "accepted 2")
             try store.other.execute("CREATE TABLE secrets ()")
             let mended = try store.process([requests[0]])[0].get().changeSets
             #expect(mended.filter { $0.conflict == false }.count == 3)
@@ -151,7 +141,7 @@ struct StuckSetTests {
             try store.other.execute("ALTER TABLE players DROP COLUMN name")
             // The connection has its statement prepared, so the set fails and not the preparation.
             let bob = TestStore.set("players", create: ["-2"], #""-2":{"name":"Bob"}"#)
-            let result = try store.process([Self.request("d1", bob, at: 2)])[0]
+            let result = try store.process([TestStore.request("d1", bob, at: 2)])[0]
             let problem = #expect(throws: Problem.self) { try result.get() }
             #expect(problem?.status == 503)
             #expect(store.node.takeFault()?.kind == .changed)
@@ -175,7 +165,7 @@ struct StuckSetTests {
             let bad = (1...3).map { number in
                 TestStore.set("players", create: ["-\(number)"], #""-\#(number)":{"name":"Bob"}"#)
             }
-            let request = Self.request("d1", bad.joined(separator: ","), at: 1)
+            let request = TestStore.request("d1", bad.joined(separator: ","), at: 1)
             for tries in ["1|t", "2|t"] {
                 let reasons = try store.process([request])[0].get().changeSets.compactMap(\.reason)
                 #expect(reasons == [.busy, .busy, .busy])
@@ -311,13 +301,15 @@ struct StuckSetTests {
             let gone = TestStore.set("teams", delete: ["2"], #""2":{"revision":1}"#)
             let noted = TestStore.set("teams", update: ["2"], #""2":{"revision":1,"wins":9}"#)
             let results = try store.process([
-                Self.request("d1", player, at: 3), Self.request("d2", Self.win, at: 3),
-                Self.request("d3", gone, at: 3), Self.request("d4", noted, at: 3),
+                TestStore.request("d1", player, at: 3), TestStore.request("d2", Self.win, at: 3),
+                TestStore.request("d3", gone, at: 3), TestStore.request("d4", noted, at: 3),
             ])
-            #expect(try Self.fate(results[0]).hasPrefix("busy: another program has locked a table"))
-            #expect(try Self.fate(results[1]) == "accepted 4")
-            #expect(try Self.fate(results[2]).hasPrefix("busy"))
-            #expect(try Self.fate(results[3]).hasPrefix("busy"))
+            #expect(
+                try TestStore.fate(results[0]).hasPrefix("busy: another program has locked a table")
+            )
+            #expect(try TestStore.fate(results[1]) == "accepted 4")
+            #expect(try TestStore.fate(results[2]).hasPrefix("busy"))
+            #expect(try TestStore.fate(results[3]).hasPrefix("busy"))
             #expect(store.node.takeFault() == nil)
             // A watch sees it with one of the next looks.
             let watch = PostgresWatch(store.address)

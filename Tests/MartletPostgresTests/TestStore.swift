@@ -116,6 +116,23 @@ final class TestStore {
             """
     }
 
+    /// A new team.
+    static func team(_ name: String) -> String {
+        set("teams", create: ["-1"], #""-1":{"name":"\#(name)"}"#)
+    }
+
+    /// A request with one set.
+    static func request(_ client: String, _ set: String, at revision: Revision) -> String {
+        #"{"clientId":"\#(client)","maxRevision":\#(revision),"changeSets":[\#(set)]}"#
+    }
+
+    /// What became of the set of an answered request.
+    static func fate(_ result: Result<SyncAnswer, Problem>) throws -> String {
+        let sets = try result.get().changeSets
+        let own = sets.last { $0.reason != nil }
+        return (own ?? sets.last { $0.identifier == nil && $0.conflict == false })?.fate ?? "none"
+    }
+
     /// Rows as text: columns parted by bars, rows by line breaks.
     func rows(_ sql: String) throws -> String {
         let rows = try other.query(sql)

@@ -8,20 +8,6 @@ import Testing
 
 @Suite("Sets whose triggers do what no trigger should")
 struct TriggerFaultTests {
-    private static func request(_ client: String, _ set: String, at revision: Revision) -> String {
-        #"{"clientId":"\#(client)","maxRevision":\#(revision),"changeSets":[\#(set)]}"#
-    }
-
-    private static func fate(_ result: Result<SyncAnswer, Problem>) throws -> String {
-        let sets = try result.get().changeSets
-        let own = sets.last { $0.reason != nil }
-        return (own ?? sets.last { $0.identifier == nil && $0.conflict == false })?.fate ?? "none"
-    }
-
-    private static func team(_ name: String) -> String {
-        TestStore.set("teams", create: ["-1"], #""-1":{"name":"\#(name)"}"#)
-    }
-
     private static func player(_ name: String, _ identifier: String) -> String {
         let id = "-\(identifier.dropFirst())"
         return TestStore.set(
@@ -43,7 +29,7 @@ struct TriggerFaultTests {
                 CREATE TRIGGER run AFTER INSERT ON players FOR EACH ROW EXECUTE FUNCTION run();
                 """
         try await StoreTests.on(script) { (store: TestStore) throws in
-            try store.send(team("Red"))
+            try store.send(TestStore.team("Red"))
             try body(store)
         }
     }
@@ -73,14 +59,14 @@ struct TriggerFaultTests {
         try await Self.on("PERFORM pg_terminate_backend(pg_backend_pid()), pg_sleep(10)") {
             (store: TestStore) throws in
             let results = try store.process([
-                Self.request("d2", Self.team("Blue"), at: 1),
-                Self.request("d1", Self.player("Bad", "s1"), at: 1),
-                Self.request("d3", Self.player("Ann", "s2"), at: 1),
+                TestStore.request("d2", TestStore.team("Blue"), at: 1),
+                TestStore.request("d1", Self.player("Bad", "s1"), at: 1),
+                TestStore.request("d3", Self.player("Ann", "s2"), at: 1),
             ])
-            #expect(try Self.fate(results[0]) == "accepted 2")
+            #expect(try TestStore.fate(results[0]) == "accepted 2")
             let words = "a trigger ends the server's connection"
-            #expect(try Self.fate(results[1]).hasPrefix("busy: the database cannot carry out"))
-            #expect(try Self.fate(results[1]).hasSuffix(words))
+            #expect(try TestStore.fate(results[1]).hasPrefix("busy: the database cannot carry out"))
+            #expect(try TestStore.fate(results[1]).hasSuffix(words))
             #expect(try results[1].get().changeSets.last?.retryAfter == 60)
             let accepted = try results[2].get().changeSets.last { $0.identifier == "s2" }
             #expect(accepted?.fate == "accepted 3")
@@ -97,11 +83,11 @@ struct TriggerFaultTests {
             #expect(try store.rows("SELECT last_value FROM tries") == tries)
             store.now += 60_000
             let later = try store.process([
-                Self.request("d1", Self.player("Bad", "s1"), at: 3),
-                Self.request("d4", Self.team("Green"), at: 3),
+                TestStore.request("d1", Self.player("Bad", "s1"), at: 3),
+                TestStore.request("d4", TestStore.team("Green"), at: 3),
             ])
-            #expect(try Self.fate(later[0]).hasSuffix(words))
-            #expect(try Self.fate(later[1]) == "accepted 4")
+            #expect(try TestStore.fate(later[0]).hasSuffix(words))
+            #expect(try TestStore.fate(later[1]) == "accepted 4")
             store.now += 60_000
             try store.other.execute("ALTER TABLE players DISABLE TRIGGER run")
             #expect(try store.send(Self.player("Bad", "s1"), at: 4).fate == "accepted 5")
@@ -157,10 +143,13 @@ struct TriggerFaultTests {
             let known = TestStore.set(
                 "teams", update: ["1"], #""1":{"revision":1,"city":"Oslo"}"#)
             let results = try store.process([
-                Self.request("d1", known, at: 1), Self.request("d3", Self.team("Blue"), at: 1),
+                TestStore.request("d1", known, at: 1),
+                TestStore.request("d3", TestStore.team("Blue"), at: 1),
             ])
-            #expect(try Self.fate(results[0]).hasPrefix("busy: the data set's tables have changed"))
-            #expect(try Self.fate(results[1]) == "accepted 2")
+            #expect(
+                try TestStore.fate(results[0]).hasPrefix("busy: the data set's tables have changed")
+            )
+            #expect(try TestStore.fate(results[1]) == "accepted 2")
             let reopened = try TestStore(store.address)
             #expect(try reopened.send(known, from: "d1", at: 2).fate == "accepted 3")
             #expect(try reopened.send(set, from: "d2", at: 2).reason == .stale)

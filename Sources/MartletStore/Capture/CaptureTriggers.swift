@@ -40,7 +40,7 @@ enum CaptureTriggers {
         "martlet: the key of a record cannot be changed; delete the"
         + " record and insert a new one"
 
-    /// What the names of the triggers of deletes begin with. The type's number follows.
+    /// The beginning of the names of the triggers that note deletes. The type's number follows.
     static let deletes = "martlet_capture_delete_"
 
     private static func name(_ event: String, _ number: Int64) -> String {

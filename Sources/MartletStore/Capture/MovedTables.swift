@@ -24,11 +24,11 @@ struct MovedTables {
 
     /// Tables under names that belong to no type. What is written to them waits until they are back.
     private(set) var away: [Move] = []
-    /// Tables like these whose own name a table got that was made anew.
+    /// Tables that are away while another table, which was made anew, has their own name.
     private(set) var replaced: [Move] = []
     /// Tables of whose records the server knows none, in the place of a table that is gone.
     private(set) var successors: [Move] = []
-    /// A table of which nobody can tell whose records it holds.
+    /// A table that may hold the records of its type or those of the type whose name it has: nobody can tell.
     private(set) var mixed: Move?
 
     init(_ connection: Connection) throws(SQLiteError) {
@@ -96,7 +96,7 @@ struct MovedTables {
     ) throws(SQLiteError) -> Bool {
         let moves = away + replaced + successors + [mixed].compactMap(\.self)
         for move in moves where move.number == number || move.table == type.name {
-            // A table that was made anew gets triggers of its own, if the old one has nothing to tell.
+            // If nothing is noted of the old table, the one that was made anew just gets triggers of its own.
             guard replaced.contains(where: { $0.number == move.number }) else { return true }
             let noted = try connection.integer(
                 "SELECT 1 FROM martlet_capture WHERE type = \(move.number) LIMIT 1")

@@ -89,7 +89,7 @@ public struct Exporter: Sendable {
 
     private static let endings = [".csv", ".csv.partial"]
 
-    /// Refuses to replace the device's file, and what SQLite keeps beside it.
+    /// Refuses an export that would replace the device's file, or a file that SQLite keeps beside it.
     private static func check(
         _ folder: URL, isNotOf device: String, _ types: [EntityType]
     ) throws {
@@ -127,7 +127,7 @@ public struct Exporter: Sendable {
                 let place = folder.appendingPathComponent(type.name + ending)
                 let path = place.path
                 guard let kind = kind(path), kind != .typeRegular,
-                    // What goes to /dev/null harms nobody.
+                    // Writing to /dev/null replaces nothing.
                     Self.kind(place.resolvingSymlinksInPath().path) != .typeCharacterSpecial
                 else { continue }
                 let found =

@@ -116,8 +116,8 @@ struct OthersTriggersTests {
         #expect(queued.first?.contains("+") == false)
     }
 
-    /// What the server could not take is refused, whatever other programs' triggers leave out. A trigger of the
-    /// shell's own connection comes before all others.
+    /// Tries keys that the server could not take behind a trigger that ends the statement early. SQLite runs a
+    /// trigger of the shell's own connection before all others.
     @Test(
         "a trigger that ends a statement early lets no key in",
         arguments: ["", "TEMP"], ["BEFORE", "AFTER"])

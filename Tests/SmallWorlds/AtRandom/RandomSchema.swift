@@ -1,4 +1,4 @@
-/// Tables that chance declares, of everything docs/schema.md says is supported.
+/// Tables that chance declares, with most of the declarations that docs/schema.md supports.
 package struct RandomSchema {
     package let tables: [RandomTable]
 
