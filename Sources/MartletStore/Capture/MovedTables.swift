@@ -31,6 +31,27 @@ struct MovedTables {
     /// A table that may hold the records of its type or those of the type whose name it has: nobody can tell.
     private(set) var mixed: Move?
 
+    /// Refuses tables of whose records, or of whose edits, nobody can tell to which type they belong.
+    /// - Throws: `StoreError` `.schema`.
+    func check(_ connection: Connection) throws {
+        if let mixed { throw mixed.refusal }
+        for move in replaced where try Self.isNoted(move, connection) {
+            throw StoreError(
+                .schema,
+                "Another program has given the table “\(move.home)” the name “\(move.table)”, and made another"
+                    + " “\(move.home)”. Drop one of the two, and give the other its own name: until then nobody can"
+                    + " tell to which of them the edits belong that wait in the file.")
+        }
+    }
+
+    /// Returns whether notes wait that triggers of a table under another name made.
+    private static func isNoted(
+        _ move: Move, _ connection: Connection
+    ) throws(SQLiteError) -> Bool {
+        try connection.integer(
+            "SELECT 1 FROM main.martlet_capture WHERE type = \(move.number) LIMIT 1") != nil
+    }
+
     init(_ connection: Connection) throws(SQLiteError) {
         let carriers = try Self.carriers(connection)
         guard !carriers.isEmpty else { return }
@@ -98,9 +119,7 @@ struct MovedTables {
         for move in moves where move.number == number || move.table == type.name {
             // If nothing is noted of the old table, the one that was made anew just gets triggers of its own.
             guard replaced.contains(where: { $0.number == move.number }) else { return true }
-            let noted = try connection.integer(
-                "SELECT 1 FROM martlet_capture WHERE type = \(move.number) LIMIT 1")
-            if noted != nil { return true }
+            if try Self.isNoted(move, connection) { return true }
         }
         return false
     }

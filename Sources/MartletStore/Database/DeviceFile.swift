@@ -19,7 +19,8 @@ struct DeviceFile {
     /// - Throws: `StoreError` `.schema` for tables that cannot be synchronised.
     func schema() throws -> Schema {
         let moved = try MovedTables(connection)
-        if let mixed = moved.mixed { throw mixed.refusal }
+        try moved.check(connection)
+        try NotedColumns(connection: connection).check(moved)
         do {
             return moved.present(try SchemaReader.read(connection))
         } catch let error as SchemaError {

@@ -48,9 +48,12 @@ package struct FormerNames {
 
     /// Keeps the names that columns of a type had, for sets below `before`. What is kept of the columns already
     /// follows them to their names of now.
-    /// - Parameter names: The names that the columns have now, by their names of before.
+    /// - Parameters:
+    ///   - names: The names that the columns have now, by their names of before.
+    ///   - home: Those among them that the columns had at first. The server knows the columns by these.
     static func keep(
-        _ names: [String: String], type: Int64, before: Int64, _ connection: Connection
+        _ names: [String: String], home: Set<String>, type: Int64, before: Int64,
+        _ connection: Connection
     ) throws(SQLiteError) {
         let known = try FormerNames(connection).names
         let oldest = try connection.integer("SELECT min(sequence) FROM martlet_outbox") ?? before
@@ -60,10 +63,10 @@ package struct FormerNames {
         }
         for entry in followed { try remove(entry, connection) }
         for entry in followed {
-            guard let name = names[entry.name] else { continue }
+            guard let name = names[entry.name], !home.contains(name) else { continue }
             try put(entry.former, of: name, type: type, before: entry.before, connection)
         }
-        for (former, name) in names {
+        for (former, name) in names where !home.contains(name) {
             try put(former, of: name, type: type, before: before, connection)
         }
     }

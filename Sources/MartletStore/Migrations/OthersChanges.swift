@@ -12,6 +12,8 @@ struct OthersChanges {
         let number: Int64
         /// The names that columns have now, by their names of before.
         let names: [String: String]
+        /// The names that columns had at first, and have again.
+        let home: Set<String>
     }
 
     /// The tables as they were, under the names that they have now, as far as they are still there; nil if nothing
@@ -21,7 +23,6 @@ struct OthersChanges {
     private(set) var added: [String: Set<String>] = [:]
     private var renames: [Renames] = []
     private var forms: [Int64: NoteForm] = [:]
-    private var moved: MovedTables?
     /// The positions of types whose tables came back.
     private var returned: [Int] = []
 
@@ -32,7 +33,6 @@ struct OthersChanges {
         guard !recorded.present.isEmpty || !recorded.away.isEmpty else { return }
         let triggers = try CaptureTriggers.present(connection)
         let moved = try MovedTables(connection)
-        self.moved = moved
         var types: [EntityType] = []
         var isSame = true
         for (index, (type, number)) in zip(store.schema.types, store.numbers).enumerated() {
@@ -46,10 +46,12 @@ struct OthersChanges {
                 let names = zip(columns, now).filter { $0 != $1 }
                 if !names.isEmpty {
                     isSame = false
+                    let homes = recorded.homes[number] ?? [:]
                     renames.append(
                         Renames(
                             type: type, number: number,
-                            names: Dictionary(names, uniquingKeysWith: { first, _ in first })))
+                            names: Dictionary(names, uniquingKeysWith: { first, _ in first }),
+                            home: Set(names.filter { homes[$0] == $1 }.map(\.1))))
                 }
                 columns = now
             }
@@ -80,14 +82,12 @@ struct OthersChanges {
     private mutating func readMoved(
         _ moved: MovedTables, _ triggers: [String: String], _ store: LocalStore
     ) throws {
-        for move in moved.successors + moved.replaced {
+        for move in moved.successors {
             guard let index = store.schema.index(of: move.table),
                 let columns = CaptureTriggers.noted(by: triggers, move.number)
             else { continue }
-            let form = try NoteForm(
+            forms[move.number] = try NoteForm(
                 store.schema.types[index], at: index, noted: columns, store.connection)
-            let isSuccessor = moved.successors.contains { $0.number == move.number }
-            forms[isSuccessor ? move.number : store.numbers[index]] = form
         }
     }
 
@@ -104,32 +104,13 @@ struct OthersChanges {
         let stored = StoredAttributes(connection: store.connection)
         for rename in renames {
             let (type, number) = (rename.type.name, rename.number)
-            // Columns may have got each other's names. No column has a name with this character.
             for (name, new) in rename.names {
-                try stored.rename(name, to: "\u{1}" + new, type: type, number)
+                try stored.rename(name, to: new, type: type, number)
             }
-            for new in rename.names.values {
-                try stored.rename("\u{1}" + new, to: new, type: type, number)
-            }
+            try NotedColumns(connection: store.connection).rename(rename.names, of: number)
         }
-        for move in moved?.replaced ?? [] { try leave(move, store) }
         for index in returned { try takeKeys(index, store) }
         if !forms.isEmpty { store.noteForms = forms }
-    }
-
-    /// Has the notes of rows that stayed behind in a table count for that table, whose name another one has now.
-    private func leave(_ move: MovedTables.Move, _ store: LocalStore) throws {
-        guard let old = store.schema[move.table], let new = store.schema[move.home],
-            let number = store.schema.index(of: move.table).map({ store.numbers[$0] })
-        else { return }
-        func keys(_ type: EntityType) -> String {
-            "(SELECT \(SQLName.quoted(type.key)) FROM main.\(SQLName.quoted(type.name)))"
-        }
-        try store.connection.execute(
-            """
-            UPDATE martlet_capture SET type = \(number) WHERE type = \(move.number)
-                AND id IN \(keys(old)) AND id NOT IN \(keys(new))
-            """)
     }
 
     /// Gives rows of a table that came back the keys that the server gave to their records meanwhile. What is noted
@@ -168,7 +149,8 @@ struct OthersChanges {
         let next = try store.counter("nextSequence")
         for rename in renames {
             try FormerNames.keep(
-                rename.names, type: rename.number, before: next, store.connection)
+                rename.names, home: rename.home, type: rename.number, before: next,
+                store.connection)
         }
     }
 }
