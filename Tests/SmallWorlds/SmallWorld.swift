@@ -167,7 +167,8 @@ package final class SmallDevice {
 
     package func bits() -> UInt64 { random.next() }
 
-    package func open(script: String = SmallWorld.script) throws {
+    /// - Parameter script: The tables; nil to take those of the file.
+    package func open(script: String? = SmallWorld.script) throws {
         let store = try DeviceStore(
             path: "device.sqlite", script: script, vfs: disk.vfsName,
             randomBits: { [unowned self] in bits() })

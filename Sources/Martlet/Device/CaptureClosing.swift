@@ -58,6 +58,18 @@ struct CaptureClosing: ChangeSetSink {
         return try outbox.join(sequence, into: set) ? set : nil
     }
 
+    func takeIn(_ set: ChangeSet, store: LocalStore) throws {
+        let revision = try store.counter("revision")
+        // Past the device's own, so that it counts; the device's revision stays.
+        var set = set
+        set.revision = revision + 1
+        try store.setCapture(false)
+        // Nothing that the server took before is taken again, so nothing is kept of it.
+        var rebase = Rebase(store: store, now: try timestamp(store), mostKeptBytes: 0)
+        try rebase.apply([set][...], after: revision)
+        try store.setCapture(true)
+    }
+
     /// Leaves the temporary ids behind that were taken without asking here, those of records that are
     /// withheld, too.
     private func passTemporaryIDs(of changes: [RecordChange], store: LocalStore) throws {

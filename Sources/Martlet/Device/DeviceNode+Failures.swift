@@ -165,6 +165,9 @@ extension DeviceNode {
         case let error as SyncError: error
         case let error as StoreError where error.kind == .inconsistent:
             SyncError(.violation, error.message)
+        // Its sentence says what to do.
+        case let error as StoreError where error.kind == .newer:
+            SyncError(.storage, error.message)
         case let error as SQLiteError where error.isStatementError:
             SyncError(
                 .storage,

@@ -29,7 +29,6 @@ struct RemoteApplier {
     var quarantine: Quarantine
     /// Notes a record's revision; kept at hand, for it is run for every record.
     private let remembering: Remembering
-    private let storedNames: [[String]]
     private var knownNames: [[String]]
 
     init(store: LocalStore, registry: ModelRegistry = ModelRegistry(), now: Int64) {
@@ -38,9 +37,6 @@ struct RemoteApplier {
         aside = Aside(store: store)
         quarantine = Quarantine(store: store, now: now)
         remembering = Remembering(store: store)
-        storedNames = store.schema.types.map { type in
-            type.attributes.filter { !$0.isGenerated }.map(\.name)
-        }
         knownNames = store.schema.types.map { _ in [] }
     }
 
@@ -177,6 +173,8 @@ struct RemoteApplier {
         _ number: Int64, _ id: RecordID, _ image: Attributes, revision: Revision
     ) throws {
         guard let type = store.index(ofNumber: number) else {
+            // If the table comes back, the record is there whole.
+            try forget(number, id)
             return try aside.addOlder(
                 store.typeName(ofNumber: number), id, image, revision: revision)
         }
@@ -192,10 +190,16 @@ struct RemoteApplier {
         }
     }
 
-    /// All attributes, those not given as null.
+    /// All attributes, those not given as null; but not those of columns that hold their default in its place.
     private func completed(_ attributes: Attributes, type: Int) -> Attributes {
-        let names = storedNames[type]
-        return Attributes(names: names, values: names.map { attributes[$0] ?? .null })
+        var (names, values): ([String], [Value]) = ([], [])
+        for attribute in store.schema.types[type].attributes where !attribute.isGenerated {
+            let value = attributes[attribute.name] ?? .null
+            guard !attribute.refuses(value) else { continue }
+            names.append(attribute.name)
+            values.append(value)
+        }
+        return Attributes(names: names, values: values)
     }
 
     func remember(_ number: Int64, _ id: RecordID, revision: Revision) throws {

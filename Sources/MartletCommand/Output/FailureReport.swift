@@ -49,7 +49,7 @@ struct FailureReport {
         case .signIn: "Give a valid token with --token-file, --token or MARTLET_TOKEN."
         case .upgrade: "Install a newer martlet."
         case .decide: "Nothing was changed; the device's own work stays in the file."
-        case .checkStorage: "Free some space or check the disk, then run it again."
+        case .checkStorage: "See that the disk has space and is sound, then run it again."
         case .report: ""
         }
     }

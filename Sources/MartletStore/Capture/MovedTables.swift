@@ -35,21 +35,24 @@ struct MovedTables {
     /// - Throws: `StoreError` `.schema`.
     func check(_ connection: Connection) throws {
         if let mixed { throw mixed.refusal }
-        for move in replaced where try Self.isNoted(move, connection) {
+        for move in replaced where try Self.isInUse(move, connection) {
             throw StoreError(
                 .schema,
                 "Another program has given the table “\(move.home)” the name “\(move.table)”, and made another"
                     + " “\(move.home)”. Drop one of the two, and give the other its own name: until then nobody can"
-                    + " tell to which of them the edits belong that wait in the file.")
+                    + " tell which of them the records are in. Edits that wait are kept.")
         }
     }
 
-    /// Returns whether notes wait that triggers of a table under another name made.
-    private static func isNoted(
+    /// Returns whether the server knows records of a table that is under another name, or notes of it wait.
+    private static func isInUse(
         _ move: Move, _ connection: Connection
     ) throws(SQLiteError) -> Bool {
         try connection.integer(
-            "SELECT 1 FROM main.martlet_capture WHERE type = \(move.number) LIMIT 1") != nil
+            """
+            SELECT 1 WHERE EXISTS (SELECT 1 FROM main.martlet_records WHERE type = \(move.number))
+                OR EXISTS (SELECT 1 FROM main.martlet_capture WHERE type = \(move.number))
+            """) != nil
     }
 
     init(_ connection: Connection) throws(SQLiteError) {
@@ -117,9 +120,9 @@ struct MovedTables {
     ) throws(SQLiteError) -> Bool {
         let moves = away + replaced + successors + [mixed].compactMap(\.self)
         for move in moves where move.number == number || move.table == type.name {
-            // If nothing is noted of the old table, the one that was made anew just gets triggers of its own.
+            // If the old one was never used, the one that was made anew just gets triggers of its own.
             guard replaced.contains(where: { $0.number == move.number }) else { return true }
-            if try Self.isNoted(move, connection) { return true }
+            if try Self.isInUse(move, connection) { return true }
         }
         return false
     }

@@ -17,17 +17,33 @@ struct NotedColumns {
         var away: [Int64: [String]] = [:]
         /// The names that columns had before other programs renamed them, by their names of now.
         var homes: [Int64: [String: String]] = [:]
+        /// The columns that other programs dropped with the values that the server had sent.
+        var dropped: [Int64: Set<String>] = [:]
 
         /// Returns the columns of a type, whether its table was there or gone.
         func columns(_ number: Int64) -> [String]? { present[number] ?? away[number] }
+
+        /// Returns a type's columns as the file records them.
+        fileprivate func lines(_ number: Int64) -> [String] {
+            let columns = columns(number) ?? []
+            let dropped = (dropped[number] ?? []).sorted().map { "\(NotedColumns.formerly)\($0)" }
+            return dropped
+                + columns.map { name in
+                    guard let home = homes[number]?[name], !columns.contains(home) else {
+                        return name
+                    }
+                    return "\(name)\(NotedColumns.formerly)\(home)"
+                }
+        }
     }
 
     private static let present = "columns:"
     private static let away = "away:"
     /// A separator that no name of a column contains.
     private static let separator: Character = "\n"
-    /// Stands between a column's name and the one that it had before. No name of a column contains it.
-    private static let formerly: Character = "\t"
+    /// Stands between a column's name and the one that it had before; before it is nothing if the column was dropped.
+    /// No name of a column contains it.
+    fileprivate static let formerly: Character = "\t"
 
     func recorded() throws(SQLiteError) -> Recorded {
         let rows = try connection.prepare(
@@ -43,7 +59,13 @@ struct NotedColumns {
             guard let number = Int64(name.dropFirst(kind.count)) else { return }
             var columns: [String] = []
             for column in row.text(1).split(separator: Self.separator) {
-                let names = column.split(separator: Self.formerly).map(String.init)
+                let names = column.split(
+                    separator: Self.formerly, omittingEmptySubsequences: false
+                ).map(String.init)
+                if names[0].isEmpty {
+                    recorded.dropped[number, default: []].insert(names[1])
+                    continue
+                }
                 columns.append(names[0])
                 if names.count > 1 { recorded.homes[number, default: [:]][names[0]] = names[1] }
             }
@@ -74,67 +96,37 @@ struct NotedColumns {
     func record(_ types: [EntityType], numbers: [Int64]) throws(SQLiteError) {
         let wanted = Self.columns(types, numbers)
         let recorded = try recorded()
-        for (number, columns) in recorded.present where wanted[number] == nil {
-            try put(Self.away, number, columns, recorded.homes[number])
+        for number in recorded.present.keys where wanted[number] == nil {
+            try put(Self.away, number, recorded.lines(number))
             try remove(Self.present, number)
         }
         for (number, columns) in wanted where recorded.present[number] != columns {
-            // If a column got the name that another one had before, the app has said so.
-            let homes = recorded.homes[number]?.filter { !columns.contains($0.value) }
-            try put(Self.present, number, columns, homes)
+            var next = recorded
+            next.present[number] = columns
+            try put(Self.present, number, next.lines(number))
             try remove(Self.away, number)
         }
     }
 
-    /// Has the record follow the columns of a type to other names.
-    /// - Parameter names: The names that the columns have now, by their names of before.
-    func rename(_ names: [String: String], of number: Int64) throws(SQLiteError) {
-        let recorded = try recorded()
+    /// Has the record follow what another program did to the columns of a type.
+    /// - Parameters:
+    ///   - names: The names that renamed columns have now, by their names of before.
+    ///   - dropped: The columns that are gone, with values that the server had sent.
+    func follow(
+        _ names: [String: String], dropped: Set<String>, of number: Int64
+    ) throws(SQLiteError) {
+        var recorded = try recorded()
+        let isPresent = recorded.present[number] != nil
         guard let columns = recorded.columns(number) else { return }
         var homes = recorded.homes[number] ?? [:]
         for (former, name) in names {
             let home = homes.removeValue(forKey: former) ?? former
             homes[name] = home == name ? nil : home
         }
-        let kind = recorded.present[number] == nil ? Self.away : Self.present
-        try put(kind, number, columns.map { names[$0] ?? $0 }, homes)
-    }
-
-    /// Refuses a column to which another program gave the name that another column of its table had: what the server
-    /// sends under that name, and what was written under it here, may belong to either.
-    /// - Throws: `StoreError` `.schema`.
-    func check(_ moved: MovedTables) throws {
-        let triggers = try CaptureTriggers.present(connection)
-        guard !triggers.isEmpty else { return }
-        let recorded = try recorded()
-        let replaced = moved.replaced.map(\.number)
-        let numbers = Set(recorded.present.keys).union(recorded.away.keys).subtracting(replaced)
-        for number in numbers.sorted() {
-            guard let columns = recorded.columns(number),
-                let now = CaptureTriggers.noted(by: triggers, number)
-            else { continue }
-            let homes = recorded.homes[number] ?? [:]
-            for (former, name) in zip(columns, now) where former != name {
-                guard
-                    columns.contains(name) || homes.contains(where: { $0 != former && $1 == name })
-                else { continue }
-                throw try refusal(former, name, number)
-            }
-        }
-    }
-
-    private func refusal(
-        _ former: String, _ name: String, _ number: Int64
-    ) throws(SQLiteError) -> StoreError {
-        let find = try connection.prepare("SELECT name FROM main.martlet_types WHERE number = ?")
-        find.bind(1, integer: number)
-        defer { find.reset() }
-        let table = try find.step() ? find.text(0) : ""
-        return StoreError(
-            .schema,
-            "Another program has given the column “\(former)” of “\(table)” the name “\(name)”, which another"
-                + " column had. Give each column its own name back (ALTER TABLE … RENAME COLUMN … TO …): until then"
-                + " their values would be mixed up. What was written to them waits in the file.")
+        recorded.present[number] = columns.map { names[$0] ?? $0 }
+        recorded.homes[number] = homes
+        recorded.dropped[number, default: []].formUnion(dropped)
+        try put(isPresent ? Self.present : Self.away, number, recorded.lines(number))
     }
 
     private static func columns(_ types: [EntityType], _ numbers: [Int64]) -> [Int64: [String]] {
@@ -142,14 +134,9 @@ struct NotedColumns {
             uniqueKeysWithValues: zip(numbers, types.map { CaptureTriggers.noted($0) }))
     }
 
-    private func put(
-        _ kind: String, _ number: Int64, _ columns: [String], _ homes: [String: String]?
-    ) throws(SQLiteError) {
+    private func put(_ kind: String, _ number: Int64, _ lines: [String]) throws(SQLiteError) {
         let put = try connection.prepare("INSERT OR REPLACE INTO main.martlet_state VALUES (?, ?)")
         put.bind(1, text: "\(kind)\(number)")
-        let lines = columns.map { name in
-            homes?[name].map { "\(name)\(Self.formerly)\($0)" } ?? name
-        }
         put.bind(2, text: lines.joined(separator: String(Self.separator)))
         try put.run()
     }

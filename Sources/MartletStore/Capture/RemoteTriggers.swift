@@ -18,12 +18,16 @@ struct RemoteTriggers {
     /// Makes or removes temporary triggers until they fit the app's triggers. The file's own
     /// triggers must be off on this connection.
     func bring() throws(SQLiteError) {
-        for name in try names() {
-            try connection.execute("DROP TRIGGER temp.\(SQLName.quoted(name))")
-        }
+        try remove()
         for (number, sql) in try copies().enumerated() {
             let trigger = "\(Self.prefix)\(number)"
             try connection.execute("CREATE TEMP TRIGGER \(trigger) \(sql)")
+        }
+    }
+
+    func remove() throws(SQLiteError) {
+        for name in try names() {
+            try connection.execute("DROP TRIGGER temp.\(SQLName.quoted(name))")
         }
     }
 

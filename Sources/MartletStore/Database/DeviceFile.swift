@@ -20,9 +20,12 @@ struct DeviceFile {
     func schema() throws -> Schema {
         let moved = try MovedTables(connection)
         try moved.check(connection)
-        try NotedColumns(connection: connection).check(moved)
         do {
-            return moved.present(try SchemaReader.read(connection))
+            let schema = moved.present(try SchemaReader.read(connection))
+            guard try isSetUp else { return schema }
+            let taken = try TakenNames(connection, moved)
+            for type in schema.types { try taken.check(type, number(of: type.name)) }
+            return schema
         } catch let error as SchemaError {
             throw StoreError(.schema, error.message)
         }

@@ -8,16 +8,19 @@ extension LocalStore {
     ///
     /// A program that makes a table anew drops capture's triggers with the old one. They are made again,
     /// so that what is saved from now on is captured.
+    /// - Returns: Whether triggers had to be made.
     /// - Throws: `StoreError` `.newer` where the tables are not what this store takes them for: the notes of
     ///   the triggers would be read wrongly. New tables and columns do no harm.
-    package func checkOrder() throws {
+    @discardableResult
+    package func checkOrder() throws -> Bool {
         try checkLayout()
         let version = try connection.integer("PRAGMA schema_version")
-        guard version != orderedSchema else { return }
+        guard version != orderedSchema else { return false }
         let moved = try MovedTables(connection)
         let triggers = try CaptureTriggers.present(connection)
         var present: [(EntityType, Int64)] = []
-        for (type, number) in zip(schema.types, numbers) {
+        var remade: [Int] = []
+        for (index, (type, number)) in zip(schema.types, numbers).enumerated() {
             let rows = try connection.statement("SELECT name FROM pragma_table_xinfo(?)")
             rows.bind(1, text: type.name)
             let names = try Set(
@@ -31,13 +34,20 @@ extension LocalStore {
                 noted == nil || noted == CaptureTriggers.noted(type)
             else { throw Self.changed }
             present.append((type, number))
+            if noted == nil { remade.append(index) }
         }
         if try CaptureTriggers.complete(connection, present) {
             try DeviceFile(connection: connection)
                 .passKeys(of: Schema(types: present.map(\.0)))
-        } else {
-            orderedSchema = version
+            for index in remade {
+                let missing = MissingRecords(store: self, type: index)
+                try missing.dropWithheld()
+                try missing.forget()
+            }
+            return true
         }
+        orderedSchema = version
+        return false
     }
 
     private static var changed: StoreError {

@@ -243,16 +243,17 @@ extension LocalStore {
         try put.run()
     }
 
-    /// Makes the triggers again that are gone, and turns capture on where it is off. Runs in the
+    /// Makes the triggers again that are gone, and turns capture on if it is off. Runs in the
     /// caller's transaction.
     /// - Returns: Whether there was anything to do.
+    /// - Throws: `StoreError` `.newer` if the tables are not what this store takes them for.
     package func restoreCapture() throws -> Bool {
         let isOff = try connection.integer("SELECT capture FROM martlet_control") != 1
-        if isOff { try setCapture(true) }
-        let wereGone = try CaptureTriggers.bring(connection, to: schema.types, numbers: numbers)
-        guard isOff || wereGone else { return false }
-        try passKeys()
-        return true
+        if isOff {
+            try setCapture(true)
+            try passKeys()
+        }
+        return try checkOrder() || isOff
     }
 
     /// Moves the next temporary id below those of rows that were written past the triggers. Runs in

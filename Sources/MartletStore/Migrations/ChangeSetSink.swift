@@ -1,3 +1,5 @@
+package import MartletProtocol
+
 /// Where the edits go that a migration finds or makes: the queue of change sets to be sent. In the
 /// caller's transaction.
 package protocol ChangeSetSink {
@@ -8,4 +10,7 @@ package protocol ChangeSetSink {
     /// - Parameter set: The set's number; nil before the first edits, which make the set.
     /// - Returns: The set's number; nil if the edits have cancelled each other out.
     func add(_ notes: [NotedRecord], to set: Int64?, store: LocalStore) throws -> Int64?
+    /// Takes in what the server sent while the tables had no place for it, under the device's own edits.
+    /// - Parameter set: A difference: whole records, and records that are gone.
+    func takeIn(_ set: ChangeSet, store: LocalStore) throws
 }

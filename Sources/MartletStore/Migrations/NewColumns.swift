@@ -90,7 +90,7 @@ struct NewColumns {
     // MARK: - Defaults
 
     /// Puts the value existing rows begin with where an image would mean null by saying nothing.
-    private func settleDefaults() throws {
+    func settleDefaults() throws {
         var defaults = Attributes()
         var announced = Attributes()
         for column in columns where column.hasDefault && !renamed.contains(column.name) {

@@ -6,8 +6,7 @@ internal import SQLiteRecords
 /// Brings a table that the file did not have before to what the server said of its type meanwhile: the records
 /// were kept aside.
 ///
-/// Another program may have taken the table away and brought it back, with the records that it had then, or made it
-/// again. Capture is down: these are the server's records, not edits.
+/// Capture is down: these are the server's records, not edits.
 struct NewTable {
     let store: LocalStore
     /// The type's position.
@@ -25,13 +24,7 @@ struct NewTable {
             store: store, type: type, columns: described.attributes.filter { !$0.isGenerated },
             renamed: [])
         let edited = try columns.editedRecords()
-        try removeGone(edited)
-        try keepBases()
-        let name = SQLName.quoted(described.name)
-        let isEmpty = try store.connection.integer("SELECT 1 FROM \(name) LIMIT 1") == nil
         var taken: [RecordID: Kept] = [:]
-        // Records may have handed a unique value on to each other: all rows are taken out first.
-        var moved: [(id: RecordID, image: Attributes)] = []
         let stored = StoredAttributes(connection: store.connection)
         try stored.rewriteAside(of: described.name) { id, revision, attributes in
             var values = Attributes()
@@ -40,51 +33,21 @@ struct NewTable {
                 attributes[name] = nil
                 if !attribute.isGenerated, !attribute.refuses(value) { values[name] = value }
             }
-            let isWhole = try !isKnown(id)
             if edited.contains(id) {
                 taken[id] = (revision, values)
-            } else if let present = try isEmpty ? nil : table.read(id) {
-                _ = try table.delete(id)
-                moved.append(
-                    (id, isWhole ? values : store.stored(present, type: type).with(values)))
-            } else if isWhole, isEmpty {
-                try insert(id, values)
-            } else if isWhole {
-                moved.append((id, values))
-            } else {
+            } else if try isKnown(id) {
                 // Its other values are not known here; a check fetches the record.
                 return true
+            } else {
+                try insert(id, values)
             }
             try remember(id, revision)
             return true
         }
-        for (id, image) in moved { try insert(id, image) }
+        try MissingRecords(store: store, type: type).forget()
         guard !taken.isEmpty else { return }
         try columns.follow(taken)
         try columns.settleEditedRows()
-    }
-
-    /// Deletes the rows of records that were deleted while the file did not have the table. An edited one stays until
-    /// the server has refused the edit.
-    private func removeGone(_ edited: Set<RecordID>) throws {
-        let find = try store.connection.prepare(
-            "SELECT id FROM martlet_records WHERE type = ?1 AND revision < 0")
-        find.bind(1, integer: number)
-        let gone = try find.rows { (row) throws(SQLiteError) in try row.recordID(0) }
-        guard !gone.isEmpty else { return }
-        for id in gone where !edited.contains(id) { _ = try table.delete(id) }
-        try store.connection.execute(
-            "DELETE FROM martlet_records WHERE type = \(number) AND revision < 0")
-    }
-
-    /// Keeps the confirmed images of edited records again: taking remote change in without the table gave them up.
-    private func keepBases() throws {
-        try store.connection.execute(
-            """
-            INSERT OR IGNORE INTO martlet_base(type, id, revision, image)
-            SELECT type, id, base_revision, base FROM martlet_changes JOIN martlet_outbox USING (sequence)
-            WHERE type = \(number) AND applied = 1 ORDER BY sequence
-            """)
     }
 
     private func insert(_ id: RecordID, _ values: Attributes) throws {
@@ -116,12 +79,41 @@ struct NewTable {
     }
 }
 
-extension Attributes {
-    /// The attributes with other values for some.
-    fileprivate func with(_ values: Attributes) -> Attributes {
-        var result = self
-        for (name, value) in zip(values.names, values.values) { result[name] = value }
-        return result
+/// Records that went with a table which another program dropped. Nobody deleted them.
+struct MissingRecords {
+    let store: LocalStore
+    /// The type's position.
+    let type: Int
+
+    private var isMissing: String {
+        let described = store.schema.types[type]
+        let table = SQLName.quoted(described.name)
+        return "type = \(store.numbers[type])"
+            + " AND id NOT IN (SELECT \(SQLName.quoted(described.key)) FROM main.\(table))"
+    }
+
+    /// Gives up what is withheld of them: it went with the table, and is no edit that anybody can send.
+    func dropWithheld() throws {
+        try store.connection.execute(
+            """
+            DELETE FROM martlet_base WHERE \(isMissing)
+                AND (type, id) IN (SELECT type, id FROM martlet_withheld)
+                AND (type, id) NOT IN (SELECT type, id FROM martlet_changes);
+            DELETE FROM martlet_withheld_values WHERE \(isMissing);
+            DELETE FROM martlet_withheld WHERE \(isMissing);
+            """)
+    }
+
+    /// Forgets what is known of records that the table does not have, so that a check fetches them.
+    func forget() throws {
+        try store.connection.execute(
+            """
+            DELETE FROM martlet_records WHERE \(isMissing)
+                AND (type, id) NOT IN (SELECT type, id FROM martlet_base
+                    UNION SELECT type, id FROM martlet_changes
+                    UNION SELECT type, id FROM martlet_parked_changes
+                    UNION SELECT type, id FROM martlet_capture)
+            """)
     }
 }
 
@@ -146,7 +138,7 @@ enum Misfit {
 extension Attribute {
     /// Whether the column holds its default in place of a value from the server: a null where none
     /// can be.
-    func refuses(_ value: Value) -> Bool {
+    package func refuses(_ value: Value) -> Bool {
         value == .null && isRequired && hasDefault
     }
 }

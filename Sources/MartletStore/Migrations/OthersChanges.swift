@@ -21,7 +21,11 @@ struct OthersChanges {
     private(set) var schema: Schema?
     /// The columns that were added, by table.
     private(set) var added: [String: Set<String>] = [:]
+    /// The tables that were made anew: they have lost their triggers.
+    private(set) var remade: [String] = []
     private var renames: [Renames] = []
+    /// The columns that are gone, by the number of their type.
+    private var dropped: [Int64: Set<String>] = [:]
     private var forms: [Int64: NoteForm] = [:]
     /// The positions of types whose tables came back.
     private var returned: [Int] = []
@@ -54,8 +58,14 @@ struct OthersChanges {
                             home: Set(names.filter { homes[$0] == $1 }.map(\.1))))
                 }
                 columns = now
+            } else {
+                remade.append(type.name)
+                isSame = false
             }
-            let isNoted = columns == CaptureTriggers.noted(type)
+            let present = CaptureTriggers.noted(type)
+            let gone = Set(columns).subtracting(present)
+            if !gone.isEmpty { dropped[number] = gone }
+            let isNoted = columns == present
             forms[number] =
                 isNoted
                 ? NoteForm(type, at: index)
@@ -67,7 +77,7 @@ struct OthersChanges {
             }
             if !isNoted { isSame = false }
             let known = Set(columns)
-            let new = CaptureTriggers.noted(type).filter { !known.contains($0) }
+            let new = present.filter { !known.contains($0) }
             if !new.isEmpty { added[type.name] = Set(new) }
             types.append(
                 EntityType(
@@ -107,9 +117,19 @@ struct OthersChanges {
             for (name, new) in rename.names {
                 try stored.rename(name, to: new, type: type, number)
             }
-            try NotedColumns(connection: store.connection).rename(rename.names, of: number)
+        }
+        let names = Dictionary(
+            renames.map { ($0.number, $0.names) }, uniquingKeysWith: { first, _ in first })
+        for number in Set(names.keys).union(dropped.keys) {
+            try NotedColumns(connection: store.connection).follow(
+                names[number] ?? [:], dropped: dropped[number] ?? [], of: number)
         }
         for index in returned { try takeKeys(index, store) }
+        for name in remade {
+            try store.schema.index(of: name).map {
+                try MissingRecords(store: store, type: $0).dropWithheld()
+            }
+        }
         if !forms.isEmpty { store.noteForms = forms }
     }
 

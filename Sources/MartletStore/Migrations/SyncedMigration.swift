@@ -1,4 +1,5 @@
 package import MartletCore
+internal import MartletProtocol
 package import SQLiteKit
 internal import SQLiteRecords
 
@@ -20,6 +21,8 @@ package final class SyncedMigration: MigrationHost {
     private var renamed: [String: Set<String>] = [:]
     /// Columns that other programs added.
     private var unannounced: [String: Set<String>] = [:]
+    /// The tables that other programs made anew.
+    private var remade: [String] = []
     /// The tables to which other programs gave other names.
     private var away: [MovedTables.Move] = []
     /// The change set of the current version. While it is open, a record that it deletes may be
@@ -58,6 +61,8 @@ package final class SyncedMigration: MigrationHost {
         guard let former = others.schema else { return }
         try willChangeSchema()
         (known, unannounced, renamed) = (former, others.added, others.renamed)
+        remade = others.remade
+        _ = try raised(isByOthers: true)
     }
 
     package func willChangeSchema() throws {
@@ -89,7 +94,8 @@ package final class SyncedMigration: MigrationHost {
     }
 
     /// The tables as they are, with all settled that they have gained, and capture up.
-    private func raised() throws -> LocalStore {
+    /// - Parameter isByOthers: Whether other programs changed the tables, and not a version of the app.
+    private func raised(isByOthers: Bool = false) throws -> LocalStore {
         if let store { return store }
         connection.clearStatementCache()
         // The new table would get what is meant for the other one.
@@ -100,28 +106,80 @@ package final class SyncedMigration: MigrationHost {
         let schema = try file.schema()
         let raised = LocalStore(
             connection: connection, schema: schema, numbers: try file.numbers(of: schema))
-        for (index, type) in schema.types.enumerated() {
-            guard let old = known[type.name] else {
-                try NewTable(store: raised, type: index).settle()
-                continue
-            }
-            let again = renamed[type.name] ?? []
-            let added = type.attributes.filter {
-                !$0.isGenerated && (old[attribute: $0.name] == nil || again.contains($0.name))
-            }
-            if !added.isEmpty {
-                try NewColumns(
-                    store: raised, type: index, columns: added, renamed: again,
-                    unannounced: unannounced[type.name] ?? []
-                ).settle()
+        var news: [TypeChanges] = []
+        for index in schema.types.indices {
+            if isByOthers {
+                try settle(index, of: raised).map { news.append($0) }
+            } else {
+                try settleOwn(index, of: raised)
             }
         }
         try file.setUpCapture(of: schema, numbers: raised.numbers)
+        if !news.isEmpty { try takeIn(news, raised) }
+        for name in remade {
+            try schema.index(of: name).map { try MissingRecords(store: raised, type: $0).forget() }
+        }
+        remade = []
         known = schema
         renamed = [:]
         unannounced = [:]
         store = raised
         return raised
+    }
+
+    /// Takes in what the server sent, as the connection does that applies remote change.
+    private func takeIn(_ news: [TypeChanges], _ store: LocalStore) throws {
+        var set = ChangeSet(types: news)
+        set.isDifference = true
+        let triggers = RemoteTriggers(connection: connection)
+        try connection.setTriggers(enabled: false)
+        do {
+            try triggers.bring()
+            try sink?.takeIn(set, store: store)
+            try triggers.remove()
+        } catch {
+            try connection.setTriggers(enabled: true)
+            throw error
+        }
+        try connection.setTriggers(enabled: true)
+    }
+
+    /// Brings a table to what the server said before the app had it, or some of its columns.
+    private func settleOwn(_ index: Int, of store: LocalStore) throws {
+        let type = store.schema.types[index]
+        guard known[type.name] != nil else {
+            return try NewTable(store: store, type: index).settle()
+        }
+        let columns = gained(type)
+        guard !columns.isEmpty else { return }
+        try NewColumns(
+            store: store, type: index, columns: columns, renamed: renamed[type.name] ?? []
+        ).settle()
+    }
+
+    /// Returns what the server said of a table, or of columns, that another program had taken away.
+    private func settle(_ index: Int, of store: LocalStore) throws -> TypeChanges? {
+        let type = store.schema.types[index]
+        guard known[type.name] != nil else {
+            return try ReturnedValues(store: store, type: index, columns: nil).changes()
+        }
+        let columns = gained(type)
+        guard !columns.isEmpty else { return nil }
+        try NewColumns(
+            store: store, type: index, columns: columns, renamed: renamed[type.name] ?? [],
+            unannounced: unannounced[type.name] ?? []
+        ).settleDefaults()
+        return try ReturnedValues(store: store, type: index, columns: Set(columns.map(\.name)))
+            .changes()
+    }
+
+    /// The columns that a table did not have before, or that had another name.
+    private func gained(_ type: EntityType) -> [Attribute] {
+        let again = renamed[type.name] ?? []
+        return type.attributes.filter {
+            !$0.isGenerated
+                && (known[type.name]?[attribute: $0.name] == nil || again.contains($0.name))
+        }
     }
 }
 

@@ -141,6 +141,111 @@ struct OthersColumnsTests {
         #expect(try device.store.contradiction() == nil)
     }
 
+    /// How a column comes back, with an edit that was made without the value that the server sent meanwhile.
+    private static let blind = [
+        "UPDATE teams SET town = 'Bern' WHERE id = 1; ALTER TABLE teams RENAME COLUMN town TO city",
+        "ALTER TABLE teams RENAME COLUMN town TO city; UPDATE teams SET city = 'Bern' WHERE id = 1",
+        "ALTER TABLE teams RENAME COLUMN town TO city; DELETE FROM teams WHERE id = 1",
+    ]
+
+    @Test(
+        "an edit made without a value that the server had sent is refused",
+        arguments: blind, [false, true])
+    func unseen(edit: String, looks: Bool) throws {
+        let device = try Self.device()
+        try device.shell("ALTER TABLE teams RENAME COLUMN city TO town")
+        try device.reopen(script: nil)
+        try device.apply(
+            [.entry(2, .updated("teams", 1, at: 2, ["city": "Paris"]))], reaching: 2)
+        for statement in edit.split(separator: "; ") {
+            try device.shell(String(statement))
+            if looks { try device.reopen(script: nil) }
+        }
+        try device.reopen(script: nil)
+        // Once the column is back, the value shows, and an edit is one of the new record.
+        if edit.hasPrefix("UPDATE teams SET town") || !looks {
+            #expect(try device.gather().changeSets.isEmpty)
+            #expect(try device.store.parkedCount == 1)
+            #expect(try device.rows("SELECT city FROM teams WHERE id = 1") == [["Paris"]])
+        } else {
+            let sets = try device.gather().changeSets
+            #expect(sets.first?.types.first?.entries.map(\.revision) == [2])
+        }
+        // An edit of something else is judged as always.
+        try device.shell("UPDATE teams SET name = 'Hens' WHERE id = 2")
+        #expect(try device.gather().changeSets.last?.types.first?.entries.map(\.revision) == [1])
+    }
+
+    @Test("an edit of a column that came with a value kept aside is refused")
+    func unseenBefore() throws {
+        let device = try Self.device()
+        try device.apply([.entry(2, .updated("teams", 1, at: 2, ["motto": "We"]))], reaching: 2)
+        try device.shell(
+            "ALTER TABLE teams ADD COLUMN motto TEXT; UPDATE teams SET motto = 'I' WHERE id = 1")
+        try device.reopen(script: nil)
+        #expect(try device.gather().changeSets.isEmpty)
+        #expect(try device.store.parkedCount == 1)
+        #expect(try device.rows("SELECT motto FROM teams WHERE id = 1") == [["We"]])
+        #expect(try device.store.contradiction() == nil)
+    }
+
+    /// What brings a column that lacks the server's values, and how it is undone.
+    private static let empty = [
+        ("ALTER TABLE teams RENAME COLUMN city TO town", "ALTER TABLE teams ADD COLUMN city TEXT"),
+        (dropping, "ALTER TABLE teams ADD COLUMN city TEXT"),
+        (dropping, "ALTER TABLE teams RENAME COLUMN name TO city"),
+    ]
+    private static let dropping =
+        ["insert", "update", "delete"].map { "DROP TRIGGER martlet_capture_\($0)_1;" }.joined()
+        + "ALTER TABLE teams DROP COLUMN city"
+
+    @Test("a column without the values that the server sent is refused", arguments: empty, 0..<2)
+    func emptied(steps: (String, String), looks: Int) throws {
+        let device = try Self.device()
+        try device.shell(steps.0)
+        if looks != 0 { try device.reopen(script: nil) }
+        try device.shell(steps.1)
+        let isSeen = looks != 0 || steps.0.contains("RENAME")
+        guard isSeen else {
+            // Nobody can tell that the column is not the one that was there; a check finds the records.
+            return
+        }
+        let error = #expect(throws: StoreError.self) { try device.reopen(script: nil) }
+        #expect(error?.kind == .schema && error?.message.contains("“city” of “teams”") == true)
+        // Nor may the app's script bring it.
+        if steps.0.contains("RENAME") {
+            try device.shell("ALTER TABLE teams DROP COLUMN city")
+            let refused = #expect(throws: StoreError.self) {
+                try device.reopen(script: Self.script)
+            }
+            #expect(refused?.message.contains("“town”") == true)
+            try device.shell("ALTER TABLE teams RENAME COLUMN town TO city")
+            try device.reopen(script: Self.script)
+            #expect(try device.rows("SELECT city FROM teams WHERE id = 1") == [["Rome"]])
+        }
+    }
+
+    @Test("a record that another one keeps out comes in later, if the table has a column more")
+    func quarantined() throws {
+        let device = try Self.device()
+        try device.shell(
+            "ALTER TABLE teams ADD COLUMN size TEXT NOT NULL DEFAULT 'L'; CREATE UNIQUE INDEX u ON teams(name)"
+        )
+        try device.reopen(script: nil)
+        let whole = TypeChanges(
+            name: "teams", update: [.integer(2)],
+            entries: [
+                RecordEntry(id: .integer(2), revision: 2, attributes: Attributes(["name": "Owls"]))
+            ])
+        _ = try device.gather()
+        _ = try? device.apply([DeviceFixture.difference(2, whole)], reaching: 2)
+        #expect(try device.store.quarantinedCount == 1)
+        try device.shell("DROP INDEX u")
+        try device.reopen(script: nil)
+        #expect(try device.store.retryQuarantined(now: 1) == 0)
+        #expect(try device.rows("SELECT name, size FROM teams WHERE id = 2") == [["Owls", "L"]])
+    }
+
     private static let swap = """
         ALTER TABLE teams RENAME COLUMN name TO t;
         ALTER TABLE teams RENAME COLUMN city TO name;
