@@ -207,7 +207,7 @@ private final class WrittenWorld {
         let error = #expect(throws: StoreError.self, "\(story)") { try device.open(script: nil) }
         #expect(error?.kind == .schema, "\(story)")
         rename(steps.reversed().map { ($1, $0) })
-        // What was written then may be written otherwise than both columns allow.
+        // A statement may have given one column a value that the other one refuses.
         isLoose = true
         try device.open(script: schema.script)
     }

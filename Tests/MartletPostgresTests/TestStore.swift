@@ -126,7 +126,7 @@ final class TestStore {
         #"{"clientId":"\#(client)","maxRevision":\#(revision),"changeSets":[\#(set)]}"#
     }
 
-    /// What became of the set of an answered request.
+    /// Returns the outcome of the set that a request sent.
     static func fate(_ result: Result<SyncAnswer, Problem>) throws -> String {
         let sets = try result.get().changeSets
         let own = sets.last { $0.reason != nil }

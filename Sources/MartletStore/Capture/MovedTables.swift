@@ -24,7 +24,7 @@ struct MovedTables {
 
     /// Tables under names that belong to no type. What is written to them waits until they are back.
     private(set) var away: [Move] = []
-    /// Tables that are away while another table, which was made anew, has their own name.
+    /// Tables that are away, and whose own name a new table has.
     private(set) var replaced: [Move] = []
     /// Tables of whose records the server knows none, in the place of a table that is gone.
     private(set) var successors: [Move] = []
@@ -120,7 +120,7 @@ struct MovedTables {
     ) throws(SQLiteError) -> Bool {
         let moves = away + replaced + successors + [mixed].compactMap(\.self)
         for move in moves where move.number == number || move.table == type.name {
-            // If the old one was never used, the one that was made anew just gets triggers of its own.
+            // If the old table was never used, the new one gets triggers of its own, and that is all.
             guard replaced.contains(where: { $0.number == move.number }) else { return true }
             if try Self.isInUse(move, connection) { return true }
         }

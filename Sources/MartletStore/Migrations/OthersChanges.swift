@@ -21,7 +21,7 @@ struct OthersChanges {
     private(set) var schema: Schema?
     /// The columns that were added, by table.
     private(set) var added: [String: Set<String>] = [:]
-    /// The tables that were made anew: they have lost their triggers.
+    /// The tables that have no triggers: another program dropped them and made them again.
     private(set) var remade: [String] = []
     private var renames: [Renames] = []
     /// The columns that are gone, by the number of their type.

@@ -3,7 +3,8 @@ internal import MartletProtocol
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// What the server sent of a type while another program had taken its table, or some of its columns, away.
+/// The values that the server sent of a type while the file did not have its table, or some of its columns: another
+/// program had renamed or dropped them.
 struct ReturnedValues {
     let store: LocalStore
     /// The type's position.

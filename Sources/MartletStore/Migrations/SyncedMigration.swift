@@ -21,7 +21,7 @@ package final class SyncedMigration: MigrationHost {
     private var renamed: [String: Set<String>] = [:]
     /// Columns that other programs added.
     private var unannounced: [String: Set<String>] = [:]
-    /// The tables that other programs made anew.
+    /// The tables that other programs dropped and made again.
     private var remade: [String] = []
     /// The tables to which other programs gave other names.
     private var away: [MovedTables.Move] = []

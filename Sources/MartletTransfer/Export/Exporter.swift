@@ -89,7 +89,7 @@ public struct Exporter: Sendable {
 
     private static let endings = [".csv", ".csv.partial"]
 
-    /// Refuses an export that would replace the device's file, or a file that SQLite keeps beside it.
+    /// Throws if a file of the export would replace the device's file, or one of SQLite's files beside it.
     private static func check(
         _ folder: URL, isNotOf device: String, _ types: [EntityType]
     ) throws {

@@ -189,7 +189,7 @@ struct OthersColumnsTests {
         #expect(try device.store.contradiction() == nil)
     }
 
-    /// What brings a column that lacks the server's values, and how it is undone.
+    /// Two steps of another program that bring a column without the server's values.
     private static let empty = [
         ("ALTER TABLE teams RENAME COLUMN city TO town", "ALTER TABLE teams ADD COLUMN city TEXT"),
         (dropping, "ALTER TABLE teams ADD COLUMN city TEXT"),

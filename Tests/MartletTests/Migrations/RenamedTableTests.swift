@@ -199,8 +199,8 @@ struct RenamedTableTests {
         #expect(try device.store.awaitingTableCount == 0)
     }
 
-    @Test("a record that got its key while its table was away has it when the table is back")
-    func numbered() throws {
+    /// A device whose table is away, and whose new record −2 got the key 7 meanwhile.
+    private static func numberedAway() throws -> DeviceFixture {
         let device = try Self.device()
         try device.write { try $0.insert("teams", ["name": "Rooks"]) }
         let own = try #require(try device.gather().changeSets.first?.identifier)
@@ -209,6 +209,12 @@ struct RenamedTableTests {
         try device.apply(
             [.entry(2, own: own, .created("teams", 7, old: -2, at: 2, ["name": "Rooks"]))],
             reaching: 2)
+        return device
+    }
+
+    @Test("a record that got its key while its table was away has it when the table is back")
+    func numbered() throws {
+        let device = try Self.numberedAway()
         try device.shell("UPDATE elsewhere SET name = 'A' WHERE id = -2;" + Self.back)
         try device.reopen(script: nil)
         #expect(
@@ -223,14 +229,7 @@ struct RenamedTableTests {
 
     @Test("a record that got its key while its table was away, and was deleted then, is deleted")
     func numberedAndDeleted() throws {
-        let device = try Self.device()
-        try device.write { try $0.insert("teams", ["name": "Rooks"]) }
-        let own = try #require(try device.gather().changeSets.first?.identifier)
-        try device.shell(Self.away)
-        try device.reopen(script: nil)
-        try device.apply(
-            [.entry(2, own: own, .created("teams", 7, old: -2, at: 2, ["name": "Rooks"]))],
-            reaching: 2)
+        let device = try Self.numberedAway()
         try device.shell("DELETE FROM elsewhere WHERE id = -2;" + Self.back)
         try device.reopen(script: nil)
         #expect(

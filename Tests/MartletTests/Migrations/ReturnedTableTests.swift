@@ -109,7 +109,7 @@ struct ReturnedTableTests {
         try Self.change(device)
         try device.shell(Self.back)
         try device.reopen(script: nil)
-        // What cannot be made any more, because a record is gone, is parked whole.
+        // The set with the edit of a record that is gone is parked whole.
         #expect(
             try Self.teams(device) == [[1, "Wrens", "b"], [2, "Jays", "c"], [4, "Crows", .null]])
         let sets = try device.gather().changeSets
