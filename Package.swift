@@ -186,8 +186,8 @@ let package = Package(
         .testTarget(
             name: "DeviceSweepTests",
             dependencies: [
-                "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "SQLiteKit",
-                "SQLiteFaults", "MartletServerCore", "SmallWorlds", "CompressionKit",
+                "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "MartletTesting",
+                "SQLiteKit", "SQLiteFaults", "MartletServerCore", "SmallWorlds", "CompressionKit",
             ],
             swiftSettings: strict),
         .target(

@@ -1,5 +1,6 @@
 import MartletProtocol
 import MartletStore
+import MartletTesting
 import SQLiteFaults
 import SQLiteKit
 import SmallWorlds
@@ -18,7 +19,7 @@ private final class WrittenWorld {
     /// Somebody else, whose file other programs write to as well.
     private let colleague: SmallDevice
     private var statements: RandomStatements
-    private var random: SeededBits
+    private var random: SeededRandom
     private var history: [String] = []
     private let seed: UInt64
     /// Whether another program has a trigger on the device.
@@ -29,7 +30,7 @@ private final class WrittenWorld {
 
     init(seed: UInt64) throws {
         self.seed = seed
-        random = SeededBits(state: seed &* 0x1234_5678_9abc_def1)
+        random = SeededRandom(seed: seed &* 0x1234_5678_9abc_def1)
         schema = RandomSchema(using: &random)
         statements = RandomStatements(schema, seed: seed)
         world = try SmallWorld("written-\(seed)", script: schema.script)

@@ -13,17 +13,26 @@ extension DeviceStore {
         package let seen: [(type: String, id: RecordID, revision: Revision)]
     }
 
+    /// The queued sets, in their order.
+    package func queued() throws -> [Queued] {
+        let outbox = Outbox(store: applying)
+        return try outbox.queued().map { try queued($0, outbox) }
+    }
+
     /// The set queued last; nil when the queue is empty.
     package func newestQueued() throws -> Queued? {
         let outbox = Outbox(store: applying)
-        guard let last = try outbox.queued().last else { return nil }
+        return try outbox.queued().last.map { try queued($0, outbox) }
+    }
+
+    private func queued(_ set: QueuedSet, _ outbox: Outbox) throws -> Queued {
         var seen: [(type: String, id: RecordID, revision: Revision)] = []
-        for change in try outbox.changes(of: last.sequence) {
+        for change in try outbox.changes(of: set.sequence) {
             if let revision = try outbox.confirmedRevision(change.number, change.id) {
                 seen.append((try applying.typeName(ofNumber: change.number), change.id, revision))
             }
         }
-        return Queued(identifier: last.identifier, seen: seen)
+        return Queued(identifier: set.identifier, seen: seen)
     }
 
     /// One record's part of a change set in the queue.
@@ -35,11 +44,13 @@ extension DeviceStore {
         package let attributes: Attributes?
     }
 
-    /// What the set queued last does; nothing when the queue is empty.
-    package func newestChanges() throws -> [QueuedChange] {
+    /// What a queued set does; nothing when it is not queued any more.
+    package func changes(of identifier: String) throws -> [QueuedChange] {
         let outbox = Outbox(store: applying)
-        guard let last = try outbox.queued().last else { return [] }
-        return try outbox.changes(of: last.sequence).map { change in
+        guard let set = try outbox.queued().first(where: { $0.identifier == identifier }) else {
+            return []
+        }
+        return try outbox.changes(of: set.sequence).map { change in
             let operation: ParkedChange.Operation =
                 switch change.operation {
                 case .create: .create
@@ -68,13 +79,13 @@ extension DeviceStore {
     }
 
     /// Every record as the server confirmed it: the tables, with base images in place of records
-    /// that have unconfirmed edits. By type, attributes that are null left out.
+    /// that have unconfirmed edits. By type, attributes that are null or computed left out.
     package func confirmedState() throws -> [String: [RecordID: [String: Value]]] {
         var state: [String: [RecordID: [String: Value]]] = [:]
         for (index, type) in applying.schema.types.enumerated() {
             var records: [RecordID: [String: Value]] = [:]
             try applying.tables[index].forEach { id, attributes in
-                records[id] = Self.dictionary(attributes)
+                records[id] = Self.dictionary(attributes, type)
             }
             let bases = try applying.connection.statement(
                 "SELECT id, image FROM martlet_base WHERE type = ?")
@@ -84,27 +95,37 @@ extension DeviceStore {
                 let id = try bases.recordID(0)
                 records[id] =
                     bases.isNull(1)
-                    ? nil : Self.dictionary(try SyncCoder.decodeAttributes(bases.blob(1)))
+                    ? nil : Self.dictionary(
+                        try SyncCoder.decodeAttributes(bases.blob(1)), type)
             }
             if !records.isEmpty { state[type.name] = records }
         }
         return state
     }
 
-    /// The tables as the app sees them. By type, attributes that are null left out.
+    /// The tables as the app sees them. By type, attributes that are null or computed left out.
     package func shownState() throws -> [String: [RecordID: [String: Value]]] {
         var state: [String: [RecordID: [String: Value]]] = [:]
         for (index, type) in applying.schema.types.enumerated() {
             try applying.tables[index].forEach { id, attributes in
-                state[type.name, default: [:]][id] = Self.dictionary(attributes)
+                state[type.name, default: [:]][id] = Self.dictionary(attributes, type)
             }
         }
         return state
     }
 
-    private static func dictionary(_ attributes: Attributes) -> [String: Value] {
+    /// Returns whether the tables have a type, and an attribute of it; an empty name is that of the type.
+    package func knows(_ type: String, _ attribute: String) -> Bool {
+        guard let type = applying.schema[type] else { return false }
+        return attribute.isEmpty || type[attribute: attribute] != nil
+    }
+
+    private static func dictionary(
+        _ attributes: Attributes, _ type: EntityType
+    ) -> [String: Value] {
         var record: [String: Value] = [:]
-        for (name, value) in zip(attributes.names, attributes.values) where value != .null {
+        for (name, value) in zip(attributes.names, attributes.values)
+        where value != .null && type[attribute: name]?.isGenerated != true {
             record[name] = value
         }
         return record

@@ -284,7 +284,7 @@ package final class DeviceStore {
     }
 
     /// Gives a withheld record up, within a save: it is again what it was before.
-    func drop(_ record: WithheldRecord) throws {
+    package func drop(_ record: WithheldRecord) throws {
         try Withheld(store: local, now: 0).drop(record)
     }
 

@@ -36,6 +36,9 @@ struct Rebase {
     private var hasWaiting = false
     /// Records that other people's sets touched, with the newest revision that did.
     private var touchedByOthers: [RecordKey: Revision] = [:]
+    /// Records that waiting sets create: what others did to earlier ones under the same keys concerns
+    /// the sets that create them, not those behind.
+    private var created: Set<RecordKey> = []
     /// The newest revision own accepted sets gave a record.
     private(set) var ownRevisions: [RecordKey: Revision] = [:]
     /// What those sets had been made on, by their own account; where others wait.
@@ -331,15 +334,12 @@ extension Rebase {
             if !isOwn {
                 for entry in changes.entries { own[entry.id] = entry.revision }
             }
-            for ids in [changes.create, changes.update, changes.delete] {
-                for id in ids {
-                    let key = RecordKey(type: number, id: id)
-                    if isOwn {
-                        ownRevisions[key] = revision
-                    } else {
-                        touchedByOthers[key] = max(
-                            touchedByOthers[key] ?? 0, own[id] ?? revision)
-                    }
+            for id in changes.create + changes.update + changes.delete {
+                let key = RecordKey(type: number, id: id)
+                if isOwn {
+                    ownRevisions[key] = revision
+                } else {
+                    touchedByOthers[key] = max(touchedByOthers[key] ?? 0, own[id] ?? revision)
                 }
             }
         }
@@ -396,6 +396,7 @@ extension Rebase {
         if let refusal = try refusal(of: changes, isSent: own.isSent) {
             return try block(own, changes: changes, refusal: refusal)
         }
+        created.formUnion(changes.lazy.filter { $0.operation == .create }.map(\.key))
         do {
             try RedoneSet(store: store, outbox: outbox).apply(changes)
             if !own.isApplied || isEmptied { try mark(own, isApplied: true) }
@@ -422,7 +423,7 @@ extension Rebase {
             }
             // What is not newer than the edit's base was seen when the edit was made, and came
             // once more.
-            if !isSent, change.operation != .create,
+            if !isSent, change.operation != .create, !created.contains(change.key),
                 let newest = touchedByOthers[change.key], newest > change.baseRevision
             {
                 let name = try store.typeName(ofNumber: change.number)

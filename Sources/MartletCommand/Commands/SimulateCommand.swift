@@ -18,10 +18,12 @@ extension CommandDescription {
             Option(
                 name: "repeat", value: "N",
                 help: "run every Nth seed twice and compare the traces; default none"),
+            Option(name: "story", help: "print what happens in the first world, line by line"),
             Option(name: "every-fault", help: "fail when a kind of fault did not occur"),
         ],
         examples: [
             Example("simulate --seed 42", "replay one run"),
+            Example("simulate --seed 42 --story", "what happened in it"),
             Example("simulate --seed 1000 --seeds 50 --jobs 2", "fifty new ones on two cores"),
         ]
     ) { arguments, console in
@@ -34,6 +36,10 @@ extension CommandDescription {
         series.jobs = try arguments.integer("jobs", in: 1...256, default: 1)
         if arguments.value("repeat") != nil {
             series.repeats = try arguments.integer("repeat", in: 1...1_000_000, default: 1)
+        }
+        if arguments.has("story") {
+            series.count = 1
+            series.options.tell = { console.print($0) }
         }
         let bar = ProgressBar("simulating", console: console)
         let outcome: SimulationSeries.Outcome

@@ -8,8 +8,10 @@ import SQLiteRecords
 ///
 /// SQLite checks UNIQUE after each row, so the order of the statements decides whether such a set
 /// passes; parked, no value meets another before the end. Of each list of unique columns one is
-/// parked: as NULL where the column allows it, else as a value no one has. Every parked value is
-/// written again by the set, or goes with its record.
+/// parked: as NULL where the column allows it, else as a value no one has. If an index is of what is
+/// computed from columns, every column is parked that the set writes or that goes with its record, as a
+/// value no one has: an expression may make something of NULL. Every parked value is written again by
+/// the set, or goes with its record.
 struct ValueParking {
     let session: EmbeddedSession
     let plan: SetPlan
@@ -17,17 +19,34 @@ struct ValueParking {
 
     func park() throws(SQLiteError) {
         var number: Int64 = 0
-        for change in plan.updates {
-            let type = session.schema.types[change.type]
-            for unique in type.uniques {
-                let written = unique.filter { change.attributes[$0] != nil }
-                try park(change, written, in: type, &number)
+        var computed: Set<Int> = []
+        for type in Set((plan.updates + plan.deletes).map(\.type))
+        where try hasComputedIndex(session.schema.types[type].name) {
+            computed.insert(type)
+        }
+        for (changes, isWhole) in [(plan.updates, false), (plan.deletes, true)] {
+            for change in changes {
+                let type = session.schema.types[change.type]
+                let isComputed = computed.contains(change.type)
+                for unique in isComputed ? type.attributes.map({ [$0.name] }) : type.uniques {
+                    let parked = unique.filter { isWhole || change.attributes[$0] != nil }
+                    try park(change, parked, in: type, asNull: !isComputed, &number)
+                }
             }
         }
-        for change in plan.deletes {
-            let type = session.schema.types[change.type]
-            for unique in type.uniques { try park(change, unique, in: type, &number) }
-        }
+    }
+
+    /// Returns whether a table has a unique index of an expression or of a generated column.
+    private func hasComputedIndex(_ table: String) throws(SQLiteError) -> Bool {
+        let find = try session.connection.statement(
+            """
+            SELECT 1 FROM pragma_index_list(?1, 'main') AS list, pragma_index_xinfo(list.name) AS part
+            WHERE list."unique" AND part.key AND (part.cid = -2 OR part.name IN (
+                SELECT name FROM pragma_table_xinfo(?1, 'main') WHERE hidden IN (2, 3)))
+            """)
+        find.bind(1, text: table)
+        defer { find.reset() }
+        return try find.step()
     }
 
     /// Moves text keys of records that the set deletes out of the way of keys of records that it creates, if the key's
@@ -74,13 +93,14 @@ struct ValueParking {
     }
 
     private func park(
-        _ change: SetPlan.Change, _ columns: [String], in type: EntityType, _ number: inout Int64
+        _ change: SetPlan.Change, _ columns: [String], in type: EntityType, asNull: Bool,
+        _ number: inout Int64
     ) throws(SQLiteError) {
         let candidates = columns.compactMap { type[attribute: $0] }.filter { !$0.isGenerated }
         let chosen = candidates.first { !$0.isRequired } ?? candidates.first
         guard let chosen else { return }
         number += 1
-        let value: Value = chosen.isRequired ? parked(chosen.kind, number) : .null
+        let value: Value = asNull && !chosen.isRequired ? .null : parked(chosen.kind, number)
         let table = session.tables[change.type]
         let id = facts.permanentAddress(of: change.address).id
         let attributes = Attributes(names: [chosen.name], values: [value])
@@ -99,7 +119,8 @@ struct ValueParking {
     private func parked(_ kind: AttributeKind, _ number: Int64) -> Value {
         switch kind {
         case .integer, .boolean: .integer(Int64.min / 2 + number)
-        case .real: .real(-1e300 - Double(number) * 1e285)
+        // They differ in the fifteen digits that an expression makes text of, too.
+        case .real: .real(-1e300 - Double(number) * 1e290)
         case .text, .any, .numeric: .text("\u{1}martlet parked \(number)")
         case .blob: .text(Base64.encode(Array("\u{1}martlet parked \(number)".utf8)))
         }

@@ -243,8 +243,7 @@ struct BatchDecision {
             try settle()
             try renew([item])
         }
-        let verdict = verdict(on: item)
-        judged.append((item, verdict))
+        let verdict = judge(item)
         age.note(items[item].question)
         switch verdict {
         case .acceptable(let work):
@@ -256,6 +255,20 @@ struct BatchDecision {
         case .accepted:
             break
         }
+    }
+
+    /// Judges a set for which those before it are known, and keeps the verdict until it is carried out.
+    @discardableResult
+    private mutating func judge(_ item: Int) -> Verdict {
+        let verdict = verdict(on: item)
+        judged.append((item, verdict))
+        let refusal: Refusal? =
+            switch verdict {
+            case .refused(let refusal), .repeated(let refusal): refusal
+            case .accepted, .acceptable: nil
+            }
+        works[items[item].request]?.follow(items[item].set, refusal)
+        return verdict
     }
 
     private func verdict(on place: Int) -> Verdict {
@@ -277,6 +290,7 @@ struct BatchDecision {
             return .refused(
                 Refusal(.dependency, "the set names itself as the one that it depends on"))
         }
+        if let refusal = work.refusal(onTopOf: item.set) { return .refused(refusal) }
         var facts = item.facts
         if let dependency = item.question.dependency, work.decided.contains(dependency) {
             facts.isDependencyDecided = true
@@ -326,9 +340,8 @@ struct BatchDecision {
                     age.note(accepted: set)
                 case .refused(let refusal):
                     try note(.refused(refusal), of: item)
-                    for (later, _) in waiting[(place + 1)...] {
-                        judged.append((later, self.verdict(on: later)))
-                    }
+                    works[items[item].request]?.follow(items[item].set, refusal)
+                    for (later, _) in waiting[(place + 1)...] { judge(later) }
                 }
                 if case .refused = outcome { break }
             }

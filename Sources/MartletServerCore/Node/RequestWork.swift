@@ -23,7 +23,39 @@ struct RequestWork {
     /// Whether a set was refused that may yet be accepted.
     var hasRetryable = false
 
+    /// Records that refused sets would have created, under keys that others may have, by type; with
+    /// whether the set may yet be accepted.
+    private var uncreated: [String: [RecordID: Bool]] = [:]
+
     var acceptedCount: Int { accepted.count }
+
+    /// Notes which new records there are for the sets behind one.
+    /// - Parameter refusal: Why the set is refused; nil if, as far as is known, it is not.
+    mutating func follow(_ set: ChangeSet, _ refusal: Refusal?) {
+        for changes in set.types {
+            for id in changes.create where !id.isTemporary {
+                if refusal == nil, uncreated.isEmpty { return }
+                uncreated[changes.name, default: [:]][id] = refusal.map(\.isRetryable)
+            }
+        }
+    }
+
+    /// Returns why a set is refused that was made on top of a refused one; nil if it was not. Another
+    /// record may have the key of the one that its author means.
+    func refusal(onTopOf set: ChangeSet) -> Refusal? {
+        guard !uncreated.isEmpty else { return nil }
+        for changes in set.types {
+            guard let keys = uncreated[changes.name], !keys.isEmpty else { continue }
+            for id in changes.update + changes.delete {
+                guard let isRetryable = keys[id] else { continue }
+                return Refusal(
+                    .dependency,
+                    "it was made on top of a new record of “\(changes.name)” that was refused",
+                    retryAfter: isRetryable ? Acceptance.dependencyWaitSeconds : nil)
+            }
+        }
+        return nil
+    }
 
     mutating func refuse(_ set: ChangeSet, _ refusal: Refusal) {
         refused.append(set)

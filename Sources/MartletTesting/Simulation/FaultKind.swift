@@ -8,6 +8,14 @@ public enum FaultKind: String, Hashable, Sendable, CaseIterable, Codable {
     case doubledMessage
     /// A message arrived before one that had been sent earlier.
     case overtaking
+    /// A message took seconds because of its bytes.
+    case slowLine
+    /// A network answered with a page of its own for a while.
+    case portal
+    /// Something on the way answered in the server's place.
+    case strangeAnswer
+    /// A device was given the answer to another one, or to an earlier request.
+    case mixedAnswer
     /// A device was cut off from the network for a while.
     case partition
     /// A device was switched off, between two operations or in one of its disk.
@@ -32,6 +40,8 @@ public enum FaultKind: String, Hashable, Sendable, CaseIterable, Codable {
     case spoiltSnapshot
     /// The server emptied old entries of its log.
     case compaction
+    /// A machine got the app's next version, where the simulation has one.
+    case update
 }
 
 extension FaultPlan {
@@ -46,6 +56,10 @@ extension FaultPlan {
         case .lostAnswer: lostAnswers > 0
         case .doubledMessage: doubledRequests + doubledAnswers > 0
         case .overtaking: longestDelay > FaultPlan.none.longestDelay
+        case .slowLine: bytesPerSecond > 0
+        case .portal: portals > 0
+        case .strangeAnswer: strangeAnswers > 0
+        case .mixedAnswer: mixedAnswers > 0
         case .partition: partitions > 0
         case .deviceCrash, .serverCrash: crashes + diskCrashes > 0
         case .diskError, .diskFull: diskErrors > 0
@@ -56,6 +70,7 @@ extension FaultPlan {
         case .oldSnapshot: snapshots > 0 && oldSnapshots > 0
         case .spoiltSnapshot: snapshots > 0 && spoiltSnapshots > 0
         case .compaction: compactions > 0
+        case .update: false
         }
     }
 }

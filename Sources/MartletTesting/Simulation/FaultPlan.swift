@@ -11,8 +11,20 @@ public struct FaultPlan: Hashable, Sendable {
     public var doubledRequests = 10
     /// Of a hundred answers, how many arrive a second time, later.
     public var doubledAnswers = 5
+    /// Milliseconds a message takes at least.
+    public var shortestDelay = 0
     /// Milliseconds a message takes at most; different times make messages overtake each other.
     public var longestDelay = 2_000
+    /// Bytes that a device's line carries in a second, each way; 0: as many as there are.
+    public var bytesPerSecond = 0
+    /// Of a thousand requests, before how many the network wants a login for a while: it answers
+    /// each with a page of its own.
+    public var portals = 3
+    /// Of a hundred answers, how many are taken by something on the way, which gives one of its own:
+    /// any status, a page, half of the answer.
+    public var strangeAnswers = 4
+    /// Of a hundred answers, how many are another one: to another device, or to an earlier request.
+    public var mixedAnswers = 3
     /// Of a thousand events of a machine, after how many it is switched off.
     public var crashes = 8
     /// Of a thousand events of a machine, in how many its disk dies at some file operation.
@@ -61,6 +73,9 @@ public struct FaultPlan: Hashable, Sendable {
         faults.doubledRequests = 0
         faults.doubledAnswers = 0
         faults.longestDelay = 20
+        faults.portals = 0
+        faults.strangeAnswers = 0
+        faults.mixedAnswers = 0
         faults.crashes = 0
         faults.diskCrashes = 0
         faults.diskErrors = 0
@@ -95,6 +110,43 @@ public struct FaultPlan: Hashable, Sendable {
         faults.streamChanges = 50
         return faults
     }
+
+    /// A clinic's line of 23 kbit/s: every byte takes its time, and every answer a second and more.
+    public static var clinic: FaultPlan {
+        var faults = FaultPlan.none
+        faults.bytesPerSecond = 2_900
+        faults.shortestDelay = 300
+        faults.longestDelay = 1_500
+        faults.lostRequests = 3
+        faults.lostAnswers = 5
+        faults.streamChanges = 20
+        faults.streamCuts = 50
+        return faults
+    }
+
+    /// A hotel's network, which wants a login now and then, and whose proxy answers by itself, repeats
+    /// and mixes answers up.
+    public static var hotel: FaultPlan {
+        var faults = FaultPlan.none
+        faults.longestDelay = 400
+        faults.portals = 30
+        faults.strangeAnswers = 12
+        faults.mixedAnswers = 8
+        faults.doubledRequests = 5
+        faults.streamChanges = 20
+        faults.streamCuts = 100
+        return faults
+    }
+
+    /// A train between tunnels: round trips of up to ten seconds, then none at all.
+    public static var train: FaultPlan {
+        var faults = FaultPlan.poorWiFi
+        faults.shortestDelay = 50
+        faults.longestDelay = 5_000
+        faults.bytesPerSecond = 20_000
+        faults.partitions = 40
+        return faults
+    }
 }
 
 // MARK: - As data
@@ -104,7 +156,10 @@ extension FaultPlan: Codable {
     static let rates: [(name: String, path: any WritableKeyPath<FaultPlan, Int> & Sendable)] = [
         ("lostRequests", \.lostRequests), ("lostAnswers", \.lostAnswers),
         ("doubledRequests", \.doubledRequests), ("doubledAnswers", \.doubledAnswers),
-        ("longestDelay", \.longestDelay), ("crashes", \.crashes),
+        ("shortestDelay", \.shortestDelay), ("longestDelay", \.longestDelay),
+        ("bytesPerSecond", \.bytesPerSecond), ("portals", \.portals),
+        ("strangeAnswers", \.strangeAnswers), ("mixedAnswers", \.mixedAnswers),
+        ("crashes", \.crashes),
         ("diskCrashes", \.diskCrashes), ("diskErrors", \.diskErrors),
         ("partitions", \.partitions), ("clockSkew", \.clockSkew), ("clockJumps", \.clockJumps),
         ("newBeginnings", \.newBeginnings), ("streamCuts", \.streamCuts),

@@ -97,5 +97,6 @@ extension Simulator {
     func tell(_ place: Journal.Place, _ text: () -> String) {
         guard journal != nil else { return }
         journal?.add(text(), at: place, now: now)
+        if let line = journal?.lines.last { options.tell?(line) }
     }
 }

@@ -12,6 +12,8 @@ struct Ledger {
         let seen: [Record: Revision]
         /// The device's revision then: what it knew of every other record.
         let seenAll: Revision
+        /// Whether the device may have lacked what it had saved before.
+        var isOnPast = false
         /// The revision the server gave it, once it is in the log.
         var revision: Revision?
         /// A person dropped it, or sent it again as another set, after it was refused.
@@ -26,6 +28,8 @@ struct Ledger {
     private(set) var saves: [String: Save] = [:]
     /// Order of saves, so that reports are the same for the same seed.
     private(set) var order: [String] = []
+    /// What saves that were refused touch, by device.
+    private(set) var refused: [Int: Set<Record>] = [:]
     /// Who changed a record, by revision, as the server's log tells.
     private var history: [Record: [(revision: Revision, author: String)]] = [:]
 
@@ -36,6 +40,11 @@ struct Ledger {
 
     mutating func decide(_ identifier: String) {
         saves[identifier]?.isDecided = true
+    }
+
+    /// Books that a device's save was refused, with the records that it touches.
+    mutating func refuse(_ records: [Record], on device: Int) {
+        refused[device, default: []].formUnion(records)
     }
 
     /// Books one entry of the server's log.

@@ -54,6 +54,17 @@ struct Model {
         return nil
     }
 
+    /// What a device sees of it whose app's version does not know everything.
+    func only(_ knows: (_ type: String, _ attribute: String) -> Bool) -> Model {
+        var seen = self
+        for (type, records) in records {
+            seen.records[type] =
+                knows(type, "")
+                ? records.mapValues { $0.filter { knows(type, $0.key) } } : [:]
+        }
+        return seen
+    }
+
     /// The first difference from another state, in words; nil when they are equal.
     /// - Parameters:
     ///   - absence: The records that may be missing; nil for none.

@@ -20,8 +20,13 @@ public struct SeededRandom: RandomNumberGenerator, Sendable {
     }
 
     /// True `percent` times in a hundred.
-    mutating func chance(_ percent: Int) -> Bool {
+    package mutating func chance(_ percent: Int) -> Bool {
         below(100) < percent
+    }
+
+    /// One of the elements, of which there is at least one.
+    package mutating func one<Element>(of elements: [Element]) -> Element {
+        elements[below(elements.count)]
     }
 
     /// One of the elements; nil where there is none.

@@ -21,7 +21,9 @@ final class ServerMachine {
 
     private static let path = "server.sqlite"
 
-    private let script: String
+    private var script: String
+    /// Whether it has the app's next version.
+    private(set) var isUpdated = false
 
     init(seed: UInt64, name: String, script: String, plan: SeedingPlan) {
         self.plan = plan
@@ -64,6 +66,16 @@ final class ServerMachine {
         reader = nil
         disk.crash()
         disk.restart(using: &random)
+    }
+
+    /// Switches the server off, as it is meant to be, to start with other tables.
+    func update(script: String) {
+        node = nil
+        log = nil
+        tables = []
+        reader = nil
+        self.script = script
+        isUpdated = true
     }
 
     /// Answers a batch of requests, all in one transaction as a server under load does.
@@ -152,6 +164,8 @@ final class ServerMachine {
     struct Answer {
         var status: Int
         var body: [UInt8]
+        /// Seconds, as a header says.
+        var retryAfter: Int64?
     }
 
     /// One entry of the log as it stands in the file.
@@ -176,19 +190,34 @@ final class ServerMachine {
                 Entry(
                     revision: rows.integer(0), identifier: rows.text(1),
                     author: String(rows.integer(2)),
-                    set: try SyncCoder.decodeChangeSet(rows.blob(3))))
+                    set: written(try SyncCoder.decodeChangeSet(rows.blob(3)))))
         }
         return entries
     }
 
-    /// The tables. By type, attributes that are null left out.
+    /// A set without what is computed, which not every entry names.
+    private func written(_ set: ChangeSet) -> ChangeSet {
+        var set = set
+        for (place, changes) in set.types.enumerated() {
+            let type = tables.first { $0.type.name == changes.name }?.type
+            let computed = Set(
+                type?.attributes.filter(\.isGenerated).map(\.name) ?? [])
+            guard !computed.isEmpty else { continue }
+            for entry in changes.entries.indices {
+                for name in computed { set.types[place].entries[entry].attributes[name] = nil }
+            }
+        }
+        return set
+    }
+
+    /// The tables. By type, attributes that are null or computed left out.
     func state() throws -> [String: [RecordID: [String: Value]]] {
         var state: [String: [RecordID: [String: Value]]] = [:]
         for table in tables {
             try table.forEach { id, attributes in
                 var record: [String: Value] = [:]
                 for (name, value) in zip(attributes.names, attributes.values)
-                where value != .null {
+                where value != .null && table.type[attribute: name]?.isGenerated == false {
                     record[name] = value
                 }
                 state[table.type.name, default: [:]][id] = record

@@ -32,6 +32,8 @@ struct SimulatedApp {
     var models = ModelRegistry()
     /// Whether whoever steps the simulation does what people do; else edits are made up.
     var isScripted = true
+    /// The tables, if chance declared them.
+    private(set) var random: RandomSchema?
     /// Whether the last of three devices and more comes late.
     var hasLatecomer = true
 
@@ -39,6 +41,19 @@ struct SimulatedApp {
     static var workload: SimulatedApp {
         var app = SimulatedApp(script: Workload.script)
         app.seeding = Workload.seeding
+        app.isScripted = false
+        return app
+    }
+
+    /// Tables that chance declares.
+    static func random(using random: inout SeededRandom) -> SimulatedApp {
+        let schema = RandomSchema(using: &random)
+        var app = SimulatedApp(script: schema.script)
+        app.random = schema
+        if schema.tables.count > 1 {
+            let first = random.one(of: schema.tables).name
+            app.seeding = SeedingPlan(classes: [.init(name: "first", types: [first: .all])])
+        }
         app.isScripted = false
         return app
     }

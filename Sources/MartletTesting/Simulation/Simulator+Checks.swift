@@ -35,8 +35,9 @@ extension Simulator {
         let absence = try absence(on: device, store)
         let confirmed = try store.confirmedState()
         let further = try store.slicedUpTo ?? revision
-        let difference = device.model.difference(from: confirmed, allowing: absence) {
-            isAsLater($0, $1, $2, than: device.model, upTo: further)
+        let known = device.model.only(store.knows)
+        let difference = known.difference(from: confirmed, allowing: absence) {
+            isAsLater($0, $1, $2, than: device.model, upTo: further, knows: store.knows)
         }
         if let difference {
             throw failure("device \(device.number) at revision \(revision): \(difference)")
@@ -48,13 +49,14 @@ extension Simulator {
     /// a difference in slices.
     private func isAsLater(
         _ type: String, _ id: RecordID, _ record: [String: Value]?, than model: Model,
-        upTo further: Revision
+        upTo further: Revision, knows: (String, String) -> Bool
     ) -> Bool {
         var later = model
         while later.revision < min(further, self.model.revision) {
             let next = later.revision
             _ = later.fold(logged[Int(next)], revision: next + 1)
-            if later.records[type]?[id] == record { return true }
+            let then = later.records[type]?[id].map { $0.filter { knows(type, $0.key) } }
+            if then == record { return true }
         }
         return false
     }
@@ -123,10 +125,12 @@ extension Simulator {
         faults.snapshots = options.faults.snapshots
         for device in devices {
             device.isolatedUntil = 0
+            device.portalUntil = 0
             device.disk.heal()
         }
         server.disk.heal()
         try startServer()
+        try updateAll()
         if options.writesOutside {
             server.takeOutside(now: now)
             try readLog()
@@ -136,6 +140,14 @@ extension Simulator {
     /// Switches every device on, and lets them exchange until nothing is left to send or to fetch.
     func comeToRest() throws {
         try drain()
+        // Nobody has touched anything yet.
+        for device in devices {
+            guard let queued = try device.node?.store.queuedIdentifiers(), !queued.isEmpty else {
+                continue
+            }
+            throw failure(
+                "device \(device.number) keeps \(queued.count) sets queued until somebody wakes it")
+        }
         for round in 0..<3 {
             if round > 0, app.isScripted, try devices.allSatisfy({ try isAtRest($0) }) { return }
             for device in devices {
@@ -166,8 +178,19 @@ extension Simulator {
         }
     }
 
+    /// Gives up what other programs wrote and no set can carry.
+    private func dropWithheld() throws {
+        for device in devices {
+            guard let store = device.node?.store else { continue }
+            for record in try store.withheld() {
+                try store.write(now: localTime(device)) { _ in try store.drop(record) }
+            }
+        }
+    }
+
     /// Compares every device with the server, and the server with its log.
     func compareAll() throws {
+        try dropWithheld()
         if let difference = model.difference(from: try server.state()) {
             throw failure("the server's log and its tables differ: \(difference)")
         }

@@ -94,24 +94,24 @@ extension Simulator {
         switch action {
         case .send(let exchange, let body):
             send(exchange, body: Gzip.compress(body), from: device)
-        case .cancel: break
+        case .cancel(let exchange): try giveUp(exchange, of: device)
         case .openStream(let stream, let cursor):
             queue.put(
                 .listen(
                     device: device.number, life: device.life, stream: stream, cursor),
-                at: now + 1 + Int64(random.below(faults.longestDelay)))
+                at: now + delay())
         case .closeStream(let stream):
             listeners.removeAll { $0.device == device.number && $0.stream == stream }
         case .fetchSnapshot(let number):
             queue.put(
                 .snapshotAsked(device: device.number, life: device.life, number: number),
-                at: now + 1 + Int64(random.below(faults.longestDelay)))
+                at: now + delay())
         case .fetchPart(let number, let part, let manifest):
             queue.put(
                 .partAsked(
                     device: device.number, life: device.life, number: number, part: part.name,
                     manifest.revision),
-                at: now + 1 + Int64(random.below(faults.longestDelay)))
+                at: now + delay())
         case .setTimer(let number, let milliseconds),
             .setStreamTimer(let number, let milliseconds),
             .setPartTimer(let number, let milliseconds):
@@ -125,15 +125,15 @@ extension Simulator {
                 at: now)
         case .notify(.applied(let applied, let revision)):
             note("applied \(revision)", device.number)
-            count(applied.receipts, of: device)
+            try count(applied.receipts, of: device)
         case .notify(.streamed(let applied, let revision)):
             note("streamed \(revision)", device.number)
             report.batches += 1
-            count(applied.receipts, of: device)
+            try count(applied.receipts, of: device)
         case .notify(.seeded(let installed)):
             report.parts += 1
             note("part \(installed.name)", device.number)
-            count(installed.report.receipts, of: device)
+            try count(installed.report.receipts, of: device)
         case .notify(.seedingFailed(let error, _)):
             note("no part: \(error.kind.name)", device.number)
             guard [.offline, .busy, .storage].contains(error.kind) else {
@@ -145,48 +145,28 @@ extension Simulator {
         case .notify(.passedOver(let count)): note("passed over \(count)", device.number)
         case .notify(.live(let isLive)): note("live \(isLive)", device.number)
         case .notify(.late(let isLate)): note("late \(isLate)", device.number)
-        case .notify(.exchanged(let revision, _)):
+        case .notify(.exchanged(let revision, let isComplete)):
+            if isComplete { device.isFetchingAnew = false }
             note("exchanged \(revision)", device.number)
         case .notify(.failed(let error, let retryIn)):
             note("failed \(error.kind.name)", device.number)
-            let isExpected = [.offline, .busy, .storage].contains(error.kind)
+            // What something on the way says in the server's place may be no answer at all.
+            let isExpected =
+                [.offline, .busy, .storage].contains(error.kind)
+                || error.kind == .violation && faults.strangeAnswers > 0
             guard isExpected, retryIn != nil else {
                 throw failure("device \(device.number) stopped: \(error.message)")
             }
         }
     }
 
-    private func count(_ receipts: [Receipt], of device: DeviceMachine) {
+    private func count(_ receipts: [Receipt], of device: DeviceMachine) throws {
         for receipt in receipts where receipt.outcome == .refused {
             report.refused += 1
             tell(.device(device.number)) {
                 "set \(Journal.short(receipt.identifier)) was refused: \(receipt.message ?? "")"
             }
-        }
-    }
-
-    private func send(_ exchange: Int, body: [UInt8], from device: DeviceMachine) {
-        guard now >= device.isolatedUntil else {
-            report.lostMessages += 1
-            return
-        }
-        let copies = random.chance(faults.doubledRequests) ? 2 : 1
-        report.doubledMessages += copies - 1
-        if copies > 1 { report.happened(.doubledMessage) }
-        for _ in 0..<copies {
-            if random.chance(faults.lostRequests) {
-                report.lostMessages += 1
-                report.happened(.lostRequest)
-                tell(.device(device.number)) { "a request of it is lost" }
-                continue
-            }
-            let arrival = now + 1 + Int64(random.below(faults.longestDelay))
-            if arrival < device.newestRequest { report.happened(.overtaking) }
-            device.newestRequest = max(device.newestRequest, arrival)
-            queue.put(
-                .request(
-                    device: device.number, life: device.life, exchange: exchange, body: body),
-                at: arrival)
+            try checkNeed(of: receipt, on: device)
         }
     }
 

@@ -14,18 +14,39 @@ extension Simulator {
 
     /// One person's save, of edits made up at random.
     func save(_ device: DeviceMachine) throws {
-        guard device.isUp else { return }
+        guard device.isUp, mix.saves(device.number) else { return }
+        // A device that does not show all that its person saved leads them to refusals.
+        if mix.people != .together, try device.isOnPast() { return }
         saves += 1
-        let token = "t\(saves)"
+        if let schema = app.random, random.chance(25) {
+            var statements = RandomStatements(schema, seed: random.next(), mark: "t\(saves)")
+            try runProgram(statements.transaction(foreignKeys: true), on: device)
+            return try handle(.wake(isUrgent: random.chance(30)), on: device)
+        }
+        let mark = mix.people == .apart ? "d\(device.number)." : ""
+        let token = "\(mark)t\(saves)"
+        let work = Workload(token: token, mark: mark)
         var person = SeededRandom(seed: random.next())
         do {
             let committed = try commit(on: device, token: token) { context in
-                try Workload(token: token).run(context, &person)
+                guard let schema = app.random else { return try work.run(context, &person) }
+                var statements = RandomStatements(schema, seed: person.next(), mark: token)
+                for _ in 0..<(1 + person.below(2)) {
+                    if person.chance(50) {
+                        try context.rows(statements.statement())
+                    } else {
+                        var edit = RandomEdit(
+                            random: SeededRandom(seed: person.next()), mark: token)
+                        try edit.run(context)
+                    }
+                }
             }
             guard committed?.identifier != nil else { return }
-        } catch let error as StoreError where error.constraint?.kind == .foreignKey {
+        } catch let error as StoreError
+            where error.constraint != nil || error.kind == .value && app.random != nil
+        {
             // Whose parent is still to come, of that the references cannot be changed yet.
-            note("no parent yet", device.number)
+            note("not saved", device.number)
             return mend(device.disk)
         } catch let error as SQLiteError {
             // A constraint, or the disk: nothing was saved, unless the machine went down during
@@ -34,6 +55,47 @@ extension Simulator {
             return device.disk.isDown ? stop(device) : mend(device.disk)
         }
         try handle(.wake(isUrgent: random.chance(30)), on: device)
+    }
+
+    /// Another program writes to a device's file, and the app takes that in.
+    /// - Returns: The sets that this made, and why the script failed; nil if it did not.
+    @discardableResult
+    func runProgram(
+        _ script: String, on device: DeviceMachine
+    ) throws -> (made: [String], failure: SQLiteError?) {
+        var failure: SQLiteError?
+        maybeBreak(device.disk)
+        tell(.device(device.number)) { "another program: \(script)" }
+        do {
+            try device.runProgram(script)
+        } catch let error as SQLiteError {
+            note("program failed \(error.code)", device.number)
+            failure = error
+        }
+        if device.disk.isDown {
+            stop(device)
+            return ([], failure)
+        }
+        guard let store = device.node?.store else { return ([], failure) }
+        let before = Set(try store.queuedIdentifiers())
+        do {
+            try store.write(now: localTime(device)) { _ in }
+        } catch  where Self.diskCode(of: error) != nil {
+            note("not taken in", device.number)
+        }
+        if device.disk.isDown {
+            stop(device)
+            return ([], failure)
+        }
+        mend(device.disk)
+        let made = try store.queued().filter { !before.contains($0.identifier) }
+        for queued in made {
+            report.saves += 1
+            report.add(queued.identifier, device.number)
+            tell(.device(device.number)) { "that is set \(Journal.short(queued.identifier))" }
+            try book(queued, token: "", of: device)
+        }
+        return (made.map(\.identifier), failure)
     }
 
     /// Runs one save on a device that is on, and books it with what the device had seen.
@@ -62,7 +124,7 @@ extension Simulator {
         report.saves += 1
         report.add(newest.identifier, device.number)
         if journal != nil {
-            let changes = try node.store.newestChanges()
+            let changes = try node.store.changes(of: newest.identifier)
             tell(.device(device.number)) {
                 "saves set \(Journal.short(newest.identifier)): \(Journal.text(changes))"
             }
@@ -83,7 +145,7 @@ extension Simulator {
         ledger.add(
             Ledger.Save(
                 device: device.number, identifier: newest.identifier, token: token, seen: seen,
-                seenAll: try seenAll(node.store)))
+                seenAll: try seenAll(node.store), isOnPast: try device.isOnPast()))
     }
 
     /// What a person can know of records their save does not name: while parts of a snapshot are

@@ -56,57 +56,57 @@ extension Simulator {
         }
         for (request, answer) in zip(batch, answers) {
             note("answer \(answer.status)", request.device)
-            send(answer.status, body: answer.body, for: request)
-        }
-    }
-
-    private func send(_ status: Int, body: [UInt8], for request: WaitingRequest) {
-        let copies = random.chance(faults.doubledAnswers) ? 2 : 1
-        report.doubledMessages += copies - 1
-        if copies > 1 { report.happened(.doubledMessage) }
-        for _ in 0..<copies {
-            if random.chance(faults.lostAnswers) {
-                report.lostMessages += 1
-                report.happened(.lostAnswer)
-                tell(.device(request.device)) { "an answer to it is lost" }
-                continue
-            }
-            let arrival = now + 1 + Int64(random.below(faults.longestDelay))
-            let device = devices[request.device]
-            if arrival < device.newestAnswer { report.happened(.overtaking) }
-            device.newestAnswer = max(device.newestAnswer, arrival)
-            queue.put(
-                .answer(
-                    device: request.device, life: request.life, exchange: request.exchange,
-                    status: status, body: body),
-                at: arrival)
+            send(answer, for: request)
         }
     }
 
     /// Another program writes to the server's file. The server takes it in at once, or with the
     /// next batch, or after the next crash.
     func writeOutside() throws {
-        guard !isSettling else { return }
+        // Its statements may meet whatever somebody works on.
+        guard !isSettling, app.random == nil || mix.people == .together else { return }
         queue.put(.writeOutside, at: now + 1_000 + Int64(random.below(60_000)))
         guard server.isUp else { return }
         saves += 1
-        let work = Workload(token: "o\(saves)")
+        let token = "o\(saves)"
         var person = SeededRandom(seed: random.next())
+        try writeOutside { program in
+            guard let schema = app.random else {
+                return try Workload(token: token).runOutside(
+                    program, mayMeet: mix.people == .together, &person)
+            }
+            var statements = RandomStatements(
+                schema, seed: person.next(), mark: token, on: .server)
+            for _ in 0..<(1 + person.below(3)) {
+                try program.execute(statements.statement())
+            }
+        }
+    }
+
+    /// Another program writes to the server's file in one transaction.
+    /// - Returns: Why it failed; nil if it did not.
+    @discardableResult
+    func writeOutside(_ body: (Connection) throws -> Void) throws -> SQLiteError? {
+        var failure: SQLiteError?
         maybeBreak(server.disk)
         do {
-            try server.writeOutside { try work.runOutside($0, &person) }
+            try server.writeOutside(body)
             report.outsideWrites += 1
             note("outside", 0, at: .server)
         } catch let error as SQLiteError {
             // A constraint, or the disk; what it did is in the file, or is not, as a whole.
             note("outside failed \(error.code)", 0, at: .server)
+            failure = error
         }
-        if server.disk.isDown { return stopServer() }
-        if random.chance(50) { server.takeOutside(now: now) }
-        if server.disk.isDown { return stopServer() }
+        if !server.disk.isDown, random.chance(50) { server.takeOutside(now: now) }
+        if server.disk.isDown {
+            stopServer()
+            return failure
+        }
         mend(server.disk)
         try readLog()
         push()
+        return failure
     }
 
     /// Folds the new entries of the server's log into the model, and checks each.
@@ -126,6 +126,7 @@ extension Simulator {
                 author: entry.author)
             if let problem { throw failure(problem) }
             logged.append(entry.set)
+            owners.append(ledger.saves[entry.identifier]?.device)
         }
     }
 }

@@ -12,15 +12,15 @@ extension Simulator {
     func sendSnapshot(to device: DeviceMachine, life: Int, number: Int) throws {
         guard device.life == life, device.isUp else { return }
         var snapshot: SimulatedSnapshot?
-        if server.isUp, now >= device.isolatedUntil {
+        if server.isUp, now >= device.isolatedUntil, !isBehindPortal(device) {
             snapshot = try makeSnapshot(mayBeOld: random.chance(faults.oldSnapshots))
         }
         let first = snapshot?.manifest.parts.first?.name ?? ""
+        let file = spoilt(snapshot?.files[first])
         queue.put(
             .snapshotCame(
-                device: device.number, life: life, number: number, snapshot?.manifest,
-                file: spoilt(snapshot?.files[first])),
-            at: now + 1 + Int64(random.below(faults.longestDelay)))
+                device: device.number, life: life, number: number, snapshot?.manifest, file: file),
+            at: occupy(\.downBusyUntil, of: device, with: file?.count ?? 0) + delay())
     }
 
     /// A device asks for another part.
@@ -29,7 +29,7 @@ extension Simulator {
     ) throws {
         guard device.life == life, device.isUp else { return }
         var file: [UInt8]?
-        if server.isUp, now >= device.isolatedUntil {
+        if server.isUp, now >= device.isolatedUntil, !isBehindPortal(device) {
             if random.chance(faults.newSnapshots) { _ = try makeSnapshot(mayBeOld: false) }
             file = server.part(part, at: revision)
             if file == nil, server.isUp {
@@ -40,12 +40,13 @@ extension Simulator {
                     .deviceEvent(
                         device: device.number, life: life,
                         .partGone(number, newest: newest?.manifest)),
-                    at: now + 1 + Int64(random.below(faults.longestDelay)))
+                    at: now + delay())
             }
         }
+        file = spoilt(file)
         queue.put(
-            .partCame(device: device.number, life: life, number: number, file: spoilt(file)),
-            at: now + 1 + Int64(random.below(faults.longestDelay)))
+            .partCame(device: device.number, life: life, number: number, file: file),
+            at: occupy(\.downBusyUntil, of: device, with: file?.count ?? 0) + delay())
     }
 
     private func makeSnapshot(mayBeOld: Bool) throws -> SimulatedSnapshot? {

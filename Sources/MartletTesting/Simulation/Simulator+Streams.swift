@@ -21,6 +21,17 @@ extension Simulator {
         guard server.isUp, now >= device.isolatedUntil, !random.chance(faults.lostRequests) else {
             return cut(device, stream: stream)
         }
+        if isBehindPortal(device) {
+            let page = strangeAnswer(true: [])
+            note("stream of a stranger \(page.status)", device.number)
+            return queue.put(
+                .deviceEvent(
+                    device: device.number, life: life,
+                    .streamEnded(
+                        stream, status: page.status, message: "a page",
+                        problem: .foreign(status: page.status), retryAfter: page.retryAfter)),
+                at: now + delay())
+        }
         let listener = Listener(
             device: device.number, life: life, stream: stream, cursor: cursor,
             position: cursor.since)
@@ -32,13 +43,13 @@ extension Simulator {
                     device: device.number, life: life,
                     .streamEnded(
                         stream, status: problem.status, message: problem.detail, retryAfter: nil)),
-                at: now + 1 + Int64(random.below(faults.longestDelay)))
+                at: now + delay())
         }
         report.streams += 1
         note("stream", device.number)
         listeners.append(listener)
         device.lastArrival = max(
-            device.lastArrival, now + 1 + Int64(random.below(faults.longestDelay)))
+            device.lastArrival, now + delay())
         queue.put(
             .deviceEvent(device: device.number, life: life, .streamOpened(stream)),
             at: device.lastArrival)
@@ -81,8 +92,11 @@ extension Simulator {
     }
 
     private func send(_ batch: [UInt8], _ listener: Listener, to device: DeviceMachine) {
+        let bytes = Gzip.compress(batch)
+        let swift = faults.shortestDelay + random.below(faults.longestDelay / 4 + 1)
         device.lastArrival = max(
-            device.lastArrival, now + 1 + Int64(random.below(faults.longestDelay / 4 + 1)))
+            device.lastArrival,
+            occupy(\.downBusyUntil, of: device, with: bytes.count) + 1 + Int64(swift))
         var arrivals = [device.lastArrival]
         if random.below(1_000) < faults.strayBatches {
             note("stray", device.number)
@@ -98,7 +112,7 @@ extension Simulator {
             queue.put(
                 .pushed(
                     device: listener.device, life: listener.life, stream: listener.stream,
-                    batch: Gzip.compress(batch)),
+                    batch: bytes),
                 at: arrival)
         }
     }

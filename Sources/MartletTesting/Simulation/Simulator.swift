@@ -23,6 +23,11 @@ public final class Simulator {
         /// Whether another program writes to the server's file now and then; only to tables of the
         /// simulation's own.
         package var writesOutside = true
+        /// Whether chance also decides how people and networks are; only in worlds of the simulation's
+        /// own.
+        package var isMixed = true
+        /// Told what happens, a line for each event.
+        package var tell: (@Sendable (String) -> Void)?
 
         public init() {}
     }
@@ -36,7 +41,7 @@ public final class Simulator {
         case resolve(device: Int)
         case deviceEvent(device: Int, life: Int, DeviceNode.Event)
         case request(device: Int, life: Int, exchange: Int, body: [UInt8])
-        case answer(device: Int, life: Int, exchange: Int, status: Int, body: [UInt8])
+        case answer(device: Int, life: Int, exchange: Int, ServerMachine.Answer)
         case serve
         case listen(device: Int, life: Int, stream: Int, DeltaCursor)
         case pushed(device: Int, life: Int, stream: Int, batch: [UInt8])
@@ -49,6 +54,9 @@ public final class Simulator {
         case restartServer
         /// Another program writes to the server's file.
         case writeOutside
+        /// A machine gets the app's next version.
+        case update(device: Int)
+        case updateServer
     }
 
     struct WaitingRequest {
@@ -63,8 +71,12 @@ public final class Simulator {
     let seed: UInt64
     let options: Options
     var faults: FaultPlan
+    /// How people and networks are.
+    let mix: WorldMix
     /// What the devices open.
     let app: SimulatedApp
+    /// What they open once they have the app's next version; nil if there is none.
+    let next: SimulatedApp?
     var random: SeededRandom
     var queue = EventQueue<Event>()
     var now: Int64 = 1_700_000_000_000
@@ -74,7 +86,11 @@ public final class Simulator {
     var model = Model()
     /// The log as the simulation has read it: entry n stands at n - 1.
     var logged: [ChangeSet] = []
+    /// Whose save each entry is; nil: another program's.
+    var owners: [Int?] = []
     var waiting: [WaitingRequest] = []
+    /// The newest answers of the server, for networks that mix them up.
+    var newestAnswers: [ServerMachine.Answer] = []
     /// Who has a stream open, as the server sees it.
     var listeners: [Listener] = []
     var isServing = false
@@ -92,16 +108,23 @@ public final class Simulator {
     ///   - seed: Decides everything that chance decides.
     ///   - options: The size of the world, and how long it runs.
     public convenience init(seed: UInt64, options: Options = Options()) {
-        self.init(seed: seed, options: options, app: .workload)
+        var random = SeededRandom(seed: ~seed)
+        let isRandom = options.isMixed && random.chance(40)
+        self.init(
+            seed: seed, options: options, app: isRandom ? .random(using: &random) : .workload)
     }
 
-    init(seed: UInt64, options: Options, app: SimulatedApp) {
+    init(seed: UInt64, options: Options, app: SimulatedApp, next: SimulatedApp? = nil) {
         self.seed = seed
         self.app = app
+        self.next = next
         replay = "martlet simulate --seed \(seed)"
         self.options = options
-        faults = options.faults
         var random = SeededRandom(seed: seed)
+        mix =
+            options.isMixed && !app.isScripted
+            ? WorldMix(using: &random, mayBeApart: app.random == nil) : WorldMix()
+        faults = mix.network(of: options.faults)
         // Disks of simulations that run side by side must have different names.
         let name = "sim-\(Self.made.add(1, ordering: .relaxed).newValue)"
         let isLazy = random.chance(faults.lazySeeding)
@@ -112,6 +135,7 @@ public final class Simulator {
             DeviceMachine(number: $0, seed: random.next(), name: "\(name)-\($0)", app: app)
         }
         self.random = random
+        if options.tell != nil { journal = Journal(start: now) }
     }
 
     /// Runs to the end.
@@ -136,6 +160,8 @@ public final class Simulator {
 
     func startAll() throws {
         try startServer()
+        tell(.server) { "its tables: \(app.serverScript)" }
+        if next != nil { queue.put(.updateServer, at: now + Int64(random.below(200_000))) }
         if options.writesOutside, !app.isScripted {
             queue.put(.writeOutside, at: now + Int64(random.below(60_000)))
         }
@@ -170,7 +196,8 @@ public final class Simulator {
         case .save(let number):
             try save(devices[number])
             if !isSettling {
-                queue.put(.save(device: number), at: now + 200 + Int64(random.below(8_000)))
+                queue.put(
+                    .save(device: number), at: now + 1 + Int64(random.below(mix.longestPause)))
             }
         case .decide(let number):
             try decide(devices[number])
@@ -181,6 +208,7 @@ public final class Simulator {
         case .deviceEvent(let number, let life, let inner):
             let device = devices[number]
             guard device.life == life, device.isUp else { return }
+            if case .progress(device.moved.exchange) = inner { device.moved.time = now }
             try handle(inner, on: device)
         case .request(let number, let life, let exchange, let body):
             note("request", exchange, at: .device(number))
@@ -211,16 +239,19 @@ public final class Simulator {
             let device = devices[number]
             guard device.life == life, device.isUp else { return }
             try receivePart(file, number: request, on: device)
-        case .answer(let number, let life, let exchange, let status, let body):
+        case .answer(let number, let life, let exchange, let answer):
             let device = devices[number]
             guard device.life == life, device.isUp, now >= device.isolatedUntil else { return }
             try handle(
                 .answered(
-                    exchange: exchange, status: status, body: try inflated(body), retryAfter: nil),
+                    exchange: exchange, status: answer.status, body: try inflated(answer.body),
+                    retryAfter: answer.retryAfter),
                 on: device)
         case .restart(let number): try start(devices[number])
         case .restartServer: try startServer()
         case .writeOutside: try writeOutside()
+        case .update(let number): try update(devices[number])
+        case .updateServer: try updateServer()
         }
     }
 

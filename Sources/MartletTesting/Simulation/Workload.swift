@@ -32,8 +32,11 @@ struct Workload {
         .init(name: "second", types: ["notes": .all]),
     ])
 
-    /// A text no other write of this run has, found again in the server's log and on replicas.
+    /// A text no other write of this run has, found again in the server's log and on replicas. It
+    /// begins with the mark of whoever writes.
     let token: String
+    /// What begins the token of all that somebody works on; empty for everything.
+    var mark = ""
 
     /// One local save: one to four edits.
     /// - Returns: Whether anything was tried.
@@ -44,9 +47,13 @@ struct Workload {
     }
 
     /// What another program does to the server's file: one to three statements of plain SQL.
-    func runOutside(_ program: Connection, _ random: inout SeededRandom) throws {
+    /// - Parameter mayMeet: Whether it may change what people work on.
+    func runOutside(
+        _ program: Connection, mayMeet: Bool, _ random: inout SeededRandom
+    ) throws {
         for _ in 0..<(1 + random.below(3)) {
-            let statement = try program.statement(Self.outside[random.below(Self.outside.count)])
+            let place = mayMeet ? random.below(Self.outside.count) : 0
+            let statement = try program.statement(Self.outside[place])
             defer { statement.reset() }
             statement.bind(1, text: token)
             statement.bind(2, integer: Int64(random.below(1_000)))
@@ -131,7 +138,7 @@ struct Workload {
     private func insertBadge(_ context: WriteContext, _ random: inout SeededRandom) throws {
         guard let player = try any("players", context, &random) else { return }
         // Few codes, so that people choose the same one.
-        let code = "c\(random.below(40))"
+        let code = "c\(mark)\(random.below(40))"
         let taken = try context.rows("SELECT 1 FROM badges WHERE code = ?", [.text(code)])
         try context.insert(
             "badges",
@@ -146,7 +153,7 @@ struct Workload {
     private func insertNote(_ context: WriteContext, _ random: inout SeededRandom) throws {
         var attributes = Attributes(names: ["body"], values: [.text(token)])
         if let team = try any("teams", context, &random) { attributes["team_id"] = team.value }
-        let key = random.chance(40) ? "k\(random.below(8))" : nil
+        let key = random.chance(40) ? "k\(mark)\(random.below(8))" : nil
         if let key,
             try !context.rows("SELECT 1 FROM notes WHERE id = ?", [.text(key)]).isEmpty
         {
@@ -158,7 +165,10 @@ struct Workload {
     /// Moves a badge's unique code to another badge, or to a new one in place of the old.
     private func handCodeOn(_ context: WriteContext, _ random: inout SeededRandom) throws {
         let rows = try context.rows(
-            "SELECT id, code, player_id FROM badges WHERE code IS NOT NULL ORDER BY id")
+            """
+            SELECT id, code, player_id FROM badges WHERE code IS NOT NULL AND note GLOB ?
+            ORDER BY id
+            """, [.text(mark + "*")])
         guard let row = random.pick(rows), let badge = row["id"].flatMap({ RecordID($0) }),
             case .text(let code)? = row["code"],
             let player = row["player_id"].flatMap({ RecordID($0) })
@@ -196,7 +206,9 @@ struct Workload {
 
     /// Two badges exchange their unique codes.
     private func swapCodes(_ context: WriteContext, _ random: inout SeededRandom) throws {
-        let rows = try context.rows("SELECT id, code FROM badges WHERE code IS NOT NULL")
+        let rows = try context.rows(
+            "SELECT id, code FROM badges WHERE code IS NOT NULL AND note GLOB ?",
+            [.text(mark + "*")])
         guard rows.count > 1 else { return }
         let first = rows[random.below(rows.count)]
         let second = rows[random.below(rows.count)]
@@ -212,7 +224,9 @@ struct Workload {
     private func any(
         _ type: String, _ context: WriteContext, _ random: inout SeededRandom
     ) throws -> RecordID? {
-        let rows = try context.rows("SELECT id FROM \(type) ORDER BY id")
+        let column = ["badges": "note", "notes": "body"][type] ?? "name"
+        let rows = try context.rows(
+            "SELECT id FROM \(type) WHERE \(column) GLOB ? ORDER BY id", [.text(mark + "*")])
         return random.pick(rows)?["id"].flatMap { RecordID($0) }
     }
 }

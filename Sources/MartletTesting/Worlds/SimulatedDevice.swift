@@ -12,6 +12,11 @@ public struct SimulatedDevice: SyncedDatabase {
     /// Which start of the device it is good for; nil: whichever.
     let life: Int?
 
+    /// Whether the device has the app's next version; see `Simulation.nextVersion`.
+    public var isUpdated: Bool {
+        get async { await world.isUpdated(number) }
+    }
+
     /// - Throws: `StoreError` `.inputOutput` where the device is off or was switched off meanwhile;
     ///   what `body` throws.
     public func read<Result: Sendable>(

@@ -30,7 +30,7 @@ extension SimulatedWorld {
             guard let committed else { throw Self.isOff }
             if let identifier = committed.identifier {
                 try guarded {
-                    note(try node.store.newestChanges(), of: identifier, on: number)
+                    note(try node.store.changes(of: identifier), of: identifier, on: number)
                     try engine.handle(
                         .wake(isUrgent: engine.random.chance(30)), on: machine)
                 }
@@ -86,6 +86,31 @@ extension SimulatedWorld {
                 throw StoreError.of(error)
             }
         }
+    }
+
+    /// Another program writes to the server's file.
+    /// - Throws: `SQLiteError` if the script fails.
+    func writeToServer(_ script: String) throws {
+        guard engine.server.isUp else { return }
+        engine.tell(.server) { "another program: \(script)" }
+        if let failure = try guarded({ try engine.writeOutside { try $0.execute(script) } }) {
+            throw failure
+        }
+    }
+
+    /// Another program writes to a device's file, and the app takes that in.
+    /// - Throws: `SQLiteError` if the script fails.
+    func write(_ script: String, to machine: DeviceMachine) throws {
+        let failure = try guarded {
+            let (made, failure) = try engine.runProgram(script, on: machine)
+            guard let store = machine.node?.store else { return failure }
+            for identifier in made {
+                note(try store.changes(of: identifier), of: identifier, on: machine.number)
+            }
+            try engine.handle(.wake(isUrgent: false), on: machine)
+            return failure
+        }
+        if let failure { throw failure }
     }
 
     /// Notes the marks in what somebody saved.

@@ -60,22 +60,33 @@ public actor SimulatedWorld {
     public init(_ simulation: Simulation, plan: WorldPlan, isRecorded: Bool = false) throws {
         self.simulation = simulation
         self.plan = plan
-        var app =
-            try simulation.serverScript.map {
-                SimulatedApp(simulation.schema, serverScript: $0)
-            } ?? SimulatedApp(simulation.schema)
-        app.hooks = simulation.hooks
-        app.models = simulation.models
-        app.hasLatecomer = !simulation.deeds.isEmpty
+        let app = try Self.app(simulation, simulation.schema, simulation.serverScript)
+        let next = try simulation.nextVersion.map {
+            try Self.app(simulation, $0, simulation.nextServerScript)
+        }
         var options = Simulator.Options()
         options.devices = max(1, plan.devices)
         options.steps = plan.steps
         options.faults = plan.faults
         hubs = (0..<options.devices).map { _ in ChangeHub() }
-        engine = Simulator(seed: plan.seed, options: options, app: app)
+        engine = Simulator(seed: plan.seed, options: options, app: app, next: next)
         engine.replay = plan.command
         if isRecorded { engine.journal = Journal(start: engine.now) }
     }
+
+    private static func app(
+        _ simulation: Simulation, _ schema: SimulatedSchema, _ serverScript: String?
+    ) throws -> SimulatedApp {
+        var app =
+            try serverScript.map { SimulatedApp(schema, serverScript: $0) } ?? SimulatedApp(schema)
+        app.hooks = simulation.hooks
+        app.models = simulation.models
+        app.hasLatecomer = !simulation.deeds.isEmpty
+        return app
+    }
+
+    /// Whether a device has the app's next version.
+    func isUpdated(_ device: Int) -> Bool { engine.devices[device].isUpdated }
 
     /// The devices, whether they are on or off.
     public nonisolated var devices: [SimulatedDevice] {
@@ -213,7 +224,12 @@ public actor SimulatedWorld {
             isPerson = false
         }
         do {
-            try await chosen.body(device, &user)
+            switch chosen.body {
+            case .user(let deed): try await deed(device, &user)
+            case .program(.server, let script): try writeToServer(script(&user))
+            case .program(.device, let script):
+                try write(script(&user), to: engine.devices[number])
+            }
             outcomes[chosen.name, default: DeedCount()].done += 1
         } catch {
             outcomes[chosen.name, default: DeedCount()].add(error)

@@ -22,6 +22,7 @@ extension Simulation {
     ) async throws -> SimulationSummary {
         var simulation = self
         simulation.serverScript = try SimulatedApp.serverScript(schema)
+        simulation.nextServerScript = try nextVersion.map(SimulatedApp.serverScript)
         return try await simulation.runWorlds(seeds, environment)
     }
 

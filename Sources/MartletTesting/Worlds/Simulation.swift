@@ -26,9 +26,17 @@ public struct Simulation: Sendable {
     public typealias Deed =
         @Sendable (_ device: SimulatedDevice, _ user: inout SimulatedUser) async throws -> Void
 
+    /// What another program does to a file: its script, made up by chance.
+    public typealias Program = @Sendable (_ user: inout SimulatedUser) -> String
+
     struct NamedDeed: Sendable {
+        enum Body: Sendable {
+            case user(Deed)
+            case program(SimulatedFile, Program)
+        }
+
         let name: String
-        let body: Deed
+        let body: Body
     }
 
     struct NamedCheck<Check: Sendable>: Sendable {
@@ -39,6 +47,9 @@ public struct Simulation: Sendable {
     /// Names the test in reports, and tells replays of several tests apart.
     public let name: String
     public let schema: SimulatedSchema
+    /// The tables of the app's next version; nil: there is none. The server gets it within minutes, then
+    /// one device after another, with whatever they have yet to send.
+    public var nextVersion: SimulatedSchema?
     /// Devices of each world, at least 1. The last of three and more comes late, within ten minutes.
     public var devices: Int
     /// Events delivered before faults stop: arrivals, timers, deeds.
@@ -56,6 +67,7 @@ public struct Simulation: Sendable {
 
     /// The schema as the server gets it, where it was found out already.
     var serverScript: String?
+    var nextServerScript: String?
     var preparation: (@Sendable (SimulatedDevice) async throws -> Void)?
     var deeds: [NamedDeed] = []
     var deviceChecks: [NamedCheck<@Sendable (ReadContext) throws -> String?>] = []
@@ -90,7 +102,17 @@ public struct Simulation: Sendable {
     /// the run.
     /// - Parameter does: What it is, for the reports: “renames a team”.
     public mutating func user(_ does: String, _ deed: @escaping Deed) {
-        deeds.append(NamedDeed(name: does, body: deed))
+        deeds.append(NamedDeed(name: does, body: .user(deed)))
+    }
+
+    /// Adds something that another program does to a file with SQL of its own, in one transaction: a
+    /// script that knows nothing of Martlet. On the server it begins when the server takes it in; on a
+    /// device it is one of the deeds there. It may fail, as SQL may: then nothing is done.
+    /// - Parameter does: What it is, for the reports: “imports the fixtures”.
+    public mutating func program(
+        _ does: String, on file: SimulatedFile, _ script: @escaping Program
+    ) {
+        deeds.append(NamedDeed(name: does, body: .program(file, script)))
     }
 
     /// Adds edits made up from the tables: records made, changed and deleted at random.
@@ -121,4 +143,9 @@ public struct Simulation: Sendable {
     ) {
         worldChecks.append(NamedCheck(name: name, body: check))
     }
+}
+
+/// Whose file another program writes to.
+public enum SimulatedFile: Hashable, Sendable {
+    case server, device
 }

@@ -170,6 +170,7 @@ struct AppSimulatorTests {
         for rate in FaultPlan.rates where FaultPlan.none[keyPath: rate.path] == 0 {
             plan[keyPath: rate.path] = max(15, plan[keyPath: rate.path])
         }
+        (plan.shortestDelay, plan.bytesPerSecond) = (0, 500)
         plan.streamChanges = 100
         plan.streamCuts = 200
         plan.strayBatches = 200

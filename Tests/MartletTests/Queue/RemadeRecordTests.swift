@@ -57,6 +57,31 @@ struct RemadeRecordTests {
             ).map(\.values) == [[2, 2, 3]])
     }
 
+    @Test("an own deletion that comes in a difference makes no later edit stale")
+    func ownDeletion() throws {
+        let (_, device) = try Self.world("remade-difference")
+        try device.write { try $0.insert("notes", ["body": "a"], id: "x") }
+        try device.write { try $0.delete("notes", .text("x")) }
+        let sent = try device.store.queuedIdentifiers()
+        try device.write { try $0.insert("notes", ["body": "b"], id: "x") }
+        try device.write { try $0.update("notes", .text("x"), ["body": "c"]) }
+        let made = TypeChanges(
+            name: "notes", create: [.text("x")],
+            entries: [RecordEntry(id: .text("x"), revision: 3, attributes: Attributes(["body": "a"]))])
+        let deleted = TypeChanges(name: "notes", delete: [.text("x")])
+        let sets = [
+            DeviceFixture.difference(5, deleted), ChangeSet.entry(3, own: sent[0], made),
+            ChangeSet.entry(4, own: sent[1], deleted),
+        ]
+        try device.store.inApplyingTransaction {
+            _ = try device.store.reconcile(
+                sets[...], from: 2, on: Rebase.Ground(), reaching: 5, now: 1)
+        }
+        #expect(try device.store.parked().map(\.message) == [])
+        #expect(try device.store.outboxCount == 2)
+        #expect(try device.store.local.record("notes", .text("x"))?["body"] == "c")
+    }
+
     @Test("a key that someone else made again meanwhile is not taken over")
     func contested() throws {
         let (world, device) = try Self.world("remade-contested")

@@ -2,7 +2,7 @@
 package struct RandomSchema {
     package let tables: [RandomTable]
 
-    package init(using random: inout SeededBits) {
+    package init(using random: inout SeededRandom) {
         var names = Self.names.shuffled(using: &random)[...]
         var tables: [RandomTable] = []
         for place in 0..<Int.random(in: 1...3, using: &random) {
@@ -29,7 +29,7 @@ package struct RandomTable {
     package let script: String
 
     init(
-        _ name: String, place: Int, among others: [RandomTable], using random: inout SeededBits
+        _ name: String, place: Int, among others: [RandomTable], using random: inout SeededRandom
     ) {
         self.name = name
         isText = random.chance(45)
@@ -75,7 +75,7 @@ package struct RandomTable {
     ]
 
     private static func declaration(
-        ofKey key: String, isText: Bool, using random: inout SeededBits
+        ofKey key: String, isText: Bool, using random: inout SeededRandom
     ) -> String {
         guard isText else {
             let growth = random.chance(15) ? " AUTOINCREMENT" : ""
@@ -87,7 +87,7 @@ package struct RandomTable {
 
     private static func index(
         _ index: String, on table: String, of columns: [RandomColumn],
-        using random: inout SeededBits
+        using random: inout SeededRandom
     ) -> String {
         let first = random.one(of: columns).quoted
         let second = random.one(of: columns).quoted
@@ -119,7 +119,7 @@ package struct RandomColumn {
 
     init(
         _ name: String, _ own: (name: String, place: Int, isText: Bool), _ others: [RandomTable],
-        isStrict: Bool, using random: inout SeededBits
+        isStrict: Bool, using random: inout SeededRandom
     ) {
         self.name = name
         var words: [String] = [RandomTable.quoted(name)]
@@ -163,7 +163,7 @@ package struct RandomColumn {
 }
 
 extension RandomColumn.Kind {
-    fileprivate func declaration(isStrict: Bool, using random: inout SeededBits) -> String {
+    fileprivate func declaration(isStrict: Bool, using random: inout SeededRandom) -> String {
         switch self {
         case .text: isStrict ? "TEXT" : random.one(of: ["TEXT", "VARCHAR(9)", "text"])
         case .integer: isStrict ? "INT" : random.one(of: ["INTEGER", "BIGINT", "int"])
@@ -185,7 +185,7 @@ extension RandomColumn.Kind {
     }
 
     /// A literal that the kind takes; some come again and again, so that they meet.
-    package func literal(using random: inout SeededBits) -> String {
+    package func literal(using random: inout SeededRandom) -> String {
         switch self {
         case .text:
             random.one(of: [
@@ -197,15 +197,5 @@ extension RandomColumn.Kind {
         case .untyped: random.one(of: ["'a'", "'2026-11-24'", "1", "2.5", "'1.50'"])
         case .blob: random.one(of: ["x''", "x'00'", "x'6162'"])
         }
-    }
-}
-
-extension SeededBits {
-    package mutating func chance(_ percent: Int) -> Bool {
-        Int.random(in: 0..<100, using: &self) < percent
-    }
-
-    package mutating func one<Element>(of elements: [Element]) -> Element {
-        elements[Int.random(in: 0..<elements.count, using: &self)]
     }
 }

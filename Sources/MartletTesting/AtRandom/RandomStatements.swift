@@ -1,12 +1,24 @@
 /// SQL that another program may run on tables that chance declared.
 package struct RandomStatements {
+    /// Whose file they write to: new rows of a device get keys of Martlet's, those of a server SQLite's.
+    package enum Place {
+        case device, server
+    }
+
     private let schema: RandomSchema
-    private var random: SeededBits
+    private let place: Place
+    private let mark: String
+    private var random: SeededRandom
     private var count = 0
 
-    package init(_ schema: RandomSchema, seed: UInt64) {
+    /// - Parameter mark: Part of the text keys of new rows, so that those of several writers differ.
+    package init(
+        _ schema: RandomSchema, seed: UInt64, mark: String = "", on place: Place = .device
+    ) {
         self.schema = schema
-        random = SeededBits(state: seed &* 0x9e37_79b9_7f4a_7c15 &+ 77)
+        self.place = place
+        self.mark = mark
+        random = SeededRandom(seed: seed &* 0x9e37_79b9_7f4a_7c15 &+ 77)
     }
 
     /// A script of one transaction, with the settings of the connection that runs it.
@@ -24,7 +36,7 @@ package struct RandomStatements {
     }
 
     /// One statement that writes to one of the tables.
-    private mutating func statement() -> String {
+    package mutating func statement() -> String {
         let table = random.one(of: schema.tables)
         switch Int.random(in: 0..<20, using: &random) {
         case 0..<8: return insert(table)
@@ -49,7 +61,9 @@ package struct RandomStatements {
         let value = random.chance(50) ? "excluded.\(column.quoted)" : value(column)
         let target = random.chance(50) ? "(\(table.quotedKey))" : ""
         let action = random.chance(70) ? "UPDATE SET \(column.quoted) = \(value)" : "NOTHING"
-        return "INSERT INTO \(table.quoted)\(values(table)) ON CONFLICT\(target) DO \(action)"
+        let values = values(table)
+        let conflict = values == " DEFAULT VALUES" ? "" : " ON CONFLICT\(target) DO \(action)"
+        return "INSERT INTO \(table.quoted)\(values)\(conflict)"
     }
 
     /// The columns and values of an insert.
@@ -110,8 +124,12 @@ package struct RandomStatements {
         }
         if table.isText {
             count += 1
-            return random.chance(90)
-                ? "'k\(count)'" : random.one(of: ["'K1'", "''", "NULL", "'1'", "x'00'"])
+            if !mark.isEmpty, random.chance(15) { return "'r\(random.below(6))'" }
+            return place == .server || random.chance(90)
+                ? "'k\(mark)\(count)'" : random.one(of: ["'K1'", "''", "NULL", "'1'", "x'00'"])
+        }
+        if place == .server {
+            return random.chance(95) ? "NULL" : random.one(of: ["4000", "9007199254740991"])
         }
         return random.chance(88)
             ? "(SELECT id FROM martlet_new_id)" : random.one(of: ["0", "-1", "77", "-50", "NULL"])

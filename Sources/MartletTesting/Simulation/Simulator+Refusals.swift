@@ -1,0 +1,67 @@
+internal import Martlet
+internal import MartletCore
+internal import MartletProtocol
+internal import SQLiteRecords
+
+/// Judges whether a refusal was needed: a save that no other person's change touches is never refused.
+extension Simulator {
+    /// - Throws: `SimulationFailure` if nothing that others did explains the refusal of a save.
+    func checkNeed(of receipt: Receipt, on device: DeviceMachine) throws {
+        guard let save = ledger.saves[receipt.identifier], let store = device.node?.store else {
+            return
+        }
+        let sentence =
+            "device \(device.number): a save was refused although nobody else touched it:"
+            + " \(receipt.reason?.rawValue ?? "-"), \(receipt.message ?? "")"
+        guard mix.people == .together else { throw failure(sentence) }
+        guard let set = try store.parked().first(where: { $0.identifier == receipt.identifier })
+        else { return }
+        let records = set.changes.map { Ledger.Record(type: $0.type, id: $0.id) }
+        // What was made on top of a refused save is refused, too.
+        let refused = ledger.refused[device.number] ?? []
+        ledger.refuse(records, on: device.number)
+        if records.contains(where: refused.contains) || isBroken(set) { return }
+        let others = (Int(save.seenAll)..<logged.count).lazy
+            .filter { save.isOnPast || self.owners[$0] != device.number }.map { self.logged[$0] }
+        let isExplained =
+            receipt.reason == .stale && !set.changes.contains { $0.operation == .delete }
+            ? others.contains { touches($0, set) }
+            : others.contains { isNear($0, set) } || !refused.isEmpty
+        guard isExplained else { throw failure(sentence) }
+    }
+
+    /// Returns whether a set refers to a record that it deletes: SQLite lets REPLACE do so in a table that
+    /// refers to itself.
+    private func isBroken(_ set: ParkedSet) -> Bool {
+        let deleted = Set(set.changes.filter { $0.operation == .delete }.map(\.id.value))
+        return !deleted.isEmpty
+            && set.changes.contains { $0.mine?.values.contains(where: deleted.contains) ?? false }
+    }
+
+    /// Returns whether an entry changes one of a set's records.
+    private func touches(_ entry: ChangeSet, _ set: ParkedSet) -> Bool {
+        set.changes.contains { change in
+            // Its permanent id is known to the server alone.
+            if change.id.isTemporary { return true }
+            return entry.types.contains { type in
+                type.name == change.type
+                    && (type.create.contains(change.id) || type.update.contains(change.id)
+                        || type.delete.contains(change.id))
+            }
+        }
+    }
+
+    /// Returns whether an entry changes records of a set's types, or of types that refer to these or
+    /// to which these refer.
+    private func isNear(_ entry: ChangeSet, _ set: ParkedSet) -> Bool {
+        let own = Set(set.changes.map(\.type))
+        var near = own
+        for table in server.tables {
+            for reference in table.type.references {
+                if own.contains(table.type.name) { near.insert(reference.target) }
+                if own.contains(reference.target) { near.insert(table.type.name) }
+            }
+        }
+        return entry.types.contains { near.contains($0.name) }
+    }
+}

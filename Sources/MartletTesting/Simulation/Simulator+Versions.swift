@@ -1,0 +1,34 @@
+internal import SQLiteFaults
+internal import SQLiteKit
+
+/// The app's next version comes: to the server first, then to one device after another.
+extension Simulator {
+    func updateServer() throws {
+        guard let next, !server.isUpdated else { return }
+        server.update(script: next.serverScript)
+        report.happened(.update)
+        note("update", 0, at: .server)
+        for listener in listeners { cut(devices[listener.device], stream: listener.stream) }
+        waiting.removeAll()
+        isServing = false
+        try startServer()
+        for device in devices {
+            queue.put(.update(device: device.number), at: now + Int64(random.below(300_000)))
+        }
+    }
+
+    func update(_ device: DeviceMachine) throws {
+        guard let next, !device.isUpdated else { return }
+        device.update(to: next)
+        report.happened(.update)
+        note("update", device.number)
+        listeners.removeAll { $0.device == device.number }
+        try start(device)
+    }
+
+    /// Whoever has not got the next version by now gets it.
+    func updateAll() throws {
+        try updateServer()
+        for device in devices { try update(device) }
+    }
+}
