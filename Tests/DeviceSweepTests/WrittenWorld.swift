@@ -80,7 +80,6 @@ final class WrittenWorld {
         device.close()
         try device.open(script: schema.script)
         try exchange()
-        if try device.store.retryQuarantined(now: 1_000) != 0 { print("DEV", try rows(device.connection()), "SRV", try rows(world.server.connection()), try device.store.quarantined(), try device.store.withheld(), try device.store.parkedCount, try device.store.outboxCount) }
         #expect(try device.store.retryQuarantined(now: 1_000) == 0, "\(story)")
         try exchange()
         if random.chance(30) { try dropTable() }
