@@ -55,6 +55,8 @@ package final class SmallWorld {
 package final class SmallServer {
     package let disk: FaultDisk
     package private(set) var node: DataSetNode?
+    /// Answers comparisons.
+    private var reader: LogReader?
 
     private let identity: String
     private let script: String
@@ -73,16 +75,18 @@ package final class SmallServer {
         self.script = script
     }
 
-    deinit { node = nil }
+    deinit { close() }
 
     package func open() throws {
         let store = try EmbeddedStore(
             path: "server.sqlite", vfs: disk.vfsName, script: script,
             identity: identity, now: 0)
-        node = try DataSetNode(store: store, answerBytes: 600)
+        let node = try DataSetNode(store: store, answerBytes: 600)
+        self.node = node
+        reader = LogReader(node: node, store: store)
     }
 
-    package func close() { node = nil }
+    package func close() { (node, reader) = (nil, nil) }
 
     /// Another program on the server's file, or a look at it.
     package func connection() throws -> Connection {
@@ -106,6 +110,9 @@ package final class SmallServer {
         let request = try SyncCoder.decodeRequest(body)
         let admitted = AdmittedRequest(
             principal: Principal(name: "staff"), request: request, source: body)
+        if request.check != nil, case .answer(let answer)? = reader?.answer(to: admitted) {
+            return (200, answer.body)
+        }
         guard let result = node?.process([admitted], now: 0).first else { return (503, []) }
         switch result {
         case .success(let answer): return (200, answer.body)

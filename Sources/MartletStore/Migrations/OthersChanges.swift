@@ -124,7 +124,10 @@ struct OthersChanges {
             try NotedColumns(connection: store.connection).follow(
                 names[number] ?? [:], dropped: dropped[number] ?? [], of: number)
         }
-        for index in returned { try takeKeys(index, store) }
+        for index in returned {
+            try takeKeys(index, store)
+            try beginRefusedAnew(store.numbers[index], store)
+        }
         for name in remade {
             try store.schema.index(of: name).map {
                 try MissingRecords(store: store, type: $0).dropWithheld()
@@ -160,6 +163,22 @@ struct OthersChanges {
                 """)
         }
         try store.setCapture(true)
+    }
+
+    /// Takes what was written to a record whose creation was refused while its table was away for a new
+    /// record: nobody else has it, so it could be neither changed nor deleted for others.
+    private func beginRefusedAnew(_ number: Int64, _ store: LocalStore) throws {
+        try store.connection.execute(
+            """
+            UPDATE martlet_capture SET operation = \(CaptureTriggers.Operation.inserted) WHERE n IN (
+                SELECT min(n) FROM martlet_capture AS note WHERE type = \(number)
+                    AND EXISTS (SELECT 1 FROM martlet_parked_changes WHERE type = note.type
+                        AND id = note.id AND operation = \(RecordChange.Operation.create.rawValue))
+                    AND NOT EXISTS (SELECT 1 FROM martlet_records WHERE type = note.type AND id = note.id)
+                    AND NOT EXISTS (SELECT 1 FROM martlet_changes WHERE type = note.type AND id = note.id)
+                    AND NOT EXISTS (SELECT 1 FROM martlet_withheld WHERE type = note.type AND id = note.id)
+                GROUP BY id)
+            """)
     }
 
     /// Keeps the earlier names for all sets that are queued now. The notes are taken.

@@ -25,6 +25,8 @@ package struct RandomTable {
     package let name: String
     package let key: String
     package let isText: Bool
+    /// Whether the table has a rowid that statements can name.
+    package let hasRowID: Bool
     package let columns: [RandomColumn]
     package let script: String
 
@@ -52,7 +54,8 @@ package struct RandomTable {
                 "folded TEXT AS (lower(\(first.quoted)))\(random.chance(50) ? " STORED" : "")")
         }
         var options: [String] = isStrict ? ["STRICT"] : []
-        if isText, random.chance(25) { options.append("WITHOUT ROWID") }
+        hasRowID = !isText || !random.chance(25)
+        if !hasRowID { options.append("WITHOUT ROWID") }
         let lines = parts.joined(separator: ", ")
         var script =
             "CREATE TABLE \(Self.quoted(name))(\(lines)) \(options.joined(separator: ", "));"
@@ -185,8 +188,11 @@ extension RandomColumn.Kind {
     }
 
     /// A literal that the kind takes; some come again and again, so that they meet.
-    package func literal(using random: inout SeededRandom) -> String {
-        switch self {
+    /// - Parameter sendable: Whether a set can carry it; else it is one that SQLite takes and no set can
+    ///   carry, now and then.
+    package func literal(using random: inout SeededRandom, sendable: Bool = false) -> String {
+        if !sendable, random.chance(3) { return unsendable(using: &random) }
+        return switch self {
         case .text:
             random.one(of: [
                 "'a'", "'A'", "'b'", "'c'", "''", "'é'", "'e\u{301}'", "'1e2'", "'''\"'",
@@ -196,6 +202,17 @@ extension RandomColumn.Kind {
         case .boolean: random.one(of: ["0", "1"])
         case .untyped: random.one(of: ["'a'", "'2026-11-24'", "1", "2.5", "'1.50'"])
         case .blob: random.one(of: ["x''", "x'00'", "x'6162'"])
+        }
+    }
+
+    private func unsendable(using random: inout SeededRandom) -> String {
+        switch self {
+        case .text: random.one(of: ["x'c3'", "CAST(x'ff' AS TEXT)", "'a' || char(0) || 'b'"])
+        case .integer: random.one(of: ["'word'", "2.5", "x'00'"])
+        case .real: random.one(of: ["9e999", "'word'", "x'00'"])
+        case .boolean: random.one(of: ["5", "'yes'"])
+        case .untyped: random.one(of: ["x'00'", "-9e999", "CAST(x'ff' AS TEXT)"])
+        case .blob: "x'ff'"
         }
     }
 }

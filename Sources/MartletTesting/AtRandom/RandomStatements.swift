@@ -35,6 +35,22 @@ package struct RandomStatements {
         return script + "BEGIN;\n\(body.joined(separator: "\n"))\nCOMMIT;"
     }
 
+    /// A statement that an app's save may hold: one that never takes the whole save back.
+    package mutating func ofSave() -> String {
+        while true {
+            let statement = statement()
+            if !statement.contains(" OR ") { return statement }
+        }
+    }
+
+    /// A new record, under the next temporary id.
+    package mutating func newRecord(_ table: RandomTable) -> String {
+        let columns = table.columns.filter { $0.target == nil }
+        let names = ([table.quotedKey] + columns.map(\.quoted)).joined(separator: ", ")
+        let row = ["(SELECT id FROM martlet_new_id)"] + columns.map { value($0) }
+        return "INSERT INTO \(table.quoted)(\(names)) VALUES (\(row.joined(separator: ", ")))"
+    }
+
     /// One statement that writes to one of the tables.
     package mutating func statement() -> String {
         let table = random.one(of: schema.tables)
@@ -73,6 +89,10 @@ package struct RandomStatements {
         guard table.isText, random.chance(20) else {
             let row = ([key(table)] + columns.map { value($0) }).joined(separator: ", ")
             // A key that is left out is chosen by SQLite, if the key is an integer.
+            if table.isText, table.hasRowID, random.chance(8) {
+                let place = Int.random(in: 1..<5, using: &random)
+                return "(rowid, \(names)) VALUES (\(place), \(row))"
+            }
             if !table.isText, random.chance(5) {
                 guard !columns.isEmpty else { return " DEFAULT VALUES" }
                 let values = columns.map { value($0) }.joined(separator: ", ")
@@ -102,8 +122,12 @@ package struct RandomStatements {
 
     private mutating func keyChange(_ table: RandomTable) -> String {
         let verb = random.one(of: ["UPDATE", "UPDATE OR REPLACE", "UPDATE OR IGNORE"])
-        return
-            "\(verb) \(table.quoted) SET \(table.quotedKey) = \(key(table)) WHERE \(condition(table))"
+        var change = "\(table.quotedKey) = \(key(table))"
+        if table.hasRowID, random.chance(40) {
+            let rowID = random.one(of: ["rowid", "_rowid_", "oid"])
+            change = "\(rowID) = \(Int.random(in: 1..<9, using: &random))"
+        }
+        return "\(verb) \(table.quoted) SET \(change) WHERE \(condition(table))"
     }
 
     private mutating func condition(_ table: RandomTable) -> String {
@@ -124,16 +148,23 @@ package struct RandomStatements {
         }
         if table.isText {
             count += 1
-            if !mark.isEmpty, random.chance(15) { return "'r\(random.below(6))'" }
-            return place == .server || random.chance(90)
-                ? "'k\(mark)\(count)'" : random.one(of: ["'K1'", "''", "NULL", "'1'", "x'00'"])
+            // Some have a meaning, and come back.
+            if random.chance(20) { return random.one(of: ["'p'", "'q'", "'r'"]) }
+            return place == .server || random.chance(85)
+                ? "'k\(mark)\(count)'" : random.one(of: Self.oddTexts)
         }
         if place == .server {
             return random.chance(95) ? "NULL" : random.one(of: ["4000", "9007199254740991"])
         }
-        return random.chance(88)
-            ? "(SELECT id FROM martlet_new_id)" : random.one(of: ["0", "-1", "77", "-50", "NULL"])
+        return random.chance(88) ? "(SELECT id FROM martlet_new_id)" : random.one(of: Self.oddKeys)
     }
+
+    private static let oddTexts = [
+        "'K1'", "''", "NULL", "'1'", "x'00'", "'a' || char(0)", "CAST(x'61ff' AS TEXT)",
+    ]
+    private static let oddKeys = [
+        "0", "-1", "77", "-50", "NULL", "-9223372036854775808", "9223372036854775807",
+    ]
 
     private mutating func existingKey(_ table: RandomTable) -> String {
         let place = Int.random(in: 0..<4, using: &random)
@@ -143,7 +174,9 @@ package struct RandomStatements {
 
     private mutating func value(_ column: RandomColumn) -> String {
         if !column.isRequired, random.chance(20) { return "NULL" }
-        guard let target = column.target else { return column.kind.literal(using: &random) }
+        guard let target = column.target else {
+            return column.kind.literal(using: &random, sendable: place == .server)
+        }
         return existingKey(schema.tables[target])
     }
 }

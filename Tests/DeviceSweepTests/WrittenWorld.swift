@@ -1,0 +1,332 @@
+import MartletProtocol
+import MartletStore
+import MartletTesting
+import SQLiteFaults
+import SQLiteKit
+import SmallWorlds
+import Testing
+
+@testable import Martlet
+
+/// Tables that chance declares, on a device and a server, and another program that writes to the
+/// device's file whatever SQLite takes.
+final class WrittenWorld {
+    typealias Rows = [String: [String: [String]]]
+
+    let schema: RandomSchema
+    /// The tables as the device declares them: one may refuse what others write.
+    let script: String
+    let world: SmallWorld
+    let device: SmallDevice
+    /// Somebody else, whose file other programs write to as well.
+    let colleague: SmallDevice
+    var statements: RandomStatements
+    var random: SeededRandom
+    var history: [String] = []
+    let seed: UInt64
+    /// Whether another program has a trigger on the device.
+    var isTriggered = false
+    /// Whether something was done since the last exchange that a server may judge otherwise.
+    var isLoose = false
+    /// Whether anybody else wrote since the last exchange.
+    var isDisturbed = false
+    /// Whether rows were changed in a way that nothing can notice but a check.
+    var isTampered = false
+    var tally: [String: Int] = [:]
+
+    init(seed: UInt64) throws {
+        self.seed = seed
+        random = SeededRandom(seed: seed &* 0x1234_5678_9abc_def1)
+        schema = RandomSchema(using: &random)
+        statements = RandomStatements(schema, seed: seed)
+        world = try SmallWorld("written-\(seed)", script: schema.script)
+        script = schema.script + (random.chance(15) ? Self.narrow(schema, &random) : "")
+        device = try world.device(script: script)
+        colleague = try world.device(script: schema.script)
+    }
+
+    /// A unique index that the server does not have.
+    private static func narrow(_ schema: RandomSchema, _ random: inout SeededRandom) -> String {
+        let table = random.one(of: schema.tables)
+        let column = random.one(of: table.columns)
+        return " CREATE UNIQUE INDEX narrow ON \(table.quoted)(\(column.quoted));"
+    }
+
+    func run(steps: Int) throws {
+        isTriggered = random.chance(40)
+        if isTriggered { addTriggers() }
+        for _ in 0..<steps {
+            switch Int.random(in: 0..<100, using: &random) {
+            case 0..<10: try renameAndBack()
+            case 10..<20: try renameColumnAndBack()
+            case 20..<25: try swapColumnsAndBack()
+            case 25..<28: try swapTablesAndBack()
+            case 28..<38: try work(of: colleague)
+            case 38..<50: try save()
+            default: try step()
+            }
+            if random.chance(40) { try exchange() }
+        }
+        try exchange()
+        if seed % 40 == 7 { try writeMany() }
+        try end()
+    }
+
+    /// What every world comes to: the tables are as the server's, all have the same, and a check finds
+    /// nothing that was not done on purpose.
+    private func end() throws {
+        if isTriggered { run("DROP TRIGGER IF EXISTS others") }
+        isTriggered = false
+        run("DROP INDEX IF EXISTS narrow")
+        device.close()
+        try device.open(script: schema.script)
+        try exchange()
+        #expect(try device.store.retryQuarantined(now: 1_000) == 0, "\(story)")
+        try exchange()
+        if random.chance(30) { try dropTable() }
+        if random.chance(30) { try writeUncaptured() }
+        try check()
+        try work(of: colleague, writes: false)
+        #expect(
+            try rows(colleague.connection()) == rows(world.server.connection()),
+            "a colleague has something else: \(story)")
+    }
+
+    /// A check compares all rows, and puts right what it finds.
+    private func check() throws {
+        var run = CheckRun(repairing: .revert, batchRecords: 100)
+        while let body = try run.request(device.store, now: 1_000) {
+            let answer = try world.server.answer(body)
+            try run.take(answer.body, device.store, now: 1_000)
+        }
+        let findings = run.report.findings.map { "\($0.type) \($0.id) \($0.reason)" }
+        #expect(findings.isEmpty || isTampered, "a check found \(findings): \(story)")
+        try exchange()
+        #expect(
+            try rows(device.connection()) == rows(world.server.connection()),
+            "a check leaves something else: \(story)")
+    }
+
+    /// How much of its history a world tells.
+    var tells = 12
+
+    var story: String {
+        "seed \(seed)\n\(schema.script)\n" + history.suffix(tells).joined(separator: "\n--\n")
+    }
+
+    /// Triggers of another program's, on the device alone, which SQLite runs before those of capture.
+    func addTriggers() {
+        let table = random.one(of: schema.tables)
+        let column = random.one(of: table.columns)
+        let value = column.target == nil ? column.kind.literal(using: &random) : "NULL"
+        let (key, change) = (table.quotedKey, "\(column.quoted) = \(value)")
+        let same = "\(column.quoted) IS \(value)"
+        let effects = [
+            "AFTER INSERT ON % BEGIN SELECT RAISE(IGNORE); END",
+            "BEFORE INSERT ON % WHEN NEW.\(column.quoted) IS NULL BEGIN SELECT RAISE(IGNORE); END",
+            "AFTER INSERT ON % BEGIN UPDATE % SET \(change) WHERE \(key) = NEW.\(key); END",
+            "AFTER UPDATE ON % BEGIN DELETE FROM % WHERE \(key) = OLD.\(key) AND \(same); END",
+            "AFTER DELETE ON % BEGIN UPDATE % SET \(change); END",
+        ]
+        let effect = random.one(of: effects).replacing("%", with: table.quoted)
+        run("CREATE TRIGGER others \(effect)")
+    }
+
+    /// Runs a script of another program. It may fail only because a constraint or capture refuses it.
+    func run(_ script: String, on other: SmallDevice? = nil) {
+        do {
+            let connection = try (other ?? device).connection()
+            do {
+                try connection.execute(script)
+                history.append(script)
+                tally["done", default: 0] += 1
+            } catch {
+                history.append(script + "\n-- failed: \(error.message)")
+                let isJudged = error.isConstraint || error.code == 20
+                #expect(isJudged || error.message.hasPrefix("martlet:"), "\(story)")
+                tally["failed", default: 0] += 1
+                if random.chance(50) { try? connection.execute("COMMIT") }
+                // It fails if nothing is open any more.
+                try? connection.execute("ROLLBACK")
+            }
+        } catch {
+            Issue.record("\(error) \(story)")
+        }
+    }
+
+    func transaction() -> String {
+        let foreignKeys = random.chance(70)
+        if !foreignKeys { isLoose = true }
+        return statements.transaction(foreignKeys: foreignKeys)
+    }
+
+    func step() throws {
+        run(transaction())
+        if random.chance(30) { try device.write { _ in } }
+    }
+
+    /// The app saves: new records by its calls and by SQL, and statements of any kind.
+    private func save() throws {
+        let table = random.one(of: schema.tables)
+        let isNewOnly = !table.isText && random.chance(50)
+        do {
+            try device.write { context in
+                for _ in 0..<Int.random(in: 1...3, using: &random) {
+                    if random.chance(40) {
+                        let columns = table.columns.filter { $0.isRequired && $0.kind == .text }
+                        let texts = columns.map { ($0.name, Value.text("app\(seed)-\($0.name)")) }
+                        _ = try context.insert(
+                            table.name, Attributes(names: texts.map(\.0), values: texts.map(\.1)))
+                        history.append("-- the app inserts into \(table.name)")
+                        continue
+                    }
+                    let sql = isNewOnly ? statements.newRecord(table) : statements.ofSave()
+                    history.append("-- the app: " + sql)
+                    _ = try context.rows(sql)
+                }
+            }
+            tally["saved", default: 0] += 1
+        } catch let error as StoreError {
+            history.append("-- refused: \(error.message)")
+            let kinds: [StoreError.Kind] = [.constraint, .value, .vetoed]
+            #expect(kinds.contains(error.kind), "\(error) \(story)")
+            let isOfKey = error.message.contains("\(table.name).\(table.key)")
+            #expect(!isNewOnly || !isOfKey, "an id was given twice: \(error.message) \(story)")
+        } catch let error as SQLiteError {
+            history.append("-- refused: \(error.message)")
+            #expect(error.isConstraint, "\(error) \(story)")
+        }
+    }
+
+    /// A program writes to the file of somebody else, who exchanges then.
+    func work(of colleague: SmallDevice, writes: Bool = true) throws {
+        if writes {
+            run(transaction(), on: colleague)
+            history.append("-- the last one by a colleague")
+        }
+        try colleague.store.endLeases()
+        try colleague.sync(with: world.server)
+        for set in try colleague.store.parked() {
+            try colleague.store.drop(set.identifier, now: 1_000)
+        }
+        for record in try colleague.store.withheld() { try colleague.store.drop(record) }
+        // Two may have written the same record.
+        isLoose = true
+        if writes { isDisturbed = true }
+    }
+
+    /// A command looks at the file.
+    func look() throws {
+        device.close()
+        try device.open(script: nil)
+        try device.store.endLeases()
+        history.append("-- looked")
+    }
+
+    func exchange() throws {
+        if random.chance(15) { try exchangeInVain() }
+        let before = try rows(device.connection())
+        let known = try rows(world.server.connection())
+        try sync()
+        let after = try rows(device.connection())
+        let served = try rows(world.server.connection())
+        let parked = try device.store.parked()
+        let withheld = try device.store.withheld()
+        let unfit = parked.filter {
+            $0.message.contains("CHECK") || $0.message.contains("expected")
+        }
+        let isAlone = !isDisturbed && !isLoose && !isTriggered
+        let refused = parked.map { "\($0.reason) \($0.message)" }
+        #expect(!isAlone || refused.isEmpty, "nobody else wrote, and yet: \(refused) \(story)")
+        #expect(unfit.isEmpty, "both sides have the same rules: \(unfit.map(\.message)) \(story)")
+        if parked.isEmpty, withheld.isEmpty, try device.store.quarantined().isEmpty {
+            #expect(after == served, "device and server differ: \(story)")
+            if !isLoose {
+                let lost = Set(described(before, known)).symmetricDifference(
+                    described(after, known))
+                #expect(lost.isEmpty, "the exchange changed \(lost): \(story)")
+            }
+            tally["exchanged", default: 0] += 1
+        }
+        for set in parked { try giveUp { try device.store.drop(set.identifier, now: 1_000) } }
+        for record in withheld { try giveUp { try device.store.drop(record) } }
+        #expect(try device.store.contradiction() == nil, "\(story)")
+        let settled = try rows(device.connection())
+        if try device.store.quarantined().isEmpty, try device.store.withheld().isEmpty,
+            try device.store.parkedCount == 0
+        {
+            #expect(settled == served, "differs once all is settled: \(story)")
+        }
+        history.append("-- exchanged")
+        isLoose = false
+        isDisturbed = false
+    }
+
+    /// Exchanges. A record that does not fit the device's tables is fetched once more, and quarantined.
+    func sync() throws {
+        try device.store.endLeases()
+        for _ in 0..<3 {
+            try device.sync(with: world.server)
+            if device.errors.isEmpty { break }
+            tally["fetched once more", default: 0] += 1
+        }
+        #expect(device.errors.isEmpty, "\(story)")
+    }
+
+    /// An exchange whose answer is lost, and writes after it.
+    private func exchangeInVain() throws {
+        try device.store.endLeases()
+        try device.sync(with: world.server, lost: Int.random(in: 1...2, using: &random))
+        history.append("-- exchanged, an answer was lost")
+        isLoose = true
+        if random.chance(60) { run(transaction()) }
+    }
+
+    /// Gives up an edit of the device's. A trigger of another program's may forbid it.
+    func giveUp(_ body: () throws -> Void) throws {
+        do {
+            try body()
+        } catch let error as SQLiteError where error.isConstraint && isTriggered {
+            tally["kept", default: 0] += 1
+        }
+    }
+
+    /// The rows of each table by their keys, as SQL writes the values.
+    func rows(_ connection: Connection) throws -> Rows {
+        var rows: Rows = [:]
+        for table in schema.tables {
+            let values = ([table.quotedKey] + table.columns.map(\.quoted)).map { "quote(\($0))" }
+            let select = "SELECT \(values.joined(separator: ", ")) FROM \(table.quoted)"
+            let found = try connection.prepare(select).rows { (row) throws(SQLiteError) in
+                values.indices.map { row.text(Int32($0)) }
+            }
+            rows[table.name] = Dictionary(
+                uniqueKeysWithValues: found.map { ($0[0], Array($0.dropFirst())) })
+        }
+        return rows
+    }
+
+    /// The rows without the keys that an exchange may change; references to such rows are described
+    /// by what these hold.
+    func described(_ rows: Rows, _ known: Rows) -> [String] {
+        func name(_ key: String, of table: RandomTable, depth: Int) -> String {
+            if table.isText || known[table.name]?[key] != nil || key == "NULL" { return key }
+            guard let row = rows[table.name]?[key] else { return "nothing" }
+            if depth > 2 { return "…" }
+            let values = zip(table.columns, row).map { column, value in
+                guard let target = column.target else { return value }
+                return name(value, of: schema.tables[target], depth: depth + 1)
+            }
+            return "(\(values.joined(separator: ",")))"
+        }
+        return schema.tables.flatMap { table in
+            (rows[table.name] ?? [:]).map { key, row in
+                let values = zip(table.columns, row).map { column, value in
+                    column.target.map { name(value, of: schema.tables[$0], depth: 1) } ?? value
+                }
+                return
+                    "\(table.name) \(name(key, of: table, depth: 1)): \(values.joined(separator: ","))"
+            }
+        }.sorted()
+    }
+}
