@@ -199,6 +199,14 @@ let package = Package(
         .executableTarget(
             name: "MemoryFaults", dependencies: ["SmallWorlds", "SQLiteFaults"],
             path: "Tests/MemoryFaults", swiftSettings: safe),
+        .executableTarget(
+            name: "Growth",
+            dependencies: [
+                "AllocationCounter", "Martlet", "MartletCore", "MartletProtocol",
+                "MartletServerCore", "MartletStore", "SQLiteFaults", "SQLiteKit", "SetTexts",
+                "SmallWorlds",
+            ],
+            path: "Tests/Growth", swiftSettings: safe),
         .testTarget(
             name: "MartletStoreTests",
             dependencies: [

@@ -16,6 +16,7 @@ final class Disk {
     private(set) var operationCount = 0
     private(set) var syncCount = 0
     var openHandles = 0
+    var work = DiskWork()
     var failure: (countdown: Int, kind: FaultDisk.Failure, isLasting: Bool)?
     private(set) var readCount = 0
     var readFailure: (countdown: Int, isLasting: Bool)?

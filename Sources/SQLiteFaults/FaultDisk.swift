@@ -33,6 +33,7 @@ public final class FaultDisk {
         case full
     }
 
+    /// What the systems' names begin with.
     private let name: String
     private let disk: Disk
     private var system: VirtualFileSystem
@@ -42,10 +43,15 @@ public final class FaultDisk {
     ///   - name: No two disks of a process may have the same at one time.
     ///   - seed: Of the random numbers SQLite asks the disk for.
     ///   - now: Milliseconds since 1970.
-    public init(name: String, seed: UInt64 = 0, now: Int64 = 1_700_000_000_000) {
-        self.name = name
+    ///   - countsWork: Whether `work` is counted. SQLite's own counts of its statements' steps are then
+    ///     taken away from them.
+    public init(
+        name: String, seed: UInt64 = 0, now: Int64 = 1_700_000_000_000, countsWork: Bool = false
+    ) {
+        let isCounted = countsWork && WorkMeter.isInstalled
+        self.name = "\(isCounted ? WorkMeter.prefix : "")fault-disk-\(name)"
         disk = Disk(seed: seed, now: now)
-        system = VirtualFileSystem(name: "fault-disk-\(name)-0", disk: disk)
+        system = VirtualFileSystem(name: "\(self.name)-0", disk: disk)
     }
 
     deinit {
@@ -69,6 +75,8 @@ public final class FaultDisk {
     public var readCount: Int { disk.readCount }
     /// Syncs until now.
     public var syncCount: Int { disk.syncCount }
+    /// What SQLite has done on the disk until now, if that is counted.
+    public var work: DiskWork { disk.work }
     /// Called before each operation that is no write: whatever is committed has then been written,
     /// and can be seen in the files. It must not use the disk but for looking at its files.
     public var watcher: (() -> Void)? {
@@ -125,7 +133,7 @@ public final class FaultDisk {
     private func renewSystem() {
         system.unregister()
         formerSystems.append(system)
-        system = VirtualFileSystem(name: "fault-disk-\(name)-\(disk.life)", disk: disk)
+        system = VirtualFileSystem(name: "\(name)-\(disk.life)", disk: disk)
     }
 
     // MARK: - Files

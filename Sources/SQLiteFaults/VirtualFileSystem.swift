@@ -51,7 +51,7 @@ final class VirtualFileSystem {
         Unmanaged<VirtualFileSystem>.fromOpaque(data).release()
     }
 
-    private static func of(_ pointer: UnsafeMutablePointer<sqlite3_vfs>?) -> VirtualFileSystem? {
+    static func of(_ pointer: UnsafeMutablePointer<sqlite3_vfs>?) -> VirtualFileSystem? {
         pointer?.pointee.pAppData.map {
             Unmanaged<VirtualFileSystem>.fromOpaque($0).takeUnretainedValue()
         }

@@ -18,48 +18,82 @@ package final class SmallWorld {
         """
 
     private let name: String
+    private let pace: SmallPace
     package private(set) var server: SmallServer
     private var count = 0
 
     /// - Parameters:
     ///   - name: No two worlds may have the same at one time.
     ///   - script: The tables of the server.
-    package init(_ name: String, script: String = SmallWorld.script) throws {
+    package init(
+        _ name: String, script: String = SmallWorld.script, pace: SmallPace = SmallPace()
+    ) throws {
         self.name = name
+        self.pace = pace
         server = SmallServer(
-            switchedOff: FaultDisk(name: "\(name)-server"), script: script)
+            switchedOff: FaultDisk(name: "\(name)-server", countsWork: pace.countsWork),
+            script: script)
+        server.pace = pace
         try server.open()
     }
 
-    package func device(script: String = SmallWorld.script) throws -> SmallDevice {
+    package func device(script: String? = SmallWorld.script) throws -> SmallDevice {
         count += 1
-        return try SmallDevice(
-            FaultDisk(name: "\(name)-\(count)", seed: UInt64(count)), number: UInt64(count),
-            script: script)
+        let disk = FaultDisk(
+            name: "\(name)-\(count)", seed: UInt64(count), countsWork: pace.countsWork)
+        let device = SmallDevice(switchedOff: disk, number: UInt64(count))
+        device.pace = pace
+        try device.open(script: script)
+        return device
     }
 
     /// Another server on a copy of the server's disk.
     package func restoredServer() throws -> SmallServer {
         count += 1
-        let disk = FaultDisk(name: "\(name)-\(count)")
+        let disk = FaultDisk(name: "\(name)-\(count)", countsWork: pace.countsWork)
         server.close()
         for path in server.disk.paths {
             if let bytes = server.disk.contents(of: path) { disk.install(bytes, at: path) }
         }
         try server.open()
-        return try SmallServer(disk)
+        let server = SmallServer(switchedOff: disk, script: server.script)
+        server.pace = pace
+        try server.open()
+        return server
+    }
+}
+
+/// How much goes into one answer and one slice, in place of what would take large worlds to fill.
+package struct SmallPace {
+    package var answerBytes = 600
+    package var sliceRecords = 2
+    package var mostRequests = 500
+    /// Whether the disks count what SQLite does on them.
+    package var countsWork = false
+
+    package init() {}
+
+    /// Answers as in production, small slices, so that there are many, and disks that count.
+    package static var counted: SmallPace {
+        var pace = SmallPace()
+        pace.answerBytes = Limits.answerBytes
+        pace.sliceRecords = 40
+        pace.mostRequests = 100_000
+        pace.countsWork = true
+        return pace
     }
 }
 
 /// The server side.
 package final class SmallServer {
+    package var pace = SmallPace()
     package let disk: FaultDisk
     package private(set) var node: DataSetNode?
     /// Answers comparisons.
     private var reader: LogReader?
 
     private let identity: String
-    private let script: String
+    let script: String
 
     package convenience init(_ disk: FaultDisk, identity: String = "team") throws {
         self.init(switchedOff: disk, identity: identity)
@@ -81,7 +115,7 @@ package final class SmallServer {
         let store = try EmbeddedStore(
             path: "server.sqlite", vfs: disk.vfsName, script: script,
             identity: identity, now: 0)
-        let node = try DataSetNode(store: store, answerBytes: 600)
+        let node = try DataSetNode(store: store, answerBytes: pace.answerBytes)
         self.node = node
         reader = LogReader(node: node, store: store)
     }
@@ -124,6 +158,7 @@ package final class SmallServer {
 /// A device on a disk of its own.
 package final class SmallDevice {
     package let disk: FaultDisk
+    package var pace = SmallPace()
     private var random: SeededBits
     private var opened: DeviceNode?
     package private(set) var errors: [SyncError] = []
@@ -180,7 +215,7 @@ package final class SmallDevice {
             path: "device.sqlite", script: script, vfs: disk.vfsName,
             randomBits: { [unowned self] in bits() })
         var options = DeviceNode.Options()
-        options.sliceRecords = 2
+        options.sliceRecords = pace.sliceRecords
         options.usesSnapshots = snapshot != nil
         // What an earlier life of the device held is free again at once; time stands still here.
         options.isOwnerGone = { [isGone = isAlone || snapshot != nil] _ in isGone }
@@ -226,7 +261,7 @@ package final class SmallDevice {
                 switch action {
                 case .send(let exchange, let body):
                     requests += 1
-                    guard requests < 500 else { throw SmallWorldError.endless }
+                    guard requests < pace.mostRequests else { throw SmallWorldError.endless }
                     let answer = try server.answer(body)
                     try whileAnswered()
                     events.append(

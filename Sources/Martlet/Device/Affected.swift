@@ -12,7 +12,9 @@ struct Affected {
     let store: LocalStore
     let plan: Rebase.Plan
 
-    private static let settling = "(SELECT sequence FROM martlet_outbox WHERE settling = 1)"
+    /// The first condition is that of the index.
+    private static let settling =
+        "(SELECT sequence FROM martlet_outbox WHERE settling > 0 AND settling = 1)"
 
     /// The sets' numbers; nil where it is not cheap to tell, which means all.
     func sequences() throws -> Set<Int64>? {
@@ -24,9 +26,11 @@ struct Affected {
         if try store.connection.integer("\(deletes) \(Self.settling) LIMIT 1") != nil { return nil }
         var found = try numbers(
             """
-            SELECT DISTINCT sequence FROM martlet_changes WHERE (type, id) IN (
-                SELECT type, id FROM martlet_changes WHERE sequence IN \(Self.settling))
-                AND sequence NOT IN \(Self.settling)
+            SELECT DISTINCT other.sequence FROM (
+                SELECT DISTINCT type, id FROM martlet_changes WHERE sequence IN \(Self.settling)
+            ) AS settled CROSS JOIN martlet_changes AS other
+                ON other.type = settled.type AND other.id = settled.id
+            WHERE other.sequence NOT IN \(Self.settling)
             """)
         found.formUnion(
             try numbers(
@@ -36,10 +40,11 @@ struct Affected {
                 WHERE a.operation = 1 AND a.sequence IN \(Self.settling)
                     AND r.sequence NOT IN \(Self.settling)
                 """))
+        var met: Set<RecordKey> = []
         for set in plan.sets where isFresh(set) {
-            for changes in set.types { try add(changes, to: &found) }
+            for changes in set.types { try add(changes, to: &found, &met) }
         }
-        try close(&found)
+        try close(&found, met)
         return found
     }
 
@@ -70,7 +75,7 @@ struct Affected {
             defer { touched.reset() }
             while try touched.step() { found.insert(touched.integer(0)) }
         }
-        try close(&found)
+        try close(&found, [])
         return found.intersection(isApplied.map(\.sequence))
     }
 
@@ -89,20 +94,26 @@ struct Affected {
     }
 
     /// Adds the waiting sets that touch the same records.
-    private func add(_ changes: TypeChanges, to found: inout Set<Int64>) throws {
+    /// - Parameter met: The records looked up so far: many sets of an answer may be of one record, on which
+    ///   many sets wait.
+    private func add(
+        _ changes: TypeChanges, to found: inout Set<Int64>, _ met: inout Set<RecordKey>
+    ) throws {
         guard let number = try store.number(ofType: changes.name) else { return }
         for ids in [changes.update, changes.create] {
             for id in ids {
-                found.formUnion(try waiting(on: RecordKey(type: number, id: id)))
+                let key = RecordKey(type: number, id: id)
+                if met.insert(key).inserted { found.formUnion(try waiting(on: key)) }
             }
         }
     }
 
     /// Adds the waiting sets that share a record with one found, until there are no more.
     /// - Complexity: O(*n*) in the changes of the sets found: each record is looked up once.
-    private func close(_ found: inout Set<Int64>) throws {
+    /// - Parameter looked: The records whose sets were found already.
+    private func close(_ found: inout Set<Int64>, _ looked: Set<RecordKey>) throws {
         var open = found.sorted()
-        var met: Set<RecordKey> = []
+        var met = looked
         let records = try store.connection.statement(
             "SELECT type, id FROM martlet_changes WHERE sequence = ?")
         defer { records.reset() }

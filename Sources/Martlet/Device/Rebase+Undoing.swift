@@ -16,36 +16,59 @@ extension Rebase {
     /// is quarantined like any other row of the server's that the tables refuse.
     /// - Throws: `RefusedImage` where the manner is not to quarantine images yet.
     mutating func undo(isWhole: Bool) throws {
-        var scope = ""
-        if !isWhole {
-            scope = """
-                 AND (type, id) IN (SELECT type, id FROM martlet_changes WHERE sequence IN (
-                    SELECT sequence FROM martlet_outbox WHERE settling > 0))
-                """
-        }
-        try removeRecords(where: (applier.manner.replaces ? "1" : "image IS NULL") + scope)
+        let source = isWhole ? "martlet_base AS base" : Self.moved
+        let condition = applier.manner.replaces ? "1" : "base.image IS NULL"
+        var keys = try removeRecords(of: source, where: condition)
         let rows = try store.connection.statement(
-            "SELECT type, id, image, revision FROM martlet_base WHERE image IS NOT NULL" + scope)
+            """
+            SELECT base.type, base.id, base.image, base.revision FROM \(source)
+            WHERE base.image IS NOT NULL
+            """)
         // A statement left in mid-run would keep its read transaction open after a rollback.
         defer { rows.reset() }
         while try rows.step() {
             let key = RecordKey(type: rows.integer(0), id: try rows.recordID(1))
+            if !isWhole { keys.append(key) }
             let image = try SyncCoder.decodeAttributes(rows.blob(2))
             if try !applier.takeBack(key, image, revision: rows.integer(3)) {
                 refusedImages.append(key)
                 report.changedTypes.insert(try store.typeName(ofNumber: key.type))
             }
         }
-        try store.connection.run("DELETE FROM martlet_base WHERE 1" + scope)
+        rows.reset()
+        try isWhole ? store.connection.run("DELETE FROM martlet_base") : forget(keys)
     }
 
-    private func removeRecords(where condition: String) throws {
+    /// The bases of the sets that are settled or moved, each found by its key: the other sets that wait
+    /// are not gone through.
+    private static let moved = """
+        (SELECT DISTINCT change.type, change.id FROM martlet_outbox AS own
+            CROSS JOIN martlet_changes AS change ON change.sequence = own.sequence
+            WHERE own.settling > 0) AS edited
+        CROSS JOIN martlet_base AS base ON base.type = edited.type AND base.id = edited.id
+        """
+
+    private func removeRecords(of source: String, where condition: String) throws -> [RecordKey] {
         let rows = try store.connection.statement(
-            "SELECT type, id FROM martlet_base WHERE " + condition)
+            "SELECT base.type, base.id FROM \(source) WHERE \(condition)")
         defer { rows.reset() }
+        var keys: [RecordKey] = []
         while try rows.step() {
-            guard let type = store.index(ofNumber: rows.integer(0)) else { continue }
-            _ = try store.tables[type].delete(rows.recordID(1))
+            let key = RecordKey(type: rows.integer(0), id: try rows.recordID(1))
+            keys.append(key)
+            guard let type = store.index(ofNumber: key.type) else { continue }
+            _ = try store.tables[type].delete(key.id)
+        }
+        return keys
+    }
+
+    private func forget(_ keys: [RecordKey]) throws {
+        let base = try store.connection.statement(
+            "DELETE FROM martlet_base WHERE type = ? AND id = ?")
+        for key in keys {
+            base.bind(1, integer: key.type)
+            base.bind(2, key.id)
+            try base.run()
         }
     }
 

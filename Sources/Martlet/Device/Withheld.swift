@@ -59,20 +59,33 @@ struct Withheld {
     func all() throws -> [Record] {
         let rows = try store.connection.statement(
             """
-            SELECT type, id, revision, image, message, at, shows FROM martlet_withheld
+            \(Self.read)
             ORDER BY type, CASE WHEN typeof(id) = 'integer' AND id < 0 THEN -id ELSE id END
             """)
         defer { rows.reset() }
         var records: [Record] = []
-        while try rows.step() {
-            let key = RecordKey(type: rows.integer(0), id: try rows.recordID(1))
-            records.append(
-                Record(
-                    key: key, type: store.index(ofNumber: key.type), revision: rows.integer(2),
-                    image: rows.isNull(3) ? nil : rows.blob(3), message: rows.text(4),
-                    since: rows.integer(5), isShown: rows.integer(6) != 0))
-        }
+        while try rows.step() { records.append(try record(in: rows)) }
         return records
+    }
+
+    private static let read = """
+        SELECT type, id, revision, image, message, at, shows FROM martlet_withheld
+        """
+
+    private func record(_ key: RecordKey) throws -> Record? {
+        let rows = try store.connection.statement("\(Self.read) WHERE type = ? AND id = ?")
+        rows.bind(1, integer: key.type)
+        rows.bind(2, key.id)
+        defer { rows.reset() }
+        return try rows.step() ? record(in: rows) : nil
+    }
+
+    private func record(in rows: Statement) throws -> Record {
+        let key = RecordKey(type: rows.integer(0), id: try rows.recordID(1))
+        return Record(
+            key: key, type: store.index(ofNumber: key.type), revision: rows.integer(2),
+            image: rows.isNull(3) ? nil : rows.blob(3), message: rows.text(4),
+            since: rows.integer(5), isShown: rows.integer(6) != 0)
     }
 }
 
@@ -85,7 +98,7 @@ extension Withheld {
     ///   something else needs what it was given.
     func drop(_ dropped: WithheldRecord) throws {
         let number = try store.number(ofType: dropped.type)
-        let found = try all().first { $0.key.type == number && $0.key.id == dropped.id }
+        let found = try number.flatMap { try record(RecordKey(type: $0, id: dropped.id)) }
         guard let record = found else {
             throw StoreError(
                 .unknown,
@@ -110,7 +123,7 @@ extension Withheld {
     /// Returns the changes of a save.
     /// - Throws: `StoreError` `.value` if a record holds a value that cannot be sent.
     mutating func changes(ofSave notes: [NotedRecord]) throws -> [RecordChange] {
-        let waiting = try waiting()
+        let waiting = try waiting(among: notes)
         return try notes.compactMap { note in
             let record = waiting[key(note)]
             do {
@@ -132,21 +145,17 @@ extension Withheld {
     mutating func changes(
         of notes: [NotedRecord], triesAgain: Bool
     ) throws -> [RecordChange] {
-        let waiting = try waiting()
+        let written = try waiting(among: notes)
+        let waiting = triesAgain || !written.isEmpty ? try waiting() : [:]
         var changes: [RecordChange] = []
-        var isDue = triesAgain
-        for note in notes {
-            if waiting[key(note)] != nil {
-                isDue = true
-                continue
-            }
+        for note in notes where written[key(note)] == nil {
             do {
                 if let change = try change(of: note) { changes.append(change) }
             } catch let error as SQLiteError where error.isMismatch {
                 try put(note, reason: error.message + ".")
             }
         }
-        for record in isDue ? try all() : [] {
+        for record in waiting.isEmpty ? [] : try all() {
             guard waiting[record.key] != nil, let type = record.type else { continue }
             do {
                 if let change = try release(record, as: type) { changes.append(change) }
@@ -179,35 +188,46 @@ extension Withheld {
     /// Withholds changes that refer to a new record which is withheld itself, or whose table is away: no other
     /// device would know its id.
     private mutating func withoutDependents(_ changes: [RecordChange]) throws -> [RecordChange] {
-        guard !changes.isEmpty else { return [] }
-        var made = Set(try isEmpty ? [] : all().filter { $0.image == nil }.map(\.key))
-        for (number, id) in try store.awayNew { made.insert(RecordKey(type: number, id: id)) }
-        var kept = changes
-        while !made.isEmpty {
-            var next: [RecordChange] = []
-            for change in kept {
-                guard let name = try refers(change, to: made) else {
-                    next.append(change)
-                    continue
-                }
-                try put(note(change), reason: "It refers to a record of \(name) that waits, too.")
-                if change.operation == .create { made.insert(key(note(change))) }
+        let away = Set(try store.awayNew.map { RecordKey(type: $0.number, id: $0.id) })
+        guard try !isEmpty || !away.isEmpty else { return changes }
+        var referring: [RecordKey: [Int]] = [:]
+        var open: [(change: Int, name: String)] = []
+        for (index, change) in changes.enumerated() {
+            for (target, name) in try references(of: change) {
+                referring[target, default: []].append(index)
+                guard try away.contains(target) || isMade(target) else { continue }
+                open.append((index, name))
             }
-            guard next.count < kept.count else { break }
-            kept = next
         }
-        return kept
+        var left: Set<Int> = []
+        while let (index, name) = open.popLast() {
+            guard left.insert(index).inserted else { continue }
+            let note = note(changes[index])
+            try put(note, reason: "It refers to a record of \(name) that waits, too.")
+            guard changes[index].operation == .create else { continue }
+            let name = store.schema.types[note.type].name
+            for other in referring[key(note)] ?? [] { open.append((other, name)) }
+        }
+        return changes.indices.filter { !left.contains($0) }.map { changes[$0] }
     }
 
-    private func refers(_ change: RecordChange, to made: Set<RecordKey>) throws -> String? {
-        for reference in store.schema.types[change.type].references {
+    /// Returns whether a record is withheld that its edit has created.
+    private func isMade(_ key: RecordKey) throws -> Bool {
+        let find = try store.connection.statement(
+            "SELECT 1 FROM martlet_withheld WHERE type = ? AND id = ? AND image IS NULL")
+        find.bind(1, integer: key.type)
+        find.bind(2, key.id)
+        defer { find.reset() }
+        return try find.step()
+    }
+
+    private func references(of change: RecordChange) throws -> [(RecordKey, name: String)] {
+        try store.schema.types[change.type].references.compactMap { reference in
             guard let value = change.after[reference.attribute], let id = RecordID(value),
-                let target = try store.number(ofType: reference.target),
-                made.contains(RecordKey(type: target, id: id))
-            else { continue }
-            return reference.target
+                let target = try store.number(ofType: reference.target)
+            else { return nil }
+            return (RecordKey(type: target, id: id), reference.target)
         }
-        return nil
     }
 
     /// Those whose values the table shows, by key.
@@ -215,6 +235,17 @@ extension Withheld {
         guard try !isEmpty else { return [:] }
         return Dictionary(
             uniqueKeysWithValues: try all().filter(\.isShown).map { ($0.key, $0) })
+    }
+
+    /// Those of the noted records, each looked up by its key: a save does not go through all that wait.
+    private func waiting(among notes: [NotedRecord]) throws -> [RecordKey: Record] {
+        guard try !isEmpty else { return [:] }
+        var waiting: [RecordKey: Record] = [:]
+        for note in notes {
+            guard let record = try record(key(note)), record.isShown else { continue }
+            waiting[record.key] = record
+        }
+        return waiting
     }
 
     private func key(_ note: NotedRecord) -> RecordKey {

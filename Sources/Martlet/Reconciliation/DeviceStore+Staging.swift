@@ -61,12 +61,16 @@ extension DeviceStore {
     /// Keeps an answer to be applied with those that follow.
     /// - Parameters:
     ///   - more: Whether the answer was cut.
-    ///   - records: The number of records in a piece of a difference that is applied on its own.
+    ///   - records: The number of records in a piece of a difference that is applied on its own; more
+    ///     while more than that are under own edits.
     /// - Returns: False where the answer fits this file no more; nothing was kept then.
     package func stage(
         _ sets: [ChangeSet], reaching: Revision, more: Bool, lineage: String?, dataSet: String?,
         owner: String, inPiecesOf records: Int = .max, now: Int64
     ) throws -> Bool {
+        // A piece may take the records under own edits out and put them back, so it has at least as many.
+        let edited = try applying.connection.integer("SELECT count(*) FROM martlet_base") ?? 0
+        let records = max(records, Int(edited))
         let pieces = try sets.filter { $0.retryAfter == nil }.flatMap { $0.pieces(of: records) }
             .map { ($0, try SyncCoder.encode($0)) }
         return try inApplyingTransaction {

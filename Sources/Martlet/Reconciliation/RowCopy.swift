@@ -48,24 +48,26 @@ struct RowCopy {
         copyRows = (
             "\(rows) 1\(keys.condition(key))\(missing(key)) ORDER BY \(key)", "\(rows) \(key) = ?1"
         )
-        let marks = """
+        func marks(_ source: String) -> String {
+            """
             INSERT OR REPLACE INTO main.martlet_records(type, id, revision) \
-            SELECT \(store.numbers[own]), martlet_row.id, martlet_row.revision \
-            FROM \(SnapshotRows.name).martlet_records AS martlet_row \
+            SELECT \(store.numbers[own]), martlet_row.id, martlet_row.revision FROM \(source) \
             WHERE martlet_row.type = \(reader.numbers[index])
             """
-        // The table's own order of keys counts; for some texts it is not the order of the marks.
+        }
+        let all = "\(SnapshotRows.name).martlet_records AS martlet_row"
+        // The table's own order of keys counts; for some texts it is not the order of the marks. So the
+        // marks of some keys are found one by one, however many the snapshot has.
+        let some =
+            keys.isAll
+            ? all : "\(SnapshotRows.name).\(table) AS martlet_key CROSS JOIN \(all)"
+        let keyOfRow = "martlet_key.\(SQLName.quoted(theirs.key))"
         let between =
             keys.isAll
-            ? ""
-            : """
-             AND martlet_row.id IN (SELECT martlet_key.\(SQLName.quoted(theirs.key)) \
-            FROM \(SnapshotRows.name).\(table) AS martlet_key \
-            WHERE 1\(keys.condition("martlet_key.\(SQLName.quoted(theirs.key))")))
-            """
+            ? "" : " AND martlet_row.id = +\(keyOfRow)\(keys.condition(keyOfRow))"
         copyMarks = (
-            "\(marks)\(between)\(missing("martlet_row.id")) ORDER BY martlet_row.id",
-            "\(marks) AND martlet_row.id = ?1"
+            marks(some) + "\(between)\(missing("martlet_row.id"))",
+            marks(all) + " AND martlet_row.id = ?1"
         )
         if known.isEmpty {
             isMissing = nil

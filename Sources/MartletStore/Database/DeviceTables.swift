@@ -22,6 +22,8 @@ package enum DeviceTables {
             applied INTEGER NOT NULL DEFAULT 1,
             settling INTEGER NOT NULL DEFAULT 0, records INTEGER NOT NULL, bytes INTEGER NOT NULL,
             frozen BLOB);
+        CREATE INDEX IF NOT EXISTS martlet_outbox_settling ON martlet_outbox(settling)
+            WHERE settling > 0;
         CREATE TABLE IF NOT EXISTS martlet_changes(
             sequence INTEGER NOT NULL, type INTEGER NOT NULL, id NOT NULL,
             operation INTEGER NOT NULL, base_revision INTEGER NOT NULL, base BLOB, after BLOB,

@@ -1,0 +1,83 @@
+internal import Foundation
+
+/// Does every operation with an input and with one that is ten times as large, counts the work of both,
+/// and fails when the work grows by more than the input.
+///
+///     Growth                       every operation, and some random histories
+///     Growth NAME…                 the operations whose names contain one of these
+///     Growth --seed N [--seeds M]  the random histories of these seeds alone
+///     … --all                      also says what each costs
+///
+/// The counts are steps of SQLite's machine, pages, requests for memory, bytes of these, and the most
+/// bytes held at once; no time is among them, so a busy machine changes nothing.
+@main
+enum Growth {
+    /// How many random histories a run without arguments tries.
+    static let histories = 6
+
+    static func main() throws {
+        var arguments = Array(CommandLine.arguments.dropFirst())
+        func take(_ name: String) -> Int? {
+            guard let place = arguments.firstIndex(of: name), place + 1 < arguments.count,
+                let number = Int(arguments[place + 1])
+            else { return nil }
+            arguments.removeSubrange(place...place + 1)
+            return number
+        }
+        let seed = take("--seed")
+        let seeds = take("--seeds")
+        let saysAll = arguments.contains("--all")
+        arguments.removeAll { $0 == "--all" }
+        guard !arguments.contains(where: { $0.hasPrefix("-") }) else {
+            say("Growth takes names of operations, --seed N, --seeds M and --all.")
+            exit(64)
+        }
+        var operations: [Operation] = []
+        if seed == nil {
+            operations = Operation.all.filter { operation in
+                arguments.isEmpty || arguments.contains { operation.name.contains($0) }
+            }
+        }
+        if seed != nil || arguments.isEmpty {
+            let first = seed ?? Int.random(in: 1...1_000_000)
+            let count = seeds ?? (seed == nil ? histories : 1)
+            operations += (first..<first + count).map { RandomHistory.operation(seed: $0) }
+        }
+        exit(try operations.filter { try !run($0, saysAll: saysAll) }.isEmpty ? 0 : 1)
+    }
+
+    static func say(_ line: String) {
+        FileHandle.standardOutput.write(Data((line + "\n").utf8))
+    }
+
+    /// Says which counts of an operation have grown by too much.
+    /// - Returns: Whether none has.
+    private static func run(_ operation: Operation, saysAll: Bool) throws -> Bool {
+        let start = ContinuousClock.now
+        let small: [String: Work]
+        let large: [String: Work]
+        do {
+            small = try operation.counted(operation.size)
+            large = try operation.counted(operation.size * Operation.growth)
+        } catch {
+            say("“\(operation.name)” failed: \(error)")
+            return false
+        }
+        var isLinear = true
+        for (phase, work) in large.sorted(by: { $0.key < $1.key }) {
+            for count in work.growth(from: small[phase] ?? Work(), allowed: operation.allowed) {
+                guard saysAll || count.isTooMuch else { continue }
+                say(
+                    """
+                    \(count.isTooMuch ? "TOO MUCH  " : "")“\(operation.name)”, \(phase): \
+                    \(count.small) \(count.name) at \(operation.size), \(count.large) at \
+                    \(operation.size * Operation.growth)
+                    """)
+                if count.isTooMuch { isLinear = false }
+            }
+        }
+        say(
+            "\(isLinear ? "" : "FAILED  ")“\(operation.name)”: \(ContinuousClock.now - start)")
+        return isLinear
+    }
+}
