@@ -146,7 +146,7 @@ extension CommandDescription {
         guard !files.fileExists(atPath: out) else {
             throw CommandError("There is a file “\(out)” already; give another name.")
         }
-        let draft = out + ".partial"
+        let draft = BackupManifest.draftPath(of: out)
         try? files.removeItem(atPath: draft)
         defer { try? files.removeItem(atPath: draft) }
         let moment = try PostgresMoment(address)
@@ -159,7 +159,7 @@ extension CommandDescription {
             storage: .postgres, dataSet: moment.dataSet, identity: moment.identity,
             revision: moment.revision, lineage: moment.lineage, schema: moment.schema,
             time: time(), bytes: sum.bytes, sha256: sum.sha256)
-        try files.moveItem(atPath: draft, toPath: out)
+        try BackupManifest.place(draft, at: out)
         try manifest.write(beside: out)
         return manifest
     }

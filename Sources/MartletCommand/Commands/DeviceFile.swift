@@ -140,6 +140,19 @@ struct DeviceFile {
         return (try? connection?.integer("SELECT count(*) FROM sqlite_master")) == 0
     }
 
+    /// Returns whether a device's file keeps nothing for the commands and holds no work, as an `init` leaves
+    /// it that was stopped once the tables were there.
+    static func isUnfinished(_ path: String) -> Bool {
+        let connection = try? Connection(path: path, mode: .readWrite)
+        let names =
+            "SELECT group_concat(name) FROM sqlite_master"
+            + " WHERE name IN ('martlet_state', 'martlet_command')"
+        guard (try? connection?.text(names)) == "martlet_state" else { return false }
+        let work =
+            "SELECT (SELECT count(*) FROM martlet_outbox) + (SELECT count(*) FROM martlet_changes)"
+        return (try? connection?.integer(work)) == 0
+    }
+
     private static func settings(
         _ path: String, _ connection: Connection
     ) throws -> [String: String] {

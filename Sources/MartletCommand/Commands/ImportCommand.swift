@@ -67,7 +67,9 @@ private struct ImportRun {
     }
 
     private func open(_ paths: [String]) async throws -> DeviceFile {
-        if FileManager.default.fileExists(atPath: arguments.positional[0]) {
+        let path = arguments.positional[0]
+        // An import that was stopped can leave a file without content; this one begins it anew.
+        if FileManager.default.fileExists(atPath: path), !DeviceFile.isEmpty(path) {
             return try await DeviceFile.open(arguments)
         }
         let schema = try SchemaFiles.forFiles(

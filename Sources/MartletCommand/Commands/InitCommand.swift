@@ -26,11 +26,13 @@ extension CommandDescription {
         try DeviceFile.refuseFolder(path)
         try DeviceFile.refuseMissingFolder(path)
         let isThere = FileManager.default.fileExists(atPath: path)
-        // An init that was stopped can leave a file without content. This one begins it anew.
-        guard !isThere || DeviceFile.isEmpty(path) else {
+        // An init that was stopped can leave a file without content, or without what this keeps in it. This
+        // one goes on from there.
+        guard !isThere || DeviceFile.isEmpty(path) || DeviceFile.isUnfinished(path) else {
             throw CommandError(
-                "\(path) exists already, and is not empty. Choose another name; to change its schema,"
-                    + " remove nothing: open it in the app with the new schema.")
+                "\(path) exists already, and is not empty. If an init of it was stopped, go on with: martlet sync"
+                    + " \(path). Otherwise choose another name; to change its schema, remove nothing: open it"
+                    + " in the app with the new schema.")
         }
         let schema = try arguments.value("schema").map { try SchemaFiles.read($0) }
         guard schema != nil || DeviceFile.namesServer(arguments) else {

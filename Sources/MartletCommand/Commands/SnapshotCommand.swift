@@ -66,7 +66,9 @@ extension CommandDescription {
         guard let permissions = filter.permissionClasses.first else {
             throw CommandError("Nobody may see anything of the data set.")
         }
-        let made = URL(fileURLWithPath: path).lastPathComponent + ".making"
+        // A second command that makes it at the same time has another.
+        let number = ProcessInfo.processInfo.processIdentifier
+        let made = "\(URL(fileURLWithPath: path).lastPathComponent).\(number).making"
         let place = URL(fileURLWithPath: path).deletingLastPathComponent()
             .appendingPathComponent(made).path
         do {

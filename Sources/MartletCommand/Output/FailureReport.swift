@@ -31,8 +31,7 @@ struct FailureReport {
             self.init(
                 "PostgreSQL: \(error.message). \(error.remedy)",
                 error.endsConnection && error.kind != .malformedAddress ? .unreachable : .failed)
-        case let error as CocoaError:
-            self.init("\(error.localizedDescription)", .failed)
+        case let error as CocoaError: self.init(Self.sentence(error), .failed)
         default: self.init(String(describing: error), .failed)
         }
     }
@@ -40,6 +39,15 @@ struct FailureReport {
     private init(_ sentence: String, _ code: ExitCode) {
         self.sentence = sentence.trimmingCharacters(in: .whitespacesAndNewlines)
         self.code = code
+    }
+
+    /// Foundation's own words name neither the file nor the reason.
+    private static func sentence(_ error: CocoaError) -> String {
+        let path = error.filePath.map { "“\($0)”" } ?? "A file"
+        return """
+            \(path) cannot be read or written. See that its disk has room and is sound, and that you may \
+            write there; then run it again.
+            """
     }
 
     private static func advice(_ remedy: SyncError.Remedy) -> String {

@@ -22,7 +22,8 @@ package struct PostgresInit {
         if let found = try MartletTables.dataSet(on: connection) {
             throw AdoptionError(
                 "the database holds the data set “\(found.name)” already",
-                "add tables to it with martlet postgres adopt, or use another database")
+                "add tables to it with martlet postgres adopt --tables, change how writes of other programs are "
+                    + "found with martlet postgres adopt --cdc, or use another database")
         }
         try checkWords(script)
         do {

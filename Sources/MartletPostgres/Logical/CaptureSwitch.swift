@@ -4,6 +4,9 @@ package import PostgresKit
 package struct CaptureSwitch {
     private let connection: PostgresConnection
 
+    /// Who changes it has this advisory lock of the database; any number would do.
+    private static let lock: Int64 = 0x6D61_7274_6C65_7402
+
     /// - Parameter connection: Without limits of time for statements.
     package init(on connection: PostgresConnection) {
         self.connection = connection
@@ -37,6 +40,9 @@ package struct CaptureSwitch {
     ///   then.
     package func change(to capture: ForeignCapture) throws -> PostgresAdoption.Report {
         try MartletTables.upgrade(on: connection)
+        // Two at once would drop each other's slot and publication.
+        _ = try connection.query("SELECT pg_advisory_lock($1)", [.integer(Self.lock)])
+        defer { _ = try? connection.query("SELECT pg_advisory_unlock($1)", [.integer(Self.lock)]) }
         let report = try plan(capture)
         guard !report.steps.isEmpty else { return report }
         try PostgresRelease.checkServers(connection)

@@ -1,5 +1,6 @@
 internal import Foundation
 public import MartletProtocol
+internal import SystemKit
 
 /// What stands beside a backup: what it holds, and how it is told apart from a damaged one.
 public struct BackupManifest: Hashable, Sendable, Codable {
@@ -82,12 +83,36 @@ public struct BackupManifest: Hashable, Sendable, Codable {
         }
     }
 
-    /// Writes the manifest beside a backup.
+    /// Writes the manifest beside a backup; both are on the disk when this returns.
     public func write(beside backup: String) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        try encoder.encode(self).write(
-            to: URL(fileURLWithPath: Self.path(of: backup)), options: .atomic)
+        let draft = Self.draftPath(of: Self.path(of: backup))
+        defer { try? FileManager.default.removeItem(atPath: draft) }
+        try encoder.encode(self).write(to: URL(fileURLWithPath: draft))
+        try Self.place(draft, at: Self.path(of: backup))
+    }
+
+    /// Where a file of a backup stands until it is complete: a second command that makes it at the same
+    /// time has another.
+    package static func draftPath(of path: String) -> String {
+        "\(path).\(ProcessInfo.processInfo.processIdentifier).partial"
+    }
+
+    /// Gives a file of a backup, which is complete, its name; both are on the disk when this returns.
+    package static func place(_ draft: String, at path: String) throws {
+        let target = URL(fileURLWithPath: path)
+        do {
+            try OpenFile(readingFrom: draft).synchronize()
+            try Folder(path: target.deletingLastPathComponent().path)
+                .rename(URL(fileURLWithPath: draft).lastPathComponent, to: target.lastPathComponent)
+        } catch {
+            throw ServerFailure(
+                """
+                The file “\(path)” could not be written to its disk (\(error)). See that it has room and is \
+                sound, and make the backup again under another name.
+                """)
+        }
     }
 
     /// Whether the backup's files are those the manifest was written for.

@@ -39,8 +39,8 @@ public struct EmbeddedBackup {
         for file in [out, outTokens] where FileManager.default.fileExists(atPath: file) {
             throw ServerFailure("There is a file “\(file)” already; give another name.")
         }
-        let draft = out + ".partial"
-        let draftTokens = outTokens + ".partial"
+        let draft = BackupManifest.draftPath(of: out)
+        let draftTokens = BackupManifest.draftPath(of: outTokens)
         func clear() {
             for file in [draft, draftTokens] { try? FileManager.default.removeItem(atPath: file) }
         }
@@ -63,9 +63,9 @@ public struct EmbeddedBackup {
         if try TokenStore.copy(of: dataSet, in: directory, to: draftTokens) {
             let sum = try FileSum(of: draftTokens)
             manifest.tokens = .init(bytes: sum.bytes, sha256: sum.sha256)
-            try FileManager.default.moveItem(atPath: draftTokens, toPath: outTokens)
+            try BackupManifest.place(draftTokens, at: outTokens)
         }
-        try FileManager.default.moveItem(atPath: draft, toPath: out)
+        try BackupManifest.place(draft, at: out)
         try manifest.write(beside: out)
         return manifest
     }
@@ -115,7 +115,7 @@ public struct EmbeddedBackup {
             let tokens = try restoreTokens(manifest, of: backup)
             try giveToOwner()
             afterStep()
-            let kept = isThere ? try keepOld(as: "\(path).before-\(label)") : nil
+            let kept = isThere ? try keepOld(as: freeName("\(path).before-\(label)")) : nil
             for suffix in ["-wal", "-shm"] { remove(path + suffix) }
             // They belong to a history that is gone; the server makes new ones.
             remove("\(directory)/snapshots/\(dataSet)")
@@ -183,6 +183,17 @@ public struct EmbeddedBackup {
             try OpenFile(readingFrom: name).synchronize()
         }
         return name
+    }
+
+    /// Returns a name that no file has: two restores may begin within a second.
+    private func freeName(_ name: String) -> String {
+        var free = name
+        var number = 2
+        while FileManager.default.fileExists(atPath: free) {
+            free = "\(name)-\(number)"
+            number += 1
+        }
+        return free
     }
 
     private static func inUse(_ path: String) -> ServerFailure {

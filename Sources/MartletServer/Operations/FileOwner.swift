@@ -1,5 +1,11 @@
 internal import Foundation
 
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Darwin)
+    internal import Darwin
+#endif
+
 /// The user and the group that a file belongs to.
 struct FileOwner: Equatable {
     let user: UInt32
@@ -13,6 +19,15 @@ struct FileOwner: Equatable {
         else { return nil }
         self.user = user
         self.group = group
+    }
+
+    /// Gives a file to the owner of its folder if this process has made it: a command that root runs
+    /// leaves nothing that the server cannot open.
+    static func settle(_ path: String, in directory: String) {
+        guard let owner = FileOwner(of: directory), FileOwner(of: path)?.user == geteuid() else {
+            return
+        }
+        try? owner.take(path)
     }
 
     /// Gives a file to this owner; does nothing if it belongs to it already.

@@ -9,10 +9,12 @@ final class DirectoryLock {
 
     /// - Throws: `ServerFailure` when another server has the directory.
     init(directory: String) throws {
+        let path = directory + "/martlet.lock"
         connection = try Connection(
-            path: directory + "/martlet.lock", busyTimeoutMilliseconds: 0)
+            path: path, busyTimeoutMilliseconds: 0)
         do {
             try connection.execute("BEGIN EXCLUSIVE")
+            FileOwner.settle(path, in: directory)
         } catch  where error.isBusy {
             throw ServerFailure(
                 """

@@ -187,6 +187,8 @@ public struct Exporter: Sendable {
             guard rows.count == pageRows else { break }
             last = rows.last?.place
         }
+        // The file that this replaces is not given up for one that a power failure could empty.
+        try handle.synchronize()
         try handle.close()
         // This replaces a file, and never a folder.
         do {

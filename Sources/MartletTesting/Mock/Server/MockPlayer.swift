@@ -106,7 +106,12 @@ struct MockPlayer: Sendable {
                 return Self.refusal(
                     Problem(status: 400, kind: "malformed", detail: error.description))
             }
-        case .snapshot, .any:
+        case .snapshot:
+            return Self.refusal(
+                Problem(
+                    status: 404, kind: "noSnapshot",
+                    detail: "The script has no snapshot; begin with POST /sync."))
+        case .any:
             return Self.refusal(
                 Problem(status: 404, kind: "notFound", detail: "The script has nothing here."))
         }
