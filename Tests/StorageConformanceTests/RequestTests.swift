@@ -32,6 +32,34 @@ struct RequestTests {
     }
 
     @Test(
+        "what is made on top of a refused new record is refused, though another record has its key",
+        arguments: StorageKind.all)
+    func unmade(kind: StorageKind) async throws {
+        let server = try await TestDataSet(
+            kind, "CREATE TABLE notes (id TEXT PRIMARY KEY, body TEXT);")
+        try server.send(SetText().create("notes", "k", #""body":"theirs""#))
+        let sets = [
+            SetText("b1").create("notes", "k", #""body":"mine""#),
+            SetText("b2").update("notes", "k", #""body":"mine, edited","revision":1"#),
+            SetText("b3").delete("notes", "k", #""revision":1"#),
+            SetText("b4").create("notes", "other", #""body":"new""#),
+        ]
+        let request =
+            #"{"clientId":"d2","maxRevision":1,"changeSets":[\#(sets.map(\.description).joined(separator: ","))]}"#
+        // Once more as a device asks that has heard nothing: the verdicts are those of before.
+        for _ in 0..<2 {
+            let answer = try server.answer(request)
+            let refused = answer.changeSets.filter { $0.conflict == true }
+            #expect(refused.map(\.identifier) == ["b1", "b2", "b3"])
+            #expect(refused.map(\.reason) == [.stale, .dependency, .dependency])
+            #expect(try server.rows("SELECT body FROM notes ORDER BY id") == "theirs\nnew")
+        }
+        // Alone it is an edit of the record that its device has seen.
+        let alone = SetText("b5").update("notes", "k", #""body":"seen","revision":1"#)
+        #expect(try server.send(alone, from: "d2", at: 1).conflict != true)
+    }
+
+    @Test(
         "another data set, a future revision, another history, another's client id are refused",
         arguments: StorageKind.all, [true, false])
     func refused(kind: StorageKind, isPull: Bool) async throws {

@@ -62,6 +62,50 @@ struct SyncTests {
         try await simulation.run(seeds: 1...8)
     }
 
+    @Test("they do on a clinic's line of 23 kbit/s, and in a hotel that wants a login")
+    func networks() async throws {
+        for network in [FaultPlan.clinic, .hotel] {
+            var simulation = try simulation(faults: network)
+            simulation.tolerated = [.slowLine, .streamCut]
+            simulation.resolver = { try await RefusedNotes(database: $0).settle() }
+            try await simulation.run(seeds: 1...4)
+        }
+    }
+
+    @Test("what the club's own programs write with SQL goes to everybody")
+    func programs() async throws {
+        var simulation = try simulation()
+        simulation.resolver = { try await RefusedNotes(database: $0).settle() }
+        simulation.program("imports a coach", on: .server) { user in
+            "INSERT INTO staff (name) VALUES ('import \(user.mark())')"
+        }
+        simulation.program("corrects birthdays", on: .device) { _ in
+            "UPDATE players SET birthday = '2014-05-30' WHERE birthday = '2014-05-31'"
+        }
+        let summary = try await simulation.run(seeds: 1...4)
+        #expect(summary.report.outsideWrites > 0)
+    }
+
+    @Test("the release that adds events comes while people of the last one found teams")
+    func nextVersion() async throws {
+        var simulation = Simulation(
+            schema: .versions(try OrganisationSchema.versions(upTo: 2)), devices: 3, steps: 300)
+        simulation.nextVersion = .versions(try OrganisationSchema.versions())
+        simulation.user("founds a team") { device, user in
+            try await TeamsCenter(database: device).found(
+                Team(name: user.mark(), ageGroup: "U12"), coach: "Ines")
+        }
+        simulation.user("plans an event") { device, user in
+            guard await device.isUpdated else { return }
+            let center = TeamsCenter(database: device)
+            let teams = try await center.overview()
+            guard let team = teams.randomElement(using: &user)?.team.name else { return }
+            try await center.plan(user.mark(), on: "2026-05-01", for: team)
+        }
+        let summary = try await simulation.run(seeds: 1...4)
+        #expect(summary.report.faults[.update] == 16)
+    }
+
     @Test("what was done out of reach arrives when the network is back")
     func outOfReach() async throws {
         let simulation = Simulation(
