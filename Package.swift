@@ -352,7 +352,7 @@ let package = Package(
             name: "ServerProcessTests",
             dependencies: [
                 "Martlet", "MartletCore", "MartletProtocol", "MartletStore", "PostgresKit",
-                "TestDatabases", "TestPrograms", "Waiting",
+                "SocketTalk", "TestDatabases", "TestPrograms", "Waiting",
             ],
             swiftSettings: safe),
         .testTarget(

@@ -131,8 +131,8 @@ struct BadLineTests {
         }
         let pages = try await Self.sync(far, to: try await near.status().revision, page: line)
         try await near.sync()
-        // It costs the try that met it, and no other.
-        #expect(line.traffic.strays == 1 && pages == 1)
+        // It costs the try that met it, or one piece of it.
+        #expect(line.traffic.strays == 1 && pages <= 1)
         #expect(line.traffic.cuts > 0)
         for client in [near, far] {
             #expect(try await Self.count("players", client) == 10_000)

@@ -18,6 +18,7 @@ actor LiveServer {
     static let token = "league-token"
 
     private let folder: URL
+    private let schema: String
     private var server: MartletServer?
     private(set) var port = 0
     private let keepRevisions: Int64?
@@ -29,10 +30,12 @@ actor LiveServer {
     ///   - keepRevisions: The entries that compaction leaves whole; nil for all.
     ///   - snapshotEvery: The revisions after which a snapshot is made; nil for the default.
     ///   - tls: Paths of PEM files; nil for plain HTTP.
+    ///   - schema: The tables of the server and its devices.
     init(
         keepRevisions: Int64? = nil, snapshotEvery: Int64? = nil,
-        tls: (certificate: String, key: String)? = nil
+        tls: (certificate: String, key: String)? = nil, schema: String = LiveServer.schema
     ) throws {
+        self.schema = schema
         self.tls = tls
         self.keepRevisions = keepRevisions
         self.snapshotEvery = snapshotEvery
@@ -48,7 +51,7 @@ actor LiveServer {
     /// Listens; after the first time on the same port.
     func start() async throws {
         var configuration = ServerConfiguration(
-            dataDirectory: data, schema: Self.schema)
+            dataDirectory: data, schema: schema)
         configuration.tokens = [try FixedToken(dataSet: "league", token: Self.token)]
         configuration.log = .silent
         configuration.port = port
@@ -115,7 +118,7 @@ actor LiveServer {
         var options = ClientOptions()
         configure(&options)
         return try await MartletClient.open(
-            path: file(name), schema: Self.schema, transport: try transport ?? self.transport(),
+            path: file(name), schema: schema, transport: try transport ?? self.transport(),
             options: options)
     }
 }

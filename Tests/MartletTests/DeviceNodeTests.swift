@@ -142,6 +142,20 @@ struct DeviceNodeTests {
         #expect(try #require(timer(actions)).milliseconds >= 30_000)
     }
 
+    @Test(
+        "the wait for a part of a snapshot is another program's for ten minutes at most",
+        arguments: [(SyncError.Kind.offline, 600_000), (.busy, 86_400_000)])
+    func waitForPart(kind: SyncError.Kind, milliseconds: Int64) throws {
+        let node = node(try DeviceFixture())
+        node.parts = .fetching(1)
+        let actions = node.handle(
+            .partFailed(1, SyncError(kind, "No."), retryAfter: 90_000), now: 5)
+        guard case .setPartTimer(_, milliseconds)? = actions.last else {
+            Issue.record("\(actions)")
+            return
+        }
+    }
+
     @Test("a file whose name another file uses takes a new name and goes on")
     func renewed() throws {
         let device = try DeviceFixture()

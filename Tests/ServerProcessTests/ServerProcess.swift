@@ -132,15 +132,43 @@ actor ServerProcess {
 
     /// A device in this process.
     /// - Parameter place: Where its file lies; nil for the server's temporary folder.
-    func client(_ name: String, in place: URL? = nil) async throws -> MartletClient {
+    func client(
+        _ name: String, in place: URL? = nil, token: String = ServerProcess.token
+    ) async throws -> MartletClient {
         var options = ClientOptions()
         options.node.backoff.first = 20
         options.node.backoff.longest = 200
         return try await MartletClient.open(
             path: (place ?? folder).appendingPathComponent("\(name).sqlite").path,
-            schema: Self.schema, server: try address, token: Self.token,
+            schema: Self.schema, server: try address, token: token,
             options: options)
     }
+
+    /// Makes a token by the command.
+    func makeToken(user: String) async throws -> String {
+        let program = try RunningProgram(
+            RunningProgram.path("martlet", override: "MARTLET_EXECUTABLE"),
+            [
+                "token", "create", "league", "--user", user, "--data",
+                folder.appendingPathComponent("data").path,
+            ], log: log)
+        for await line in program.lines { return line }
+        throw NotListening(description: "No token was made:\n\(lastLines)")
+    }
+
+    /// The number of files that the server has open, connections among them.
+    func openFiles() throws -> Int {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/\(identifier)/fd").count
+    }
+
+    /// The most bytes that the server has held.
+    func peakMemory() throws -> Int {
+        let status = try String(contentsOfFile: "/proc/\(identifier)/status", encoding: .utf8)
+        let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
+        return (line?.split(whereSeparator: { !$0.isNumber }).first.flatMap { Int($0) } ?? 0) << 10
+    }
+
+    private var identifier: Int32 { program?.identifier ?? 0 }
 
     /// How many change sets came to the writer, those that came again among them.
     func setsReceived() async throws -> Int {

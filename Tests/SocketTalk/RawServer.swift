@@ -37,11 +37,12 @@ public final class RawServer: Sendable {
         precondition(code == 0, "no port for a raw server")
         port = Int(in_port_t(bigEndian: address.sin_port))
         self.socket = socket
-        queue.queue.async { [queue] in
+        queue.queue.async {
             while true {
                 let peer = accept(socket, nil, nil)
                 guard peer >= 0 else { return }
-                queue.queue.async {
+                // Dispatch has few threads, and others' calls need them.
+                Thread.detachNewThread {
                     serve(RawConnection(socket: peer))
                     close(peer)
                 }
@@ -56,9 +57,56 @@ public final class RawServer: Sendable {
     }
 }
 
-/// The server's side of a connection. Its calls block.
-public struct RawConnection: Sendable {
+/// The server's side of a connection, or one that was made to a server. Its calls block.
+public struct RawConnection: Hashable, Sendable {
     let socket: Int32
+
+    init(socket: Int32) {
+        self.socket = socket
+    }
+
+    /// Connects to a server on this machine; nil if nobody listens. Whoever makes it closes it.
+    public init?(to port: Int) {
+        #if canImport(Glibc)
+            socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        #else
+            socket = Darwin.socket(AF_INET, SOCK_STREAM, 0)
+        #endif
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = in_port_t(port).bigEndian
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        let size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let socket = socket
+        let code = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(socket, $0, size) }
+        }
+        guard code == 0 else {
+            close()
+            return nil
+        }
+    }
+
+    /// Waits for the next bytes; none at the end of the connection.
+    public func receive() -> [UInt8] {
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        let count = recv(socket, &buffer, buffer.count, 0)
+        return count > 0 ? Array(buffer[..<count]) : []
+    }
+
+    /// Ends both directions, also for calls that wait.
+    public func end() {
+        _ = shutdown(socket, Int32(SHUT_RDWR))
+    }
+
+    /// Frees a connection that was made by `init(to:)`.
+    public func close() {
+        #if canImport(Glibc)
+            _ = Glibc.close(socket)
+        #else
+            _ = Darwin.close(socket)
+        #endif
+    }
 
     /// Reads a request with its body, if it names a length.
     /// - Returns: The whole request, or the bytes before the end of the connection.
@@ -89,13 +137,16 @@ public struct RawConnection: Sendable {
     }
 
     /// Sends bytes.
-    public func send(_ bytes: [UInt8]) {
+    /// - Returns: Whether the other end took them.
+    @discardableResult
+    public func send(_ bytes: [UInt8]) -> Bool {
         var start = 0
         while start < bytes.count {
             let count = bytes[start...].withUnsafeBytes { write(socket, $0.baseAddress, $0.count) }
-            guard count > 0 else { return }
+            guard count > 0 else { return false }
             start += count
         }
+        return true
     }
 
     /// Waits until the other end has closed the connection or sent more.

@@ -76,6 +76,9 @@ public final class RunningProgram: Sendable {
         line.finish()
     }
 
+    /// The process's identifier.
+    public var identifier: Int32 { process.withLock(\.processIdentifier) }
+
     /// SIGKILL: no handler runs, nothing is finished.
     public func kill() {
         process.withLock { process in

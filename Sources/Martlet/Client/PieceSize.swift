@@ -51,6 +51,11 @@ final class PieceSize: Sendable {
         }
     }
 
+    /// Has the next body go whole.
+    func goWhole() {
+        state.withLock { ($0.size, $0.taken) = (nil, nil) }
+    }
+
     /// Notes that the server takes no pieces.
     func areUnknown() {
         state.withLock { $0.areKnown = false }

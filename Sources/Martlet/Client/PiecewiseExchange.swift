@@ -14,8 +14,9 @@ struct PiecewiseExchange {
     private var came: [UInt8] = []
     private var fruitless = 0
 
-    /// The number of consecutive tries without progress after which the exchange fails.
-    private static let fruitlessTries = 8
+    /// The number of consecutive tries without progress after which the exchange fails, before the
+    /// first piece has got through and afterwards: the second takes about two minutes.
+    private static let fruitlessTries = (none: 8, some: 48)
 
     init(_ request: StreamingRequest, session: AuthorizedSession, pieces: PieceSize) {
         self.request = request
@@ -34,33 +35,41 @@ struct PiecewiseExchange {
                 bytes = try await answer.whole(limit: Limits.inflatedBytes)
             } catch {
                 pieces.failed()
-                try tryAgain(error)
-                try? await Task.sleep(for: .milliseconds(100 * fruitless))
+                try await tryAgain(error)
                 continue
             }
-            pieces.worked()
+            let whole = TransportAnswer(
+                status: answer.status, body: bytes, retryAfter: answer.retryAfter)
             switch answer.status {
-            case 202: try noteReceived(bytes)
+            case 202: try await noteReceived(bytes)
             case 206:
-                if let whole = try take(bytes, answer) { return whole }
-            case 400 where sent < body.count || came.isEmpty:
+                if let whole = try await take(bytes, answer) { return whole }
+            case 400 where whole.isOfServer && (sent < body.count || came.isEmpty):
                 // An older server takes a piece for the whole body.
                 pieces.areUnknown()
                 throw TransportFailure(
                     message: "The line is too slow for this request; the client tries again.")
             default:
-                let whole = TransportAnswer(
-                    status: answer.status, body: bytes, retryAfter: answer.retryAfter)
-                guard whole.isRefusalOfSize, pieces.refused(piece.body?.count ?? 0) else {
-                    return whole
-                }
+                if whole.isRefusalOfSize, pieces.refused(piece.body?.count ?? 0) { continue }
+                // What another program says in between costs one piece, not the exchange.
+                guard !whole.isOfServer, await mayTryAgain() else { return whole }
             }
         }
     }
 
-    private mutating func tryAgain(_ failure: TransportFailure) throws(TransportFailure) {
+    /// Waits before the next try.
+    /// - Returns: False if there were too many.
+    private mutating func mayTryAgain() async -> Bool {
         fruitless += 1
-        guard fruitless < Self.fruitlessTries, !Task.isCancelled else { throw failure }
+        let hasBegun = sent > 0 || !came.isEmpty
+        let most = hasBegun ? Self.fruitlessTries.some : Self.fruitlessTries.none
+        guard fruitless < most, !Task.isCancelled else { return false }
+        try? await Task.sleep(for: .milliseconds(min(100 * fruitless, 5_000)))
+        return true
+    }
+
+    private mutating func tryAgain(_ failure: TransportFailure) async throws(TransportFailure) {
+        guard await mayTryAgain() else { throw failure }
     }
 
     /// Returns the request for the next piece of the body or, after its end, for the next piece of
@@ -81,16 +90,18 @@ struct PiecewiseExchange {
         return piece
     }
 
-    private mutating func noteReceived(_ bytes: [UInt8]) throws(TransportFailure) {
+    private mutating func noteReceived(_ bytes: [UInt8]) async throws(TransportFailure) {
         struct Progress: Decodable { let received: Int }
         let progress = try? JSONDecoder().decode(Progress.self, from: Data(bytes))
         guard let now = progress?.received, 0..<body.count ~= now else {
-            throw TransportFailure(message: Problem.foreign(status: 202).detail)
+            return try await tryAgain(
+                TransportFailure(message: Problem.foreign(status: 202).detail))
         }
         if now > sent {
             fruitless = 0
+            pieces.worked()
         } else {
-            try tryAgain(
+            try await tryAgain(
                 TransportFailure(message: "The server does not keep the request's pieces."))
         }
         sent = now
@@ -102,12 +113,23 @@ struct PiecewiseExchange {
     /// - Returns: The answer once it is complete; nil before.
     private mutating func take(
         _ bytes: [UInt8], _ answer: StreamingAnswer
-    ) throws(TransportFailure) -> TransportAnswer? {
+    ) async throws(TransportFailure) -> TransportAnswer? {
         let words = (answer.headers["martlet-answer"] ?? "").split(separator: " ")
         guard words.count == 3, let status = Int(words[0]), let total = Int(words[2]),
             came.count + bytes.count <= total, !bytes.isEmpty || total == 0
-        else { throw TransportFailure(message: Problem.foreign(status: 206).detail) }
+        else {
+            do throws(TransportFailure) {
+                try await tryAgain(
+                    TransportFailure(message: Problem.foreign(status: 206).detail))
+            } catch {
+                // Something may take the header field away; then only a whole answer arrives.
+                pieces.goWhole()
+                throw error
+            }
+            return nil
+        }
         fruitless = 0
+        pieces.worked()
         came += bytes
         guard came.count == total else { return nil }
         guard words[1] == "gzip" else { return TransportAnswer(status: status, body: came) }

@@ -25,6 +25,14 @@ extension TransportFailure {
 }
 
 extension TransportAnswer {
+    /// Whether the server itself may have said this. A status of 200 needs the form of an answer.
+    var isOfServer: Bool {
+        guard status != 200 else {
+            return body.first == UInt8(ascii: "{") && body.last == UInt8(ascii: "}")
+        }
+        return SyncCoder.decodeProblem(body, status: status).isOfServer
+    }
+
     /// Whether a proxy refused a request of this size. The server's own limit is another matter.
     var isRefusalOfSize: Bool {
         status == 413 && !SyncCoder.decodeProblem(body, status: status).isOfServer

@@ -37,6 +37,12 @@ extension DeviceNode {
             && (answer.from ?? store.askedRevision) == store.askedRevision
     }
 
+    /// The error for an answer to another request.
+    static let isOfAnother = SyncError(
+        .offline,
+        "The answer to another request came: something between this device and the server mixes"
+            + " answers up. It is asked for again.")
+
     /// Doubles the number of bytes per exchange after an answer that came soon.
     func answeredSoon(now: Int64) {
         pullsFirst = false

@@ -176,7 +176,9 @@ extension DeviceNode {
 
     func partFailed(_ number: Int, _ error: SyncError, retryAfter: Int64?) -> [Action] {
         guard case .fetching(number) = parts else { return [] }
-        return retryParts(error, atLeast: Backoff.milliseconds(askedFor: retryAfter ?? 0))
+        let floor = Backoff.milliseconds(
+            askedFor: retryAfter ?? 0, byServer: error.kind != .offline)
+        return retryParts(error, atLeast: floor)
     }
 
     private func retryParts(_ error: SyncError, atLeast floor: Int64 = 0) -> [Action] {

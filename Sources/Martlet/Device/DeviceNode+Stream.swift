@@ -157,7 +157,8 @@ extension DeviceNode {
             return failedToApplyBatch(
                 SyncError(.violation, "The stream cannot be read: \(fault)"), now: now)
         } catch let error as SyncError where error.kind == .wrongDataSet {
-            return closeStream() + halt(error)
+            // The stream may be another device's. An exchange says what is so.
+            return closeStream() + retryStream(after: nil) + wake(isUrgent: false, now: now)
         } catch {
             return failedToApplyBatch(storageError(error), now: now)
         }

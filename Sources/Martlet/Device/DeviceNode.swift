@@ -264,11 +264,7 @@ extension DeviceNode {
         do {
             let answer = try SyncCoder.decodeAnswer(body)
             guard try isOwn(answer, exchange) else {
-                return pause(
-                    SyncError(
-                        .offline,
-                        "The answer to another request came: something between this device and the"
-                            + " server mixes answers up. It is asked for again."))
+                return pause(Self.isOfAnother)
             }
             if let defect = answer.changeSets.lazy.compactMap(\.defect).first {
                 return failedToApply(

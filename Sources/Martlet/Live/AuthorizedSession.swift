@@ -9,18 +9,26 @@ struct AuthorizedSession: Sendable {
     /// As `StreamingSession.start`.
     func start(_ request: StreamingRequest) async throws(TransportFailure) -> StreamingAnswer {
         let token = try await tokens.token()
-        let answer = try await session.start(Self.request(request, token))
+        let answer = try await answer(to: request, token)
         guard answer.status == 401, let next = try await tokens.replacement(for: token) else {
             return answer
         }
-        return try await session.start(Self.request(request, next))
+        return try await self.answer(to: request, next)
     }
 
-    private static func request(
-        _ request: StreamingRequest, _ token: String?
-    ) -> StreamingRequest {
+    /// Sends a request under a name of its own, which the server repeats where no cache may answer. So a
+    /// proxy that mixes up answers is noticed before anything of the answer is believed.
+    private func answer(
+        to request: StreamingRequest, _ token: String?
+    ) async throws(TransportFailure) -> StreamingAnswer {
         var request = request
         if let token { request.headers["Authorization"] = "Bearer \(token)" }
-        return request
+        let name = UUID().uuidString
+        request.headers["Martlet-Request"] = name
+        let answer = try await session.start(request)
+        guard answer.headers["martlet-request"] ?? name == name else {
+            throw TransportFailure(message: DeviceNode.isOfAnother.message)
+        }
+        return answer
     }
 }

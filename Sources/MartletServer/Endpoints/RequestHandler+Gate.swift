@@ -18,7 +18,7 @@ extension RequestHandler {
             outcome = Outcome(Problem.tooLarge("This address takes no body."))
         }
         note(outcome, requestByteCount: 0, .zero)
-        return .refused(Self.guarded(outcome.response))
+        return .refused(Self.guarded(outcome.response, request))
     }
 
     /// Returns the party whose share a token's requests count towards.
@@ -26,10 +26,15 @@ extension RequestHandler {
         "\(token.dataSet)/\(token.principal.identity)"
     }
 
-    /// Adds the headers that every answer has.
-    static func guarded(_ response: HTTPResponse) -> HTTPResponse {
+    /// Adds the headers that every answer has and, where no cache may answer, the request's name.
+    static func guarded(_ response: HTTPResponse, _ request: HTTPRequest) -> HTTPResponse {
         var response = response
         response.headers.append(HTTPField("X-Content-Type-Options", "nosniff"))
+        if ["/sync", "/deltas"].contains(request.path),
+            let name = request.headers["martlet-request"], name.utf8.count <= Limits.nameBytes
+        {
+            response.headers.append(HTTPField("Martlet-Request", name))
+        }
         return response
     }
 }

@@ -25,7 +25,7 @@ struct RequestHandler: Sendable {
         let start = ContinuousClock.now
         let outcome = await outcome(of: request)
         note(outcome, requestByteCount: request.body.count, ContinuousClock.now - start)
-        return Self.guarded(outcome.response)
+        return Self.guarded(outcome.response, request)
     }
 
     private func outcome(of request: HTTPRequest) async -> Outcome {

@@ -1,0 +1,170 @@
+import Foundation
+import MartletProtocol
+import SocketTalk
+import Synchronization
+
+/// What lies between the devices and the server, for a while as bad as a seed wants it.
+///
+/// Each device has a port of its own. What happens to its requests follows from the seed, the device
+/// and the number of the request; how requests meet each other does not.
+final class HostileNetwork: Sendable {
+    struct Mail: Sendable {
+        let request: Letter
+        let answer: Letter
+    }
+
+    struct State {
+        var isWell = false
+        var story: [String] = []
+        var open: Set<RawConnection> = []
+        /// The requests of each device.
+        var counts: [Int: Int] = [:]
+        /// What came by, by kind.
+        var mail: [String: [Mail]] = [:]
+        /// The refusals by a server that were answers to a device's own requests.
+        var refusals: [Int: Int] = [:]
+        /// The exchanges in pieces of which something got through before the last piece.
+        var pieced: Set<String> = []
+    }
+
+    /// What a network is like.
+    enum Character {
+        /// As the seed wants it.
+        case any
+        /// Connections are cut, and other programs answer; nobody asks to wait.
+        case interrupted
+    }
+
+    let seed: UInt64
+    private let devices: [RawServer]
+    private let core: Core
+
+    /// What connections need.
+    final class Core: Sendable {
+        let state = Mutex(State())
+        let seed: UInt64
+        let target: Int
+        let other: Int
+        /// The sorts of deeds in this world.
+        let sorts: [Deed.Sort]
+        /// So many requests in a hundred meet one.
+        let part: Int
+        /// The requests of each device that a server with other data answers.
+        let elsewhere: Range<Int>
+        let latency: Int
+        let character: Character
+
+        init(seed: UInt64, target: Int, other: Int, _ character: Character) {
+            (self.seed, self.target, self.other) = (seed, target, other)
+            self.character = character
+            var chance = Chance(seed, -1)
+            let all = Deed.Sort.allCases.shuffled(using: &chance).prefix(chance.roll(1...6))
+            let named = ProcessInfo.processInfo.environment["MARTLET_HOSTILE_SORTS"]
+            let wanted = named?.split(separator: ",").compactMap { Deed.Sort(rawValue: String($0)) }
+            sorts = wanted ?? (character == .interrupted ? [.stray, .cutUp, .cutDown] : Array(all))
+            part = character == .interrupted ? chance.roll(20...45) : chance.pick([20, 50, 50, 80])
+            latency = character == .interrupted ? 0 : chance.pick([0, 5, 30, 120])
+            let begin = chance.roll(5...60)
+            elsewhere = begin..<begin + (sorts.contains(.elsewhere) ? chance.roll(1...8) : 0)
+        }
+    }
+
+    /// - Parameters:
+    ///   - target: The server's port.
+    ///   - other: The port of a server with other data.
+    init(
+        seed: UInt64, devices: Int, target: Int, other: Int, character: Character = .any
+    ) {
+        self.seed = seed
+        let core = Core(seed: seed, target: target, other: other, character)
+        self.core = core
+        self.devices = (0..<devices).map { device in
+            RawServer { core.serve($0, device) }
+        }
+    }
+
+    func url(of device: Int) throws -> URL {
+        guard let url = URL(string: "http://127.0.0.1:\(devices[device].port)") else {
+            throw URLError(.badURL)
+        }
+        return url
+    }
+
+    /// From now on everything passes. Connections that stand are cut: they may be in any state.
+    func becomeWell() {
+        let open = core.state.withLock { state in
+            state.isWell = true
+            return state.open
+        }
+        for connection in open { connection.end() }
+    }
+
+    func close() {
+        becomeWell()
+        for device in devices { device.stop() }
+    }
+
+    /// The refusals by the server that a device has got.
+    func refusals(_ device: Int) -> Int { core.state.withLock { $0.refusals[device] ?? 0 } }
+
+    /// The exchanges in pieces that had got somewhere.
+    var pieced: Set<String> { core.state.withLock(\.pieced) }
+
+    /// Adds to the story.
+    func tell(_ what: String) { core.tell(what) }
+
+    /// What happened, to be printed if a world fails.
+    var story: String {
+        let lines = core.state.withLock(\.story)
+        return
+            "seed \(seed), sorts \(core.sorts.map(\.rawValue)), \(core.part) %, latency"
+            + " \(core.latency) ms\n" + lines.suffix(400).joined(separator: "\n")
+    }
+}
+
+extension HostileNetwork.Core {
+    func tell(_ what: String) {
+        state.withLock { $0.story.append(what) }
+    }
+
+    /// Serves a connection of a device.
+    func serve(_ connection: RawConnection, _ device: Int) {
+        state.withLock { _ = $0.open.insert(connection) }
+        defer { state.withLock { _ = $0.open.remove(connection) } }
+        let reader = LetterReader(connection)
+        while let request = reader.request() {
+            let (deed, line, number) = plan(request, device)
+            let way = HostileWay(
+                core: self, device: device, number: number, connection: connection, line: line)
+            if case .stale(let cut) = deed {
+                guard way.pass(request) else { return }
+                _ = reader.request()
+                return way.end(cut)
+            }
+            guard way.perform(deed, request) else { return }
+        }
+    }
+
+    private func plan(_ request: Letter, _ device: Int) -> (Deed, Line, Int) {
+        let (number, isWell) = state.withLock { state in
+            defer { state.counts[device, default: 0] += 1 }
+            if let upload = request.upload, upload.hasProgress { state.pieced.insert(upload.name) }
+            return (state.counts[device] ?? 0, state.isWell)
+        }
+        guard !isWell else { return (.pass, .well, number) }
+        var chance = Chance(seed, device, number)
+        var line = Line(
+            latency: chance.roll(0...latency), bytesPerSecond: nil,
+            piece: chance.pick([1 << 20, 1_400, chance.roll(1...300)]))
+        // 2.9 kB/s, twenty times as fast, and faster ones.
+        if chance.percent(15) { line.bytesPerSecond = chance.pick([58_000, 200_000, 1_000_000]) }
+        if elsewhere.contains(number) { return (.elsewhere, line, number) }
+        guard chance.percent(part) else { return (.pass, line, number) }
+        var deed = Deed(chance.pick(sorts), request, &chance)
+        if character == .interrupted, case .stray(var answer) = deed {
+            answer.remove("retry-after")
+            deed = .stray(answer)
+        }
+        return (deed, line, number)
+    }
+}

@@ -1,0 +1,197 @@
+import Foundation
+import SocketTalk
+import Synchronization
+
+/// A member who means ill, or a stranger without a token: does at random what the wire allows, and what
+/// it does not.
+struct HostileActor: Sendable {
+    /// What is done, and how often.
+    final class Book: Sendable {
+        private let counts = Mutex<[String: Int]>([:])
+        private let over = Mutex(false)
+
+        func note(_ deed: Deed) { counts.withLock { $0[deed.rawValue, default: 0] += 1 } }
+        func end() { over.withLock { $0 = true } }
+        var isOver: Bool { over.withLock(\.self) }
+        var story: String {
+            counts.withLock(\.self).sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
+                .joined(separator: ", ")
+        }
+    }
+
+    enum Deed: String, CaseIterable, Sendable {
+        case bodyThatNeverComes, bodyThatDrips, headThatDrips, wrongTokens, floodOfFields, polls
+        case streams, sockets, brokenSockets, setsWithoutEnd, inventedDevices, legalGiant
+        case manySets, uploads, checks, rows, noise
+    }
+
+    let port: Int
+    /// Nil for a stranger.
+    let token: String?
+    let number: Int
+    let book: Book
+
+    /// Acts until the book is closed. Blocks.
+    func act(seed: UInt64) {
+        var chance = Chance(seed, number)
+        // Each has favourites, so that some worlds have much of one thing.
+        let deeds = Deed.allCases.shuffled(using: &chance).prefix(chance.roll(1...6))
+        while !book.isOver {
+            let deed = chance.pick(Array(deeds))
+            book.note(deed)
+            perform(deed, &chance)
+        }
+    }
+
+    private var authorization: String {
+        token.map { "Authorization: Bearer \($0)\r\n" } ?? ""
+    }
+
+    private func perform(_ deed: Deed, _ chance: inout Chance) {
+        switch deed {
+        case .bodyThatNeverComes:
+            hold(1...30, post(length: chance.pick([1, 70_000, 16 << 20])) + "{", &chance)
+        case .bodyThatDrips: drip(post(length: 16 << 20), "{\"maxRevision\":0,", &chance)
+        case .headThatDrips: drip("", "POST /sync HTTP/1.1\r\nHost: h\r\n\(authorization)", &chance)
+        case .wrongTokens: wrongToken(&chance)
+        case .floodOfFields:
+            let fields = (0..<chance.roll(90...400)).map { "X-\($0): y\r\n" }.joined()
+            ask("GET /healthz HTTP/1.1\r\nHost: h\r\n\(fields)\r\n")
+        case .polls:
+            hold(1...60, get("/deltas?since=0&wait=60&client=p\(chance.roll(0...9))"), &chance)
+        case .streams:
+            hold(1...60, get("/deltas?since=0&entries=1", "Accept: text/event-stream\r\n"), &chance)
+        case .sockets: hold(1...30, get("/deltas?since=0", Self.upgrade), &chance)
+        case .brokenSockets: breakSocket(&chance)
+        case .setsWithoutEnd:
+            // They depend on a set that never comes.
+            sync((0..<chance.roll(1...60)).map { set($0, dependsOn: "never-\(number)") }, &chance)
+        case .inventedDevices:
+            for _ in 0..<20 { sync(chance.percent(50) ? [] : [set(1)], &chance) }
+        case .legalGiant:
+            sync([set(1, edits: chance.roll(5_000...20_000))], &chance)
+        case .manySets: sync((0..<chance.roll(500...3_000)).map { set($0) }, &chance)
+        case .uploads: upload(&chance)
+        case .checks: check(&chance)
+        case .rows: ask(post("{\"maxRevision\":0,\"rows\":true,\"changeSets\":[]}"))
+        case .noise:
+            let bytes = (0..<chance.roll(1...3_000)).map { _ in UInt8(chance.roll(0...255)) }
+            ask(post(String(decoding: bytes, as: UTF8.self)))
+        }
+    }
+
+    // MARK: - Requests
+
+    private static let upgrade = """
+        Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
+        Sec-WebSocket-Key: \(TestSocket.key)\r\n
+        """
+
+    private func get(_ target: String, _ fields: String = "") -> String {
+        "GET \(target) HTTP/1.1\r\nHost: h\r\n\(authorization)\(fields)\r\n"
+    }
+
+    private func post(length: Int, _ query: String = "") -> String {
+        "POST /sync\(query) HTTP/1.1\r\nHost: h\r\n\(authorization)"
+            + "Content-Type: application/json\r\nContent-Length: \(length)\r\n\r\n"
+    }
+
+    private func post(_ body: String, _ query: String = "") -> String {
+        post(length: body.utf8.count, query) + body
+    }
+
+    private func set(_ place: Int, dependsOn other: String? = nil, edits: Int = 1) -> String {
+        let ids = (1...edits).map { "-\($0 + place * 20_000)" }
+        let rows = ids.map { "\"\($0)\":{\"writer\":\(number),\"number\":\(place),\"edits\":0}" }
+        let dependency = other.map { "\"dependencyIdentifier\":\"\($0)\"," } ?? ""
+        return """
+            {"identifier":"\(UUID())","sequence":\(place + 1),"seen":0,\(dependency)"types":["marks"],\
+            "marks":{"create":[\(ids.joined(separator: ","))],"update":[],"delete":[],\
+            "attributes":{\(rows.joined(separator: ","))}}}
+            """
+    }
+
+    private func sync(_ sets: [String], _ chance: inout Chance) {
+        let name = chance.percent(80) ? "\(UUID())" : "shared"
+        ask(
+            post(
+                "{\"clientId\":\"\(name)\",\"maxRevision\":0,\"changeSets\":[\(sets.joined(separator: ","))]}"
+            ))
+    }
+
+    // MARK: - Connections
+
+    /// Sends a request and reads some of the answer.
+    private func ask(_ request: String) {
+        guard let server = RawConnection(to: port) else { return }
+        defer { server.close() }
+        guard server.send([UInt8](request.utf8)) else { return }
+        _ = server.receive()
+    }
+
+    /// Sends the same on some connections, reads nothing, and lets go of them later.
+    private func hold(_ count: ClosedRange<Int>, _ request: String, _ chance: inout Chance) {
+        let servers = (0..<chance.roll(count)).compactMap { _ in RawConnection(to: port) }
+        for server in servers { server.send([UInt8](request.utf8)) }
+        pause(chance.roll(20...1_500))
+        for server in servers { server.close() }
+    }
+
+    private func drip(_ begin: String, _ text: String, _ chance: inout Chance) {
+        guard let server = RawConnection(to: port) else { return }
+        defer { server.close() }
+        server.send([UInt8](begin.utf8))
+        for byte in text.utf8 where !book.isOver {
+            guard server.send([byte]) else { return }
+            pause(chance.roll(1...30))
+        }
+    }
+
+    private func wrongToken(_ chance: inout Chance) {
+        let target = chance.pick([
+            "/sync", "/deltas?since=0", "/schema", "/snapshot", "/snapshot/x",
+        ])
+        let method = target == "/sync" ? "POST" : "GET"
+        let token = chance.pick(["", "x", String(repeating: "y", count: 9_000), "a.b.c", "é"])
+        for _ in 0..<20 {
+            ask(
+                "\(method) \(target) HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer \(token)\r\n"
+                    + "Content-Length: 0\r\n\r\n")
+        }
+    }
+
+    private func breakSocket(_ chance: inout Chance) {
+        guard let server = RawConnection(to: port) else { return }
+        defer { server.close() }
+        server.send([UInt8](get("/deltas?since=0", Self.upgrade).utf8))
+        _ = server.receive()
+        let frames = [
+            RawFrame(opcode: 1, claimed: 1 << 40), RawFrame(opcode: 11), RawFrame.ping("x"),
+            RawFrame(isFinal: false, opcode: 1, payload: Array(repeating: 120, count: 60_000)),
+            RawFrame(opcode: 1, payload: [1], mask: nil), RawFrame.text("{\"sync\":{}}"),
+            RawFrame.text("{\"sync\":{\"maxRevision\":0,\"changeSets\":[]},\"id\":1}"),
+        ]
+        for _ in 0..<chance.roll(1...200) {
+            guard server.send(chance.pick(frames).bytes) else { return }
+        }
+    }
+
+    private func upload(_ chance: inout Chance) {
+        let piece = String(repeating: "x", count: 200_000)
+        ask(
+            post(piece, "?upload=\(UUID())&from=0&total=\(chance.pick([200_001, 16 << 20]))&most=1")
+        )
+    }
+
+    private func check(_ chance: inout Chance) {
+        let ranges = (0..<chance.roll(1...4_096)).map { "[\($0 * 2),\($0 * 2 + 1),\"x\"]" }
+        ask(
+            post(
+                "{\"maxRevision\":0,\"changeSets\":[],\"check\":{\"revision\":0,\"marks\":["
+                    + "\(ranges.joined(separator: ","))]}}"))
+    }
+
+    private func pause(_ milliseconds: Int) {
+        Thread.sleep(forTimeInterval: Double(milliseconds) / 1_000)
+    }
+}

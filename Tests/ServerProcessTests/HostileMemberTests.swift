@@ -1,0 +1,113 @@
+import Foundation
+import Martlet
+import SocketTalk
+import Testing
+import Waiting
+
+/// A server that a member and strangers abuse at random, and an honest device that exchanges through it.
+///
+/// `MARTLET_HOSTILE_WORLDS` tries so many times as many worlds as usual, and `MARTLET_HOSTILE_SEED` one
+/// again.
+@Suite("A hostile member and hostile strangers", .timeLimit(.minutes(30)))
+struct HostileMemberTests {
+    private static let seeds: [UInt64] = {
+        let environment = ProcessInfo.processInfo.environment
+        if let seed = environment["MARTLET_HOSTILE_SEED"].flatMap({ UInt64($0) }) { return [seed] }
+        let times = environment["MARTLET_HOSTILE_WORLDS"].flatMap { Int($0) } ?? 1
+        return (0..<2 * times).map { _ in UInt64.random(in: 0 ... .max) }
+    }()
+
+    private static let members = 4
+    private static let strangers = 3
+    /// The honest device's saves while the others act.
+    private static let saves = 15
+    /// The exchanges that may fail in a row.
+    private static let mostFailures = 4
+    /// Resident bytes of the server at most.
+    private static let mostBytes = 700 << 20
+
+    @Test("keep no honest device out, and leave nothing behind", arguments: seeds)
+    func world(seed: UInt64) async throws {
+        let server = try ServerProcess()
+        try await server.start()
+        let honest = try await server.client(
+            "honest", token: try await server.makeToken(user: "honest"))
+        try await honest.sync()
+        let hostile = try await server.makeToken(user: "hostile")
+        let before = try await server.openFiles()
+        let book = HostileActor.Book()
+        let port = try await server.address.port ?? 0
+        let (ends, end) = AsyncStream<Void>.makeStream()
+        for number in 0..<Self.members + Self.strangers {
+            let actor = HostileActor(
+                port: port, token: number < Self.members ? hostile : nil, number: number, book: book
+            )
+            Thread.detachNewThread {
+                actor.act(seed: seed)
+                end.yield()
+            }
+        }
+        let fault = await Self.fault { try await Self.work(honest) }
+        book.end()
+        var left = Self.members + Self.strangers
+        for await _ in ends {
+            left -= 1
+            if left == 0 { break }
+        }
+        let peak = try await server.peakMemory()
+        let isClosed = try await holds(within: .seconds(60)) {
+            try await server.openFiles() <= before + 4
+        }
+        let files = try await server.openFiles()
+        try await honest.sync()
+        let marks = try await honest.count("SELECT count(*) FROM marks WHERE writer = 99")
+        let parked = try await honest.status().parked
+        if fault != nil || !isClosed || peak > Self.mostBytes || marks != Int64(Self.saves)
+            || parked > 0
+        {
+            Issue.record(
+                """
+                seed \(seed): \(fault.map { "\($0)" } ?? "the honest device got through"); \
+                \(marks) of \(Self.saves) saves, \(parked) parked; open files \(before), then \
+                \(files); at most \(peak >> 20) MiB
+                \(book.story)
+                \(server.lastLines)
+                """)
+        }
+        await honest.close()
+        #expect(await server.stop() == 0)
+    }
+
+    private static func fault(_ body: () async throws -> Void) async -> (any Error)? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    /// Saves and exchanges; each exchange succeeds after few tries.
+    private static func work(_ client: MartletClient) async throws {
+        for number in 0..<Int64(saves) {
+            try await client.write {
+                try $0.insert("marks", ["writer": 99, "number": .integer(number), "edits": 0])
+            }
+            var failures = 0
+            while true {
+                do {
+                    try await waitUntil("an exchange ended", within: .seconds(60)) {
+                        try await client.sync()
+                        return try await client.status().outbox == 0
+                    }
+                    break
+                } catch let error as SyncError {
+                    failures += 1
+                    guard failures <= mostFailures else { throw error }
+                    // As long as the server asks for.
+                    try await Task.sleep(for: .milliseconds(500))
+                }
+            }
+        }
+    }
+}
