@@ -18,7 +18,14 @@ struct OtherProgramsAtRandomTests {
         var tally: [String: Int] = [:]
         let first = Self.first + part * Self.worlds
         for seed in first..<(first + Self.worlds) where Self.only.map({ $0 == seed }) ?? true {
-            let world = try WrittenWorld(seed: seed)
+            let world: WrittenWorld
+            do {
+                world = try WrittenWorld(seed: seed)
+            } catch {
+                #expect("\(error)".contains("composed in two ways"), "seed \(seed): \(error)")
+                tally["refused", default: 0] += 1
+                continue
+            }
             if Self.only != nil { world.tells = .max }
             do {
                 try world.run(steps: 12)
@@ -31,6 +38,6 @@ struct OtherProgramsAtRandomTests {
         guard Self.only == nil else { return }
         #expect(tally["done", default: 0] > 2 * tally["failed", default: 0])
         #expect(tally["exchanged", default: 0] > 300)
-        print(tally.sorted { $0.key < $1.key })
+        if Self.only != nil || Self.first > 0 { print(tally.sorted { $0.key < $1.key }) }
     }
 }

@@ -148,44 +148,4 @@ extension WrittenWorld {
         #expect(taken == 0, "an id that a row has is given again: \(story)")
         isTampered = true
     }
-
-    /// Another program writes more in one transaction than a set holds, children before their parents.
-    func writeMany() throws {
-        let pairs = schema.tables.flatMap { child in
-            child.columns.compactMap { column in
-                column.target.map { (child, column, schema.tables[$0]) }
-            }
-        }
-        guard let (child, column, parent) = pairs.first(where: { $0.0.name != $0.2.name }) else {
-            return
-        }
-        func rows(_ table: RandomTable, _ more: String) -> String {
-            let key = Self.manyKey(table)
-            let names = table.quotedKey + (more.isEmpty ? "" : ", \(column.quoted)")
-            return """
-                WITH RECURSIVE c(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM c WHERE i < 2999)
-                INSERT OR IGNORE INTO \(table.quoted)(\(names)) SELECT \(key)\(more) FROM c
-                """
-        }
-        try exchange()
-        let connection = try device.connection()
-        try connection.execute(
-            """
-            PRAGMA foreign_keys = OFF;
-            CREATE TEMP TABLE first AS SELECT id FROM martlet_new_id;
-            BEGIN; \(rows(child, ", " + Self.manyKey(parent))); \(rows(parent, "")); COMMIT
-            """)
-        history.append("-- many rows of \(child.name), then of \(parent.name)")
-        let broken = try connection.prepare("PRAGMA foreign_key_check").rows { _ in 0 }
-        guard broken.isEmpty else { return isLoose = true }
-        try sync()
-        let parked = try device.store.parked().map { "\($0.reason) \($0.message)" }
-        #expect(parked.isEmpty, "a large transaction was cut across what needs what: \(story)")
-        tally["many", default: 0] += 1
-    }
-
-    /// The keys of many rows; those of both tables are known before they are there.
-    private static func manyKey(_ table: RandomTable) -> String {
-        table.isText ? "'many' || i" : "(SELECT id FROM first) - i"
-    }
 }

@@ -40,6 +40,7 @@ package struct RandomTable {
             ? random.one(of: ["id", "code", "the key"]) : random.one(of: ["id", "ID", "no."])
         let isStrict = random.chance(15)
         var names = Self.columnNames.shuffled(using: &random)[...]
+        if random.chance(1) { names.insert(contentsOf: Self.composed, at: 0) }
         var columns: [RandomColumn] = []
         for _ in 0..<Int.random(in: 1...4, using: &random) {
             let own = (name: name, place: place, isText: isText)
@@ -76,6 +77,9 @@ package struct RandomTable {
     private static let columnNames = [
         "name", "n", "group", "naïve", "with space", "quo\"te", "its", "semi;", "rank", "NEW", "_x",
     ]
+
+    /// One name in two ways: no device can have both.
+    private static let composed = ["ö", "o\u{308}"]
 
     private static func declaration(
         ofKey key: String, isText: Bool, using random: inout SeededRandom

@@ -88,11 +88,11 @@ package struct RandomStatements {
         let names = ([table.quotedKey] + columns.map(\.quoted)).joined(separator: ", ")
         guard table.isText, random.chance(20) else {
             let row = ([key(table)] + columns.map { value($0) }).joined(separator: ", ")
-            // A key that is left out is chosen by SQLite, if the key is an integer.
             if table.isText, table.hasRowID, random.chance(8) {
                 let place = Int.random(in: 1..<5, using: &random)
                 return "(rowid, \(names)) VALUES (\(place), \(row))"
             }
+            // A key that is left out is chosen by SQLite, if the key is an integer.
             if !table.isText, random.chance(5) {
                 guard !columns.isEmpty else { return " DEFAULT VALUES" }
                 let values = columns.map { value($0) }.joined(separator: ", ")
@@ -156,12 +156,16 @@ package struct RandomStatements {
         if place == .server {
             return random.chance(95) ? "NULL" : random.one(of: ["4000", "9007199254740991"])
         }
+        if random.chance(4) { return "ifnull(\(Self.deletedKey), (SELECT id FROM martlet_new_id))" }
         return random.chance(88) ? "(SELECT id FROM martlet_new_id)" : random.one(of: Self.oddKeys)
     }
 
     private static let oddTexts = [
         "'K1'", "''", "NULL", "'1'", "x'00'", "'a' || char(0)", "CAST(x'61ff' AS TEXT)",
     ]
+    /// The key of a record whose deletion waits.
+    private static let deletedKey =
+        "(SELECT id FROM martlet_changes WHERE operation = 3 AND id > 0 LIMIT 1)"
     private static let oddKeys = [
         "0", "-1", "77", "-50", "NULL", "-9223372036854775808", "9223372036854775807",
     ]
