@@ -145,7 +145,9 @@ extension Operation {
             let device = try world.author(teams: 1)
             for number in 0..<count {
                 try world.count("save") {
-                    try device.write { try $0.update("teams", .integer(1), ["name": .text("\(number)")]) }
+                    try device.write {
+                        try $0.update("teams", .integer(1), ["name": .text("\(number)")])
+                    }
                 }
                 try world.countSync(device)
             }

@@ -24,7 +24,9 @@ extension Operation {
             for number in 0..<count {
                 try program.execute("INSERT INTO notes VALUES ('n\(number)', 'b', NULL)")
                 try world.count("save") {
-                    try device.write { try $0.update("teams", .integer(1), ["name": .text("\(number)")]) }
+                    try device.write {
+                        try $0.update("teams", .integer(1), ["name": .text("\(number)")])
+                    }
                 }
             }
             try world.countSync(device)
@@ -45,12 +47,14 @@ extension Operation {
                 "BEGIN;"
                     + (1...count).map { number in
                         let parent = number == count ? "NULL" : "\(-3 - number)"
-                        return "INSERT INTO teams(id, name, parent_id) VALUES (\(-2 - number), 't', \(parent));"
+                        return
+                            "INSERT INTO teams(id, name, parent_id) VALUES (\(-2 - number), 't', \(parent));"
                     }.joined() + "COMMIT")
             try world.countSync(device)
         },
         // The smaller one fits one set, so nothing is moved.
-        Operation("a large write of another program that is cut", size: 1_000, allowed: 20) { world, count in
+        Operation("a large write of another program that is cut", size: 1_000, allowed: 20) {
+            world, count in
             let device = try world.device()
             try device.connection().execute(
                 """
@@ -146,7 +150,8 @@ extension Operation {
             }
         },
         Operation("rows that a device's tables refuse") { world, count in
-            let strict = world.script.replacing("name TEXT,", with: "name TEXT CHECK (name <> 'P'),")
+            let strict = world.script.replacing(
+                "name TEXT,", with: "name TEXT CHECK (name <> 'P'),")
             let author = try world.author(teams: 1)
             let device = try world.device(script: strict)
             try world.sync(device)
@@ -173,7 +178,9 @@ extension Operation {
         Operation("what a device says of itself, under a queue") { world, count in
             let device = try world.conflicts(count)
             try world.count("status") {
-                _ = try (device.store.outboxCount, device.store.parkedCount, device.store.withheld())
+                _ = try (
+                    device.store.outboxCount, device.store.parkedCount, device.store.withheld()
+                )
                 _ = try (device.store.newestQueued(), device.store.newestChanges())
                 _ = try device.store.quarantinedCount
             }

@@ -57,10 +57,12 @@ struct RandomHistory {
         let sum = weights.reduce(0) { $0 + $1.weight }
         for _ in 0..<count {
             var place = Int.random(in: 0..<max(1, sum), using: &random)
-            guard let next = weights.first(where: { item in
-                place -= item.weight
-                return place < 0
-            }) else { return }
+            guard
+                let next = weights.first(where: { item in
+                    place -= item.weight
+                    return place < 0
+                })
+            else { return }
             try act(next.event)
         }
         for device in devices + devices { try exchange(device) }
@@ -100,7 +102,8 @@ struct RandomHistory {
     // MARK: - Writing
 
     /// A record of a device's, one of the hot ones if there are such.
-    private mutating func record(_ table: String, on device: SmallDevice, newest: Bool = false) throws
+    private mutating func record(_ table: String, on device: SmallDevice, newest: Bool = false)
+        throws
         -> Int64?
     {
         let connection = try device.connection()

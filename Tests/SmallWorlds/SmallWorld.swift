@@ -140,7 +140,12 @@ package final class SmallServer {
         return SmallSnapshot(cut) { disk.contents(of: $0) ?? [] }
     }
 
+    /// Looks at each request and each answer, uncompressed.
+    package var checkRequest: ([UInt8]) throws -> Void = { _ in }
+    package var checkAnswer: ([UInt8]) throws -> Void = { _ in }
+
     package func answer(_ body: [UInt8]) throws -> (status: Int, body: [UInt8]) {
+        try checkRequest(body)
         let request = try SyncCoder.decodeRequest(body)
         let admitted = AdmittedRequest(
             principal: Principal(name: "staff"), request: request, source: body)
@@ -149,7 +154,9 @@ package final class SmallServer {
         }
         guard let result = node?.process([admitted], now: 0).first else { return (503, []) }
         switch result {
-        case .success(let answer): return (200, answer.body)
+        case .success(let answer):
+            try checkAnswer(answer.body)
+            return (200, answer.body)
         case .failure(let problem): return (problem.status, SyncCoder.encode(problem))
         }
     }

@@ -278,7 +278,8 @@ struct Rebase {
             try withheld.putBack(assigned: assigned, own: ownRevisions, madeOn: ownBases)
         }
         if moving != nil {
-            try store.connection.run("UPDATE martlet_outbox SET settling = 0 WHERE settling > 0 AND settling = 2")
+            try store.connection.run(
+                "UPDATE martlet_outbox SET settling = 0 WHERE settling > 0 AND settling = 2")
         }
     }
 }

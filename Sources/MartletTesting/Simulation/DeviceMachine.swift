@@ -39,6 +39,8 @@ final class DeviceMachine {
     var isLive = false
     /// When the newest message of its stream arrives: a connection keeps their order.
     var lastArrival: Int64 = 0
+    /// The bytes of the last answer or batch, whose slices may still be applied.
+    var received = 0
 
     /// Milliseconds without a byte after which it gives an exchange up.
     let patience: Int64 = 15_000
@@ -50,7 +52,7 @@ final class DeviceMachine {
     init(number: Int, seed: UInt64, name: String, app: SimulatedApp) {
         self.number = number
         self.app = app
-        disk = FaultDisk(name: name, seed: seed)
+        disk = FaultDisk(name: name, seed: seed, countsWork: true)
     }
 
     deinit {

@@ -18,6 +18,8 @@ final class ServerMachine {
     /// Looks into the file from outside the code under test.
     private var reader: Connection?
     private(set) var tables: [RecordTable] = []
+    /// What to say of the last batch if it took too much work.
+    private(set) var excess: String?
 
     private static let path = "server.sqlite"
 
@@ -28,7 +30,7 @@ final class ServerMachine {
     init(seed: UInt64, name: String, script: String, plan: SeedingPlan) {
         self.plan = plan
         self.script = script
-        disk = FaultDisk(name: name, seed: seed)
+        disk = FaultDisk(name: name, seed: seed, countsWork: true)
     }
 
     deinit {
@@ -98,6 +100,7 @@ final class ServerMachine {
                         Problem(status: 400, kind: "malformed", detail: error.message)))
             }
         }
+        let before = disk.work
         let results = node.process(admitted, now: now)
         for (place, result) in zip(places.compactMap(\.self), results) {
             switch result {
@@ -109,6 +112,9 @@ final class ServerMachine {
                     status: problem.status, body: Gzip.compress(SyncCoder.encode(problem)))
             }
         }
+        excess = WorkAllowance.server.excess(
+            disk.work.since(before),
+            bytes: (bodies + answers.map(\.body)).reduce(0) { $0 + $1.count })
         return answers
     }
 

@@ -75,7 +75,8 @@ extension Simulator {
             }
         }
         maybeBreak(device.disk)
-        let actions = node.handle(event, now: localTime(device))
+        let (actions, excess) = device.handle(event, now: localTime(device))
+        if let excess { throw failure("device \(device.number): \(excess)") }
         if device.disk.isDown || random.below(1_000) < faults.crashes { return stop(device) }
         mend(device.disk)
         for action in actions {

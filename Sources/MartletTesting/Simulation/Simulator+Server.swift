@@ -40,6 +40,7 @@ extension Simulator {
         maybeBreak(server.disk)
         let bodies = try batch.map { try inflated($0.body) }
         let answers = server.process(bodies, now: now)
+        if let excess = server.excess { throw failure("the server: \(excess)") }
         if server.disk.isDown { return stopServer() }
         mend(server.disk)
         try readLog()
