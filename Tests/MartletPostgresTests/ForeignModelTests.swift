@@ -9,19 +9,6 @@ import Testing
 
 @Suite("What other programs write: whatever they do")
 struct ForeignModelTests {
-    /// Numbers from a seed.
-    private struct Chance: RandomNumberGenerator {
-        var state: UInt64
-
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var mixed = state
-            mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-            return mixed ^ (mixed >> 31)
-        }
-    }
-
     /// A statement that may do nothing, or be refused.
     private static func statement(_ chance: inout Chance) -> String {
         func list() -> Int { .random(in: 1...12, using: &chance) }
@@ -46,7 +33,7 @@ struct ForeignModelTests {
         arguments: ForeignCapture.allCases, [1, 2, 3, 4])
     func model(_ capture: ForeignCapture, seed: UInt64) async throws {
         try await ForeignWorld.with(capture) { world in
-            var chance = Chance(state: seed)
+            var chance = Chance(seed: seed)
             let programs = [try world.program(), try world.program(), try world.program()]
             for program in programs { try program.execute("SET lock_timeout = 5") }
             for _ in 0..<250 {

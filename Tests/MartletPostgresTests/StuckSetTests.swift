@@ -71,6 +71,7 @@ struct StuckSetTests {
         arguments: [
             "08006", "08001", "28P01", "3D000", "53300", "57P01", "25006", "58030", "XX001",
             "HV000", "53100", "53400", "53200", "XX000", "42501", "42P01", "3F000",
+            "0A000", "0B000", "40000", "40002", "54001", "72000", "F0000",
         ])
     func elsewhere(code: String) async throws {
         try await Self.on(

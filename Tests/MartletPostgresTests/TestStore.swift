@@ -27,11 +27,12 @@ final class TestStore {
     ///   - adopts: Whether Martlet's triggers are put on them.
     ///   - capture: How what other programs write is found.
     ///   - through: Where the store connects, if not to the server itself.
+    ///   - unsendable: Hears of rows that no device can be sent.
     init(
         _ address: PostgresAddress, _ script: String? = nil, tables: [String] = [],
         adopts: Bool = false, capture: ForeignCapture = .triggers,
         through proxy: PostgresAddress? = nil,
-        options: PostgresOptions = PostgresOptions()
+        options: PostgresOptions = PostgresOptions(), unsendable: UnsendableRows = UnsendableRows()
     ) throws {
         self.address = address
         other = try PostgresConnection(
@@ -54,7 +55,7 @@ final class TestStore {
                 _ = try CaptureSwitch(on: other).change(to: .logical)
             }
         }
-        store = try PostgresStore(proxy ?? address, options)
+        store = try PostgresStore(proxy ?? address, options, unsendable: unsendable)
         log = PostgresLog(address, schema: store.schema, now: { 1 })
         node = try DataSetNode(
             storage: store, log: log, rules: .everything, filter: .everything, cacheBytes: 1 << 20)

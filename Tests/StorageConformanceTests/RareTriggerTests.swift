@@ -99,8 +99,8 @@ struct RareTriggerTests {
         let set = try server.send(
             SetText().update("players", "1", #""revision":1,"name":"Q""#)
                 .update("teams", "1", #""revision":1,"name":"other""#))
-        #expect(set.fate == "stale")
-        #expect(set.message == "a record of “teams” is gone from its table")
+        #expect(set.fate == "constraint")
+        #expect(set.message == "a trigger of “teams” kept the change out")
         #expect(try server.rows("SELECT name FROM players") == "P")
     }
 

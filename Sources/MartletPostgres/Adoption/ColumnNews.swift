@@ -21,11 +21,33 @@ struct ColumnNews {
         /// The column's number in the table, which no later column gets; nil if only the name is
         /// known.
         var place: Int64?
-        /// Its type.
+        /// Its type, with the values of an enumeration, and whether it is the key.
         var form: String?
         /// The transaction that last altered it.
         var version: String?
         var file: Int64?
+
+        private static let keyMark = " key"
+
+        var isKey: Bool { form?.hasSuffix(Self.keyMark) == true }
+
+        func asKey() -> Note {
+            var key = self
+            key.form = form.map { $0 + Self.keyMark }
+            return key
+        }
+
+        /// Whether the column's type is another one, or a value of its enumeration has another name. New
+        /// values change no row. Notes of earlier releases do not have the values.
+        func hasOtherForm(than old: Note) -> Bool {
+            let (was, now) = (old.words, words)
+            guard was.prefix(2) == now.prefix(2) else { return true }
+            return was.count > 2 && !Set(was[2...]).isSubset(of: now)
+        }
+
+        private var words: [Substring] {
+            (form ?? "").split(separator: " ").filter { $0 != "key" }
+        }
     }
 
     /// Compares the columns with their notes, enters the new and changed ones into the log, and
@@ -50,18 +72,18 @@ struct ColumnNews {
         let table = schema.tables[type]
         let name = table.type.name
         guard !known.isEmpty else { return true }
-        func isReplaced(_ column: String) -> Bool {
-            guard let old = known[column], let place = old.place, let new = now[column] else {
+        func isReplaced(_ column: String, as name: String) -> Bool {
+            guard let old = known[column], let place = old.place, let new = now[name] else {
                 return false
             }
-            if place != new.place || old.form != new.form { return true }
+            if place != new.place || new.hasOtherForm(than: old) { return true }
             // ALTER … USING with the same type rewrites all rows; TRUNCATE and VACUUM FULL alter no
             // column.
             return old.version != new.version && old.file != nil && old.file != new.file
         }
         let gone = known.keys.filter { now[$0] == nil }.sorted()
         let added = table.columns.filter { known[$0.name] == nil }
-        let replaced = table.columns.filter { isReplaced($0.name) }
+        let replaced = table.columns.filter { isReplaced($0.name, as: $0.name) }
         for column in gone {
             self.notes.append("table “\(name)” has no column “\(column)” any more")
         }
@@ -74,12 +96,23 @@ struct ColumnNews {
             )
         }
         let comparison = PostgresComparison(on: log.connection, schema)
-        if isReplaced(table.key.name) {
-            // Other keys are other records.
-            _ = try comparison.enter(.newer, of: [table.number])
+        let oldKey = known.first { $0.value.isKey }
+        if let oldKey, let key = now[table.key.name], oldKey.value.place != key.place {
+            self.notes.append(
+                """
+                the key of table “\(name)” is “\(table.key.name)” now, in place of “\(oldKey.key)”; run \
+                “martlet postgres adopt” for it, or what other programs write to it reaches no device
+                """)
+            _ = try comparison.enter(.every, of: [table.number])
             return true
         }
-        guard !(added + replaced).isEmpty else { return !gone.isEmpty }
+        // A key that was renamed stands at its place.
+        let isOtherKey = isReplaced(oldKey?.key ?? table.key.name, as: table.key.name)
+        if isOtherKey {
+            // Other keys are other records.
+            _ = try comparison.enter(.newer, of: [table.number])
+        }
+        guard !(added + replaced).isEmpty else { return !gone.isEmpty || isOtherKey }
         try announce(added + replaced, of: type, cleared: Set(replaced.map(\.name)))
         if known.values.contains(where: { $0.file != nil && $0.file != now[table.key.name]?.file })
         {
@@ -99,14 +132,18 @@ struct ColumnNews {
     /// Returns the notes to keep; there are none for columns that devices do not get.
     private func notes(of table: PostgresTable) throws(PostgresError) -> [String: Note] {
         let names = Set(([table.key] + table.columns).map(\.name))
-        return try read(
+        var found = try read(
             """
             SELECT a.attname::text, a.attnum::bigint, \
-            concat(a.atttypid, ' ', a.atttypmod), a.xmin::text, c.relfilenode::bigint \
+            concat_ws(' ', a.atttypid, a.atttypmod, (SELECT string_agg(concat(e.oid, '=', md5(e.enumlabel)), \
+            ' ' ORDER BY e.oid) FROM pg_catalog.pg_enum AS e WHERE e.enumtypid = a.atttypid)), \
+            a.xmin::text, c.relfilenode::bigint \
             FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_class AS c ON c.oid = a.attrelid \
             WHERE a.attrelid = $1::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped
             """, Int64(table.relation)
         ).filter { names.contains($0.key) }
+        found[table.key.name] = found[table.key.name]?.asKey()
+        return found
     }
 
     private func read(

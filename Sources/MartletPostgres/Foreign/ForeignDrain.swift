@@ -43,7 +43,7 @@ package struct ForeignDrain {
         self.unsendable = unsendable
         forms = tables.enumerated().map { ForeignRowForm($1, at: $0) }
         columns = schema.types.map { TypeColumns($0, schema: schema) }
-        reading = ForeignReading(forms, extent)
+        reading = ForeignReading(forms, extent, unsendable)
     }
 
     /// Takes what is pending into the log, within the open transaction, which holds the data set's

@@ -1,5 +1,6 @@
 import MartletCore
 import MartletProtocol
+import MartletServerCore
 import PostgresKit
 
 /// Reads noted changes together with the rows as they are, at one snapshot.
@@ -27,14 +28,18 @@ struct ForeignReading {
     }
 
     private let forms: [ForeignRowForm]
+    private let unsendable: UnsendableRows
     private let positions: [Int64: Int]
     /// A lateral subquery `k` with the row of the change `c`.
     private let rows: String
 
     let extent: ForeignDrain.Extent
 
-    init(_ forms: [ForeignRowForm], _ extent: ForeignDrain.Extent) {
+    init(
+        _ forms: [ForeignRowForm], _ extent: ForeignDrain.Extent, _ unsendable: UnsendableRows
+    ) {
         self.extent = extent
+        self.unsendable = unsendable
         self.forms = forms
         positions = Dictionary(
             forms.map { ($0.table.number, $0.position) }, uniquingKeysWith: { first, _ in first })
@@ -143,6 +148,10 @@ struct ForeignReading {
         guard let id = form.id(try rows.text(row, 1)) else { return nil }
         var content = ForeignRecord.Row.absent
         if case .array(let texts) = try rows.value(row, 3) { content = form.row(texts) }
+        if let fault = SendableKey.fault(of: id, form.table.type) {
+            if content != .absent { unsendable.note(form.table.type.name, id, fault) }
+            return nil
+        }
         return ForeignRecord(
             address: RecordAddress(position, id),
             isKnown: rows.isNull(row, 2) ? false : try rows.boolean(row, 2), row: content)

@@ -84,16 +84,12 @@ struct ForeignRowForm {
         }
     }
 
-    /// The id of a record; nil for one no device can know.
+    /// The id of a record; nil for a text that is none.
     func id(_ text: String) -> RecordID? {
-        let id: RecordID
         switch table.type.keyKind {
-        case .integer:
-            guard let number = Int64(text) else { return nil }
-            id = .integer(number)
-        case .text: id = .text(text)
+        case .integer: Int64(text).map { .integer($0) }
+        case .text: .text(text)
         }
-        return SendableKey.fault(of: id, table.type) == nil ? id : nil
     }
 
     /// The row that `lookup` gave.

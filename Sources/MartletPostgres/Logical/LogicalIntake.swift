@@ -119,11 +119,14 @@ struct LogicalIntake {
         sources[relation] = nil
         guard let table = tables[relation] else { return }
         let keys = columns.indices.filter { columns[$0].isKey }
-        // A renamed key still names the rows.
-        guard
-            let key = columns.firstIndex(where: { $0.name == table.key.name })
-                ?? (keys.count == 1 ? keys[0] : nil)
-        else {
+        // The key may have had another name then, or have one now that another column had.
+        let sole = keys.count == 1 ? keys[0] : nil
+        let named = columns.firstIndex { $0.name == table.key.name }
+        let isPrimary = try connection.query(
+            "SELECT relreplident = 'd' FROM pg_catalog.pg_class WHERE oid = $1::bigint::oid",
+            [.integer(Int64(relation))])
+        let goesByKey = try isPrimary.count == 1 && isPrimary.boolean(0, 0)
+        guard let key = goesByKey ? sole ?? named : named ?? sole else {
             throw PostgresError(
                 .statement,
                 "rows of “\(table.type.name)” are not named by “\(table.key.name)”; restart the server"

@@ -58,12 +58,7 @@ package struct PostgresDoctor {
                     "tables", $0, "Devices get what the tables are, not what they were.",
                     "See docs/postgresql.md, “Changing tables”.")
             }
-            for table in schema.tables {
-                found +=
-                    try triggers(of: table, schema.capture) + storage(of: table)
-                    + sequence(of: table)
-                    + indexes(of: table)
-            }
+            for table in schema.tables { found += try findings(of: table, schema.capture) }
         } catch let refusal as AdoptionError {
             found.append(
                 error(
@@ -291,6 +286,25 @@ package struct PostgresDoctor {
     }
 
     // MARK: - The user's tables
+
+    private func findings(
+        of table: PostgresTable, _ capture: ForeignCapture
+    ) throws -> [Finding] {
+        do {
+            return try triggers(of: table, capture) + storage(of: table) + sequence(of: table)
+                + indexes(of: table)
+        } catch let error as PostgresError where error.kind == .forbidden {
+            return [
+                self.error(
+                    "rights", "The table “\(table.type.name)” cannot be read: \(error.message).",
+                    "Servers can carry out nothing while they lack rights that they need.",
+                    """
+                    Run as the owner: GRANT USAGE ON SCHEMA \(PostgresConnection.quoted(table.schema)) and \
+                    GRANT SELECT, INSERT, UPDATE, DELETE ON \(table.sqlName) TO the servers' role.
+                    """)
+            ]
+        }
+    }
 
     private func triggers(
         of table: PostgresTable, _ capture: ForeignCapture

@@ -28,6 +28,11 @@ extension StorageFault {
                 (ALTER FUNCTION … SET …) in place of the command, or put the setting back; none may set \
                 martlet.applying.
                 """
+            } else if error.kind == .busy {
+                """
+                A change set has been put off \(SlowSets.mostInTheWay) times in a row because something was in \
+                its way. Check the triggers of its tables, and who holds locks. \(error.description)
+                """
             } else if error.kind == .timedOut {
                 """
                 A change set took too long and is put off alone. Check the triggers of its tables, and \
@@ -39,7 +44,9 @@ extension StorageFault {
                 A change set found no room and is put off alone. Check the triggers of its tables, the \
                 tablespaces that they use, and temp_file_limit. \(error.description)
                 """
-            } else if ["22", "25", "2D", "57"].contains(error.sqlState?.prefix(2)) {
+            } else if ["0A", "0B", "22", "25", "2D", "40", "54", "57", "72", "F0"].contains(
+                error.sqlState?.prefix(2))
+            {
                 """
                 A change set is put off alone. Correct the triggers of its tables. \(error.description)
                 """
@@ -86,11 +93,12 @@ enum SetError {
     /// The machine: nothing can be said about the set.
     case fault
 
-    /// Classes of codes that say something about a machine: of memory, files and damage, of foreign
-    /// tables, of another server that a trigger asks, of a schema that is missing, and of commands that no
-    /// trigger may run. This server goes on meanwhile.
+    /// Classes of codes that say something about a machine or its triggers: of memory, files and damage, of
+    /// foreign tables, of another server that a trigger asks, of a schema that is missing, and of commands
+    /// that no trigger may run. This server goes on meanwhile.
     private static let codesOfTheServer: Set<Substring> = [
-        "08", "25", "28", "2D", "3D", "3F", "53", "55", "57", "58", "HV", "XX",
+        "08", "0A", "0B", "25", "28", "2D", "3D", "3F", "40", "53", "55", "57", "58", "72", "F0",
+        "HV", "XX",
     ]
 
     init(_ error: PostgresError) {
@@ -108,7 +116,9 @@ enum SetError {
         // A set that finds the statements gone which another set's trigger deallocated fails outside
         // its savepoint.
         case .stalePlan where error.sqlState == "26000": self = .ofTheServer
-        // What a trigger raises, and limits such as the size of an index's row.
+        // Triggers that call each other without end. Other limits are of a value, such as the size of an
+        // index's row.
+        case .exhausted where error.sqlState == "54001": self = .ofTheServer
         case .other, .exhausted:
             guard let code = error.sqlState?.prefix(2) else {
                 self = .fault

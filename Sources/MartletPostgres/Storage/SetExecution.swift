@@ -174,9 +174,7 @@ struct SetExecution {
         let address = RecordAddress(create.type, assigned[create.address] ?? create.id)
         let form = session.model.forms[create.type]
         guard let row = stored[address] else {
-            throw .failed(
-                PostgresError(
-                    .invalidValue, "a trigger of “\(form.type.name)” kept a new record out"))
+            throw .failed(PostgresError(.invalidValue, whatTriggerDid(create.type, "a new record")))
         }
         write(facts.rows[address], address, isDeleted: false)
         account.set(
@@ -187,11 +185,34 @@ struct SetExecution {
     private mutating func enter(update: SetPlan.Change) throws(SetFailure) {
         let address = facts.permanentAddress(of: update.address)
         guard let row = stored[address] else {
-            let name = session.schema.types[update.type].name
-            throw .refused(Refusal(.stale, "a record of “\(name)” is gone from its table"))
+            let form = session.model.forms[update.type]
+            let found = try SetFailure.of { () throws(PostgresError) in
+                try session.run([form.reading([address.id])])[0].count
+            }
+            let words =
+                found > 0 || hasOther(update.type)
+                ? Refusal(.constraint, whatTriggerDid(update.type, "the change"))
+                : Refusal(.stale, "a record of “\(form.type.name)” is gone from its table")
+            throw .refused(words)
         }
         write(facts.rows[address], address, isDeleted: false)
         account.set(address, .updated, row)
+    }
+
+    /// The words for a row that is not among those that the statements returned.
+    private func whatTriggerDid(_ type: Int, _ what: String) -> String {
+        let name = session.schema.types[type].name
+        return hasOther(type)
+            ? "a trigger of “\(name)” gave a record another key"
+            : "a trigger of “\(name)” kept \(what) out"
+    }
+
+    /// Whether the statements returned a row that none of them names.
+    private func hasOther(_ type: Int) -> Bool {
+        let own = Set(
+            plan.creates.map { RecordAddress($0.type, assigned[$0.address] ?? $0.id) }
+                + plan.updates.map { facts.permanentAddress(of: $0.address) })
+        return stored.keys.contains { $0.type == type && !own.contains($0) }
     }
 
     private mutating func write(

@@ -36,16 +36,33 @@ struct SlowSets {
     /// The sets of a device that may take too long, before others of its sets are not tried either.
     private static let mostOfDevice = 3
     private static let mostKept = 1_000
+    /// Tries of a set in a row that meet an obstruction, before the operator is told.
+    static let mostInTheWay = 10
 
     private var cancelled: [Cancelled] = []
     private var types: [Int: Limit] = [:]
     private var endings: [Ending] = []
+    /// How often something was in the way of sets, by their bytes, in a row.
+    private var obstructions: [[UInt8]: Int] = [:]
     /// Whether sets are to go alone: the connection ended while several were under way.
     private(set) var isCareful = false
 
     /// Whether a cancelled set took so long that the server's limit, or a person, may have ended it.
     func isLong(_ took: Duration, for work: SetWork) -> Bool {
         took >= .milliseconds(limit(of: work) ?? Self.limits.first)
+    }
+
+    /// Notes that something was in a set's way that may be gone in a moment: a lock, or another transaction.
+    /// - Returns: Whether that goes on for so long that the operator is to be told.
+    mutating func noteObstruction(of work: SetWork) -> Bool {
+        if obstructions.count >= Self.mostKept { obstructions.removeAll() }
+        obstructions[work.question.content, default: 0] += 1
+        return obstructions[work.question.content]?.isMultiple(of: Self.mostInTheWay) == true
+    }
+
+    /// Notes that a set was carried out.
+    mutating func noteEndOfObstruction(of work: SetWork) {
+        if !obstructions.isEmpty { obstructions[work.question.content] = nil }
     }
 
     /// Notes that the connection ended while these sets were under way.

@@ -317,6 +317,7 @@ extension StoreSession {
             temporaries: OwnForm.temporaries(accepted.created), body: body,
             hash: head.hash.appending(body, identifier: question.identifier), time: work.now)
         head = LogHead(revision: entry.revision, hash: entry.hash)
+        slow.noteEndOfObstruction(of: work)
         pending.add(
             execution.written, execution.mappings, entry, content: question.content)
         return .accepted(entry, set)

@@ -20,8 +20,11 @@ extension StoreSession {
         case .failed(let cause): error = cause
         }
         switch SetError(error) {
+        // The first try behind a change to the tables may fail so.
+        case .fault where error.kind == .stalePlan && isCareful: return putOff(error)
         case .fault: throw error
         case .passing:
+            if slow.noteObstruction(of: work), trouble == nil { trouble = error }
             return Refusal(
                 .busy, "another program holds what the change needs; send it again",
                 retryAfter: Self.retrySeconds)
@@ -40,10 +43,7 @@ extension StoreSession {
                 retryAfter: Self.repairSeconds)
         case .ofTheServer, .noRoom:
             guard concernsOneSet(error) else { throw error }
-            if trouble == nil { trouble = error }
-            return Refusal(
-                .busy, "the database cannot carry out the change now: \(error.wordsForDevices)",
-                retryAfter: Self.repairSeconds)
+            return putOff(error)
         case .ofTheSet: break
         }
         if error.isUnsendable, !error.message.hasPrefix("a trigger") {
@@ -60,6 +60,13 @@ extension StoreSession {
         }
         return Refusal(
             .constraint, "the database refused the change: \(error.wordsForDevices)")
+    }
+
+    private func putOff(_ error: PostgresError) -> Refusal {
+        if trouble == nil { trouble = error }
+        return Refusal(
+            .busy, "the database cannot carry out the change now: \(error.wordsForDevices)",
+            retryAfter: Self.repairSeconds)
     }
 
     /// Whether an error of the server's, whose statements were undone, says nothing of other sets.

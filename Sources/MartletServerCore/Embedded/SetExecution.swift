@@ -106,7 +106,10 @@ struct SetExecution {
         for name in session.columns[update.type].generated { attributes[name] = .null }
         let table = session.tables[update.type]
         guard let stored = try table.updateReturning(address.id, attributes) else {
-            return Refusal(.stale, "a record of “\(table.type.name)” is gone from its table")
+            let name = table.type.name
+            return try table.read(address.id) == nil
+                ? Refusal(.stale, "a record of “\(name)” is gone from its table")
+                : Refusal(.constraint, "a trigger of “\(name)” kept the change out")
         }
         // This includes the attributes that stay, and throws if no device can be sent them all.
         if stored.heldByteCount > Limits.unmeasuredBytes { _ = try table.read(address.id) }

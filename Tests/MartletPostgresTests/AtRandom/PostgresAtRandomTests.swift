@@ -1,0 +1,260 @@
+import Foundation
+import MartletProtocol
+import PostgresKit
+import TestDatabases
+import Testing
+
+@testable import MartletPostgres
+@testable import MartletServerCore
+
+/// Tables that chance declares on PostgreSQL, and all that others do to them while devices' sets are taken.
+private final class ForeignWorldAtRandom {
+    private let schema: RandomTables
+    private let capture: ForeignCapture
+    private let seed: UInt64
+    private var chance: Chance
+    private var devices = [RandomDevice("d1"), RandomDevice("d2"), RandomDevice("calm")]
+    private var history: [String] = []
+    private var faults: [String] = []
+    private var server: SmallServer?
+    private var programs: [PostgresConnection] = []
+    private var triggers: [(name: String, table: UInt32)] = []
+    private var number = 0
+
+    init(_ capture: ForeignCapture, seed: UInt64) {
+        self.capture = capture
+        self.seed = seed
+        chance = Chance(seed: seed)
+        schema = RandomTables(&chance)
+        history.append("\(capture)\n\(schema.script)")
+    }
+
+    /// Lives through so many steps.
+    /// - Returns: What went wrong, and the story; nothing if all is well.
+    func run(_ servers: DatabaseServers, steps: Int) -> [String] {
+        do {
+            let server = try SmallServer(
+                servers, capture, script: schema.script, tables: schema.names + ["calm"],
+                truncation: chance.percent(50) ? .refuse : .delete)
+            self.server = server
+            server.beforeLook = { [unowned self] in endAll() }
+            if schema.refused != nil { faults.append("a column of an unknown type was adopted") }
+            try live(server, steps)
+        } catch let refusal as AdoptionError {
+            if schema.refused.map({ !refusal.description.contains("“\($0)”") }) ?? true {
+                faults.append("refused: \(refusal)")
+            }
+        } catch {
+            faults.append("\(error)")
+        }
+        programs.forEach { $0.close() }
+        faults += server?.faults ?? []
+        faults += devices.flatMap(\.faults)
+        server?.close()
+        return faults.isEmpty
+            ? [] : faults.map { "!! \($0)" } + history.map { String($0.prefix(1_000)) }
+    }
+
+    private func live(_ server: SmallServer, _ steps: Int) throws {
+        for _ in 0..<3 {
+            let program = try server.program()
+            try program.execute("SET lock_timeout = 5; SET statement_timeout = 5000")
+            programs.append(program)
+        }
+        server.open()
+        for _ in 0..<steps where faults.isEmpty && server.faults.isEmpty {
+            switch chance.number(0..<100) {
+            case 0..<50: try write(chance.one(of: programs))
+            case 50..<75: try exchange(server)
+            case 75..<83: try change()
+            case 83..<90: try changeTriggers()
+            default: try judge(server)
+            }
+        }
+        try end(server)
+    }
+
+    // MARK: - Others
+
+    /// Runs what may fail.
+    private func run(_ sql: String, on program: PostgresConnection) {
+        do {
+            try program.isInTransaction
+                ? program.savepoint { try program.execute(sql) } : program.execute(sql)
+            history.append(sql)
+        } catch {
+            history.append("\(sql)\n-- failed: \("\(error)".prefix(200))")
+        }
+    }
+
+    /// The tables that others may touch.
+    private func tables() throws -> [LiveTable] {
+        guard let connection = server?.connection else { return [] }
+        return try LiveTable.all(connection).filter { $0.type != "calm" }
+    }
+
+    private func write(_ program: PostgresConnection) throws {
+        let place = programs.firstIndex { $0 === program } ?? 0
+        switch chance.number(0..<10) {
+        case 0 where !program.isInTransaction:
+            run("BEGIN", on: program)
+        case 1, 2:
+            guard program.isInTransaction else { return }
+            run(chance.percent(70) ? "COMMIT" : "ROLLBACK", on: program)
+        default:
+            let sql = RandomSQL(try tables()).statement(&chance)
+            history.append(
+                "-- program \(place)\(program.isInTransaction ? ", in a transaction" : "")")
+            run(program.isInTransaction ? sql : "BEGIN; \(sql); COMMIT", on: program)
+            if !program.isInTransaction { return }
+        }
+    }
+
+    private func endAll() {
+        for program in programs where program.isInTransaction {
+            let isGood = !program.hasFailedTransaction && chance.percent(70)
+            history.append(isGood ? "COMMIT" : "ROLLBACK")
+            do {
+                try isGood ? program.commit() : program.rollback()
+            } catch {
+                history.append("-- failed: \(error)")
+                try? program.rollback()
+            }
+        }
+    }
+
+    private func ddl() throws -> RandomDDL {
+        number += 1
+        let tables = try tables()
+        return RandomDDL(tables: tables, keys: keys(tables), number: number)
+    }
+
+    private func keys(_ tables: [LiveTable]) -> [UInt32: String] {
+        Dictionary(
+            tables.map { ($0.oid, $0.key?.type ?? "") }, uniquingKeysWith: { first, _ in first })
+    }
+
+    private func change() throws {
+        endAll()
+        run(try ddl().change(&chance), on: programs[0])
+        if chance.percent(60) { server?.look() }
+    }
+
+    private func changeTriggers() throws {
+        endAll()
+        if let last = triggers.last, chance.percent(40) {
+            run("DROP FUNCTION \(last.name)() CASCADE", on: programs[0])
+            triggers.removeLast()
+            return
+        }
+        let sql = try ddl().trigger(&chance)
+        run(sql, on: programs[0])
+        triggers.append(("f\(number)", 0))
+    }
+
+    // MARK: - Devices
+
+    private func exchange(_ server: SmallServer) throws {
+        let tables = try LiveTable.all(server.connection)
+        let keys = keys(tables)
+        try server.settle()
+        for place in devices.indices {
+            let isCalm = devices[place].client == "calm"
+            let some = tables.filter { ($0.type == "calm") == isCalm }
+            guard let table = some.randomElement(using: &chance), isCalm || chance.percent(70)
+            else {
+                continue
+            }
+            devices[place].make(table, keys: keys, server.folded, &chance)
+        }
+        try send(server)
+    }
+
+    private func send(_ server: SmallServer) throws {
+        let places = devices.indices.filter { !devices[$0].pending.isEmpty }
+        let requests = places.compactMap { devices[$0].request(at: server.folded.revision) }
+        for (place, result) in zip(places, try server.process(requests)) {
+            let before = devices[place].pending
+            switch result {
+            case .success(let answer): devices[place].take(answer)
+            case .failure(let problem):
+                faults.append(
+                    "\(devices[place].client): \(problem.status) \(server.lastFault ?? "no fault")")
+            }
+            for set in before {
+                let fate =
+                    devices[place].decided[set.identifier].map { $0 ?? "accepted" } ?? "put off"
+                history.append("-- \(set.text.prefix(300)): \(fate)")
+                if devices[place].client == "calm", fate != "accepted" {
+                    faults.append("a table that nobody touches has to wait: \(fate)")
+                }
+            }
+        }
+    }
+
+    // MARK: - Judgement
+
+    private func judge(_ server: SmallServer) throws {
+        endAll()
+        server.look()
+        try server.settle()
+        let differences = try server.differences()
+        history.append("-- judged")
+        if let hindrance = server.hindrance { faults.append("not taken up: \(hindrance)") }
+        guard !differences.isEmpty else { return }
+        let diagnosis = try server.diagnosis()
+        for difference in differences where !server.isTold(difference, diagnosis) {
+            faults.append("\(difference)")
+        }
+    }
+
+    /// Once all is well, every set is decided, and each that was accepted is in the log once.
+    private func end(_ server: SmallServer) throws {
+        guard faults.isEmpty, server.faults.isEmpty else { return }
+        endAll()
+        for trigger in triggers {
+            run("DROP FUNCTION IF EXISTS \(trigger.name)() CASCADE", on: programs[0])
+        }
+        try judge(server)
+        for _ in 0..<5 {
+            server.pass(milliseconds: 700_000)
+            try server.settle()
+            try send(server)
+        }
+        for device in devices {
+            for set in device.pending { faults.append("never decided: \(set.text)") }
+            for (identifier, fate) in device.decided {
+                let rows = try server.connection.query(
+                    "SELECT count(*) FROM _martlet.log WHERE identifier = $1", [.text(identifier)])
+                let wanted: Int64 = fate == nil ? 1 : 0
+                if try rows.integer(0, 0) != wanted {
+                    faults.append(
+                        "\(identifier), \(fate ?? "accepted"): not \(wanted) times in the log")
+                }
+            }
+        }
+        try judge(server)
+    }
+}
+
+@Suite("Other programs at random on PostgreSQL, with tables at random")
+struct PostgresAtRandomTests {
+    private static let worlds =
+        ProcessInfo.processInfo.environment["MARTLET_POSTGRES_WORLDS"].flatMap(UInt64.init) ?? 16
+    private static let first =
+        ProcessInfo.processInfo.environment["MARTLET_POSTGRES_SEED"].flatMap(UInt64.init) ?? 0
+
+    @Test(
+        "devices have what the tables have, every set is decided, and nobody waits for another's fault",
+        arguments: ForeignCapture.allCases)
+    func worlds(_ capture: ForeignCapture) async throws {
+        let servers = try await capture == .logical ? DatabaseServers.logical() : .shared()
+        for seed in Self.first..<Self.first + Self.worlds {
+            try await TestDatabase.blocking {
+                let faults = ForeignWorldAtRandom(capture, seed: seed).run(servers, steps: 40)
+                #expect(
+                    faults.isEmpty, "\(capture), seed \(seed)\n\(faults.joined(separator: "\n"))")
+            }
+        }
+    }
+}
