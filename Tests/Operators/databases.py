@@ -457,8 +457,8 @@ class Serve(DatabaseCommand):
         psql(world.database.url, "ALTER TABLE teams ADD COLUMN colour text DEFAULT 'red'",
              'ALTER TABLE players RENAME COLUMN photo TO picture', 'CREATE INDEX on_mark ON notes(mark)')
 
-    def execute(self, world, fault=None, log=None):
-        server = self.serve(world, fault=fault, log=log)
+    def execute(self, world, **more):
+        server = self.serve(world, **more)
         if server.listen():
             with server:
                 pass

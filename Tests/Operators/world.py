@@ -64,10 +64,11 @@ class Tools:
         return {**kept, **more}
 
     @classmethod
-    def start(cls, words, fault=None, log=None, error=subprocess.PIPE, **more):
+    def start(cls, words, fault=None, log=None, error=subprocess.PIPE, user=None, **more):
         return subprocess.Popen(
             [cls.martlet, *words], env=cls.environment(fault, log, **more), text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=error, errors='replace')
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=error, errors='replace',
+            user=user, group=user, extra_groups=None if user is None else [])
 
     @classmethod
     def finish(cls, process, words):
@@ -80,17 +81,17 @@ class Tools:
         return Run(words, process.returncode, out, err or '')
 
     @classmethod
-    def run(cls, *words, fault=None, log=None, **more):
+    def run(cls, *words, **more):
         words = [str(word) for word in words]
-        return cls.finish(cls.start(words, fault, log, **more), words)
+        return cls.finish(cls.start(words, **more), words)
 
 
 class Server:
     """`martlet serve` on a free port, while this is open."""
 
-    def __init__(self, *words, fault=None, log=None):
+    def __init__(self, *words, **more):
         self.words = ['serve', *map(str, words), '--port', '0', '--log', 'warning']
-        self.process = Tools.start(self.words, fault, log, subprocess.STDOUT)
+        self.process = Tools.start(self.words, error=subprocess.STDOUT, **more)
         self.address = None
         self.said = ''
 
