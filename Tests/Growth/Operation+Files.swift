@@ -181,7 +181,9 @@ extension Operation {
                 _ = try (
                     device.store.outboxCount, device.store.parkedCount, device.store.withheld()
                 )
-                _ = try (device.store.newestQueued(), device.store.newestChanges())
+                _ = try device.store.newestQueued().map {
+                    try device.store.changes(of: $0.identifier)
+                }
                 _ = try device.store.quarantinedCount
             }
         },
