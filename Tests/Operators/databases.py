@@ -7,8 +7,7 @@ import sqlite3
 import subprocess
 import threading
 
-import world as worlds
-from scenario import Nothing, Scenario
+from scenario import Scenario
 from world import Failure, Server, Tools, wait_for
 
 SCRIPT = """

@@ -4,7 +4,7 @@ import os
 import sqlite3
 
 from scenario import DataFolder
-from world import SCHEMA, Failure, Server, Tools, differences, tables
+from world import Failure, Tools, differences, tables
 
 
 class DeviceCommand(DataFolder):
@@ -220,18 +220,6 @@ class Snapshot(DeviceCommand):
     def final(self, world):
         self.equal(world)
         super().final(world)
-
-
-class SnapshotFetched(Snapshot):
-    name = 'snapshot of a server'
-
-    def begin(self, world):
-        world.server = Server('--data', world.path('data'), '--schema', world.path('schema.sql'),
-                              '--snapshot-every', '1')
-        return world.server
-
-    def words(self, world):
-        return self.with_server(world, 'snapshot', '--out', world.path('seed.sqlite'))
 
 
 SCENARIOS = [Init, InitAlone, Sync, Check, CheckCapture, Import, ImportNew, Export, Snapshot]

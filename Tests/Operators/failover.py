@@ -130,7 +130,7 @@ def trial(seed, number, folder, is_synchronous):
             wait_for('the devices are equal to the database', once, 60)
             truth = tables(databases.standby)
             world.account({'notes': [(int(key), mark) for key, mark in truth['notes']]})
-    return f'{ada.count + bo.count} exchanges, {lost} marks were not in the standby'
+    return f'{ada.count + bo.count} exchanges, {lost} marks not in the standby when it took over'
 
 
 def marks_missing(world, databases):

@@ -1,11 +1,10 @@
 """What each command of an operator is tried with: a world, its words, and what must hold after it."""
 import glob
 import os
-import random as randoms
 import shutil
 import sqlite3
 
-from world import SCHEMA, Failure, Run, Server, Tools, World, differences, tables
+from world import SCHEMA, Failure, Server, Tools, differences, tables
 
 OWNER = 65534
 
