@@ -1,5 +1,6 @@
 import MartletProtocol
 import MartletStore
+import MartletTesting
 import SQLiteKit
 import SmallWorlds
 import Testing

@@ -1,4 +1,5 @@
 import MartletStore
+import MartletTesting
 import SQLiteKit
 import SmallWorlds
 import Testing

@@ -241,7 +241,9 @@ final class WrittenWorld {
         // schema.md: what such an index forbids to move needs two saves.
         let isOfIndex =
             refused.contains { $0.contains("failed: index") } || schema.script.contains(" WHERE ")
-        #expect(!isAlone || isOfIndex || refused.isEmpty, "nobody else wrote, and yet: \(refused) \(story)")
+        #expect(
+            !isAlone || isOfIndex || refused.isEmpty,
+            "nobody else wrote, and yet: \(refused) \(story)")
         #expect(unfit.isEmpty, "both sides have the same rules: \(unfit.map(\.message)) \(story)")
         if parked.isEmpty, withheld.isEmpty, try device.store.quarantined().isEmpty {
             #expect(after == served, "device and server differ: \(story)")
