@@ -142,7 +142,9 @@ private final class GiantWorld {
             let picture = both ? value(share / 2, mayBeBlob: true) : (.null, name: "nothing")
             if row == 0 { parts = [one.name, picture.name] }
             let length = random.one(of: [3, 36, 37, 128, 129, 5_000, 300_000])
-            let id = random.chance(40) ? "\(row)-" + String(repeating: "k", count: length) : nil
+            // No two giants of a world have one key.
+            let key = "\(story.count)-\(row)-" + String(repeating: "k", count: length)
+            let id = random.chance(40) ? key : nil
             return (id, one.0, picture.0)
         }
         story.append("\(rows) rows of \(all) bytes, \(parts.joined(separator: " and "))")
