@@ -62,7 +62,7 @@ struct ForeignModelTests {
             for program in programs where program.isInTransaction { try program.rollback() }
             try world.takeAll()
             #expect(try world.replica == world.truth())
-            #expect(world.head.revision > (capture == .triggers ? 20 : 10))
+            #expect(world.head.revision > 10)
             let left = try world.server.query("SELECT count(*) FROM _martlet.foreign_changes")
             #expect(try left.integer(0, 0) == 0)
         }

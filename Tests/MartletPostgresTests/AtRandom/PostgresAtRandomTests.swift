@@ -240,7 +240,7 @@ private final class ForeignWorldAtRandom {
 @Suite("Other programs at random on PostgreSQL, with tables at random")
 struct PostgresAtRandomTests {
     private static let worlds =
-        ProcessInfo.processInfo.environment["MARTLET_POSTGRES_WORLDS"].flatMap(UInt64.init) ?? 16
+        ProcessInfo.processInfo.environment["MARTLET_POSTGRES_WORLDS"].flatMap(UInt64.init) ?? 8
     private static let first =
         ProcessInfo.processInfo.environment["MARTLET_POSTGRES_SEED"].flatMap(UInt64.init) ?? 0
 
