@@ -144,7 +144,7 @@ struct DeviceNodeTests {
 
     @Test(
         "the wait for a part of a snapshot is another program's for ten minutes at most",
-        arguments: [(SyncError.Kind.offline, 600_000), (.busy, 86_400_000)])
+        arguments: [(SyncError.Kind.offline, Int64(600_000)), (.busy, 86_400_000)])
     func waitForPart(kind: SyncError.Kind, milliseconds: Int64) throws {
         let node = node(try DeviceFixture())
         node.parts = .fetching(1)
