@@ -4,6 +4,7 @@ import MartletCore
 import MartletProtocol
 import MartletServerCore
 import MartletStore
+import MartletTesting
 import SQLiteKit
 import SmallWorlds
 import Testing
@@ -28,13 +29,13 @@ private final class GiantWorld {
     private let author: SmallDevice
     private let reader: SmallDevice
     private let listener: SmallDevice
-    private var random: SeededBits
+    private var random: SeededRandom
     private var story: [String] = []
     private(set) var tally: [String: Int] = [:]
 
     init(seed: UInt64) throws {
         self.seed = seed
-        random = SeededBits(state: seed &* 0x9e37_79b9_7f4a_7c15)
+        random = SeededRandom(seed: seed &* 0x9e37_79b9_7f4a_7c15)
         var pace = SmallPace.counted
         (pace.sliceRecords, pace.countsWork) = (2_000, false)
         world = try SmallWorld(DiskName.next("giants"), script: Self.script, pace: pace)
