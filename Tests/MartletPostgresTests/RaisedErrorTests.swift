@@ -51,11 +51,14 @@ struct RaisedErrorTests {
             for round in 2...3 {
                 let results = try store.process([
                     TestStore.request("d1", Self.player, at: 1),
-                    TestStore.request("d2", TestStore.team("Blue \(round)"), at: Int64(round - 1)),
+                    TestStore.request(
+                        "d\(round)", TestStore.team("Blue \(round)"), at: Int64(round - 1)),
                 ])
                 let put = try results[0].get().changeSets.last { $0.reason != nil }
                 #expect(put?.reason == .busy && put?.retryAfter == 60)
-                #expect(try TestStore.fate(results[1]) == "accepted \(round)")
+                let other = try results[1].get()
+                #expect(other.maxRevision == Int64(round))
+                #expect(other.changeSets.compactMap(\.message) == [])
                 #expect(store.node.takeFault()?.kind == .refused)
             }
         }

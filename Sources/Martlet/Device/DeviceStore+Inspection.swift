@@ -13,6 +13,9 @@ extension DeviceStore {
         package let seen: [(type: String, id: RecordID, revision: Revision)]
     }
 
+    /// Whether other programs wrote what is in no set yet.
+    package var hasOpenCapture: Bool { get throws { try applying.hasCapture } }
+
     /// The queued sets, in their order.
     package func queued() throws -> [Queued] {
         let outbox = Outbox(store: applying)
@@ -95,7 +98,8 @@ extension DeviceStore {
                 let id = try bases.recordID(0)
                 records[id] =
                     bases.isNull(1)
-                    ? nil : Self.dictionary(
+                    ? nil
+                    : Self.dictionary(
                         try SyncCoder.decodeAttributes(bases.blob(1)), type)
             }
             if !records.isEmpty { state[type.name] = records }

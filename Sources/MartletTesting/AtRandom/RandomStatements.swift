@@ -8,13 +8,18 @@ package struct RandomStatements {
     private let schema: RandomSchema
     private let place: Place
     private let mark: String
+    private let sendable: Bool
     private var random: SeededRandom
     private var count = 0
 
-    /// - Parameter mark: Part of the text keys of new rows, so that those of several writers differ.
+    /// - Parameters:
+    ///   - mark: Part of the text keys of new rows, so that those of several writers differ.
+    ///   - sendable: Whether a set can carry all values and keys.
     package init(
-        _ schema: RandomSchema, seed: UInt64, mark: String = "", on place: Place = .device
+        _ schema: RandomSchema, seed: UInt64, mark: String = "", on place: Place = .device,
+        sendable: Bool = false
     ) {
+        self.sendable = sendable || place == .server
         self.schema = schema
         self.place = place
         self.mark = mark
@@ -151,15 +156,19 @@ package struct RandomStatements {
             // Some have a meaning, and come back.
             if random.chance(20) { return random.one(of: ["'p'", "'q'", "'r'"]) }
             return place == .server || random.chance(85)
-                ? "'k\(mark)\(count)'" : random.one(of: Self.oddTexts)
+                ? "'k\(mark)\(count)'" : random.one(of: sendable ? Self.rareTexts : Self.oddTexts)
         }
         if place == .server {
             return random.chance(95) ? "NULL" : random.one(of: ["4000", "9007199254740991"])
         }
         if random.chance(4) { return "ifnull(\(Self.deletedKey), (SELECT id FROM martlet_new_id))" }
-        return random.chance(88) ? "(SELECT id FROM martlet_new_id)" : random.one(of: Self.oddKeys)
+        return random.chance(88)
+            ? "(SELECT id FROM martlet_new_id)"
+            : random.one(of: sendable ? Self.rareKeys : Self.oddKeys)
     }
 
+    private static let rareTexts = ["'K1'", "''", "'1'"]
+    private static let rareKeys = ["0", "-1", "77", "-50", "NULL"]
     private static let oddTexts = [
         "'K1'", "''", "NULL", "'1'", "x'00'", "'a' || char(0)", "CAST(x'61ff' AS TEXT)",
     ]
@@ -179,7 +188,7 @@ package struct RandomStatements {
     private mutating func value(_ column: RandomColumn) -> String {
         if !column.isRequired, random.chance(20) { return "NULL" }
         guard let target = column.target else {
-            return column.kind.literal(using: &random, sendable: place == .server)
+            return column.kind.literal(using: &random, sendable: sendable)
         }
         return existingKey(schema.tables[target])
     }

@@ -11,6 +11,8 @@ extension Simulator {
     func check(_ device: DeviceMachine) throws {
         guard let node = device.node else { return }
         let store = node.store
+        // What other programs wrote just now is neither confirmed nor queued.
+        guard try !store.hasOpenCapture else { return }
         if let problem = try store.contradiction() {
             throw failure("device \(device.number): \(problem)")
         }

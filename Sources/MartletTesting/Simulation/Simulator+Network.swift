@@ -25,7 +25,8 @@ extension Simulator {
 
     /// The device hears of the bytes of an exchange while they move.
     private func tellProgress(_ exchange: Int, until end: Int64, of device: DeviceMachine) {
-        for moment in stride(from: now + Int64(Self.progressPause), to: end, by: Self.progressPause) {
+        for moment in stride(from: now + Int64(Self.progressPause), to: end, by: Self.progressPause)
+        {
             queue.put(
                 .deviceEvent(
                     device: device.number, life: device.life, .progress(exchange: exchange)),

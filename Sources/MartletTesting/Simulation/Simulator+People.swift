@@ -19,7 +19,8 @@ extension Simulator {
         if mix.people != .together, try device.isOnPast() { return }
         saves += 1
         if let schema = app.random, random.chance(25) {
-            var statements = RandomStatements(schema, seed: random.next(), mark: "t\(saves)")
+            var statements = RandomStatements(
+                schema, seed: random.next(), mark: "t\(saves)", sendable: true)
             try runProgram(statements.transaction(foreignKeys: true), on: device)
             return try handle(.wake(isUrgent: random.chance(30)), on: device)
         }
@@ -30,7 +31,8 @@ extension Simulator {
         do {
             let committed = try commit(on: device, token: token) { context in
                 guard let schema = app.random else { return try work.run(context, &person) }
-                var statements = RandomStatements(schema, seed: person.next(), mark: token)
+                var statements = RandomStatements(
+                    schema, seed: person.next(), mark: token, sendable: true)
                 for _ in 0..<(1 + person.below(2)) {
                     if person.chance(50) {
                         try context.rows(statements.statement())

@@ -13,7 +13,7 @@ struct WorldsAsDataTests {
         var simulation = NotesApp.simulation(
             "networks(place:)", steps: 600, faults: Self.networks[place])
         simulation.resolver = NotesApp.append
-        simulation.tolerated = [.slowLine, .streamCut, .strayBatch]
+        simulation.tolerated = Set(FaultKind.allCases)
         let summary = try await simulation.run(seeds: 1...4)
         #expect(summary.report.accepted > 20)
     }

@@ -67,7 +67,9 @@ struct RemadeRecordTests {
         try device.write { try $0.update("notes", .text("x"), ["body": "c"]) }
         let made = TypeChanges(
             name: "notes", create: [.text("x")],
-            entries: [RecordEntry(id: .text("x"), revision: 3, attributes: Attributes(["body": "a"]))])
+            entries: [
+                RecordEntry(id: .text("x"), revision: 3, attributes: Attributes(["body": "a"]))
+            ])
         let deleted = TypeChanges(name: "notes", delete: [.text("x")])
         let sets = [
             DeviceFixture.difference(5, deleted), ChangeSet.entry(3, own: sent[0], made),
