@@ -171,6 +171,15 @@ private struct ModelRun {
             texts.append(old.text)
             made.append(([], old.text, old.fate))
         }
+        // New records of this request that were refused, under keys that another one may have.
+        var uncreated: Set<ModelOracle.Key> = []
+        for (_, text, fate) in made where !fate.hasPrefix("accepted") {
+            for changes in try SyncCoder.decodeChangeSet(Array(text.utf8)).types {
+                uncreated.formUnion(
+                    changes.create.filter { !$0.isTemporary }
+                        .map { ModelOracle.Key(type: changes.name, id: $0) })
+            }
+        }
         for _ in 0...pick(3) {
             let wishes = wishes(device)
             guard !wishes.isEmpty else { continue }
@@ -185,7 +194,18 @@ private struct ModelRun {
             let text = text(
                 sorted, identifier: "\(device)-\(sequence)", sequence: sequence, seen: seen
             ).description
-            let fate = oracle.decide(sorted, seen: seen, device: device)
+            let isOnTop = sorted.contains {
+                $0.verb != .create && uncreated.contains(.init(type: $0.type, id: $0.id))
+            }
+            let fate =
+                isOnTop ? "dependency" : oracle.decide(sorted, seen: seen, device: device)
+            let created = sorted.filter { $0.verb == .create && !$0.id.isTemporary }
+                .map { ModelOracle.Key(type: $0.type, id: $0.id) }
+            if fate.hasPrefix("accepted") {
+                uncreated.subtract(created)
+            } else {
+                uncreated.formUnion(created)
+            }
             texts.append(text)
             made.append((sorted, text, fate))
         }

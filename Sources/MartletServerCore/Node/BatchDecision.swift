@@ -260,6 +260,7 @@ struct BatchDecision {
     /// Judges a set for which those before it are known, and keeps the verdict until it is carried out.
     @discardableResult
     private mutating func judge(_ item: Int) -> Verdict {
+        works[items[item].request]?.forgetFollowed(from: item)
         let verdict = verdict(on: item)
         judged.append((item, verdict))
         let refusal: Refusal? =
@@ -267,7 +268,7 @@ struct BatchDecision {
             case .refused(let refusal), .repeated(let refusal): refusal
             case .accepted, .acceptable: nil
             }
-        works[items[item].request]?.follow(items[item].set, refusal)
+        works[items[item].request]?.follow(items[item].set, refusal, at: item)
         return verdict
     }
 
@@ -340,7 +341,8 @@ struct BatchDecision {
                     age.note(accepted: set)
                 case .refused(let refusal):
                     try note(.refused(refusal), of: item)
-                    works[items[item].request]?.follow(items[item].set, refusal)
+                    works[items[item].request]?.forgetFollowed(from: item)
+                    works[items[item].request]?.follow(items[item].set, refusal, at: item)
                     for (later, _) in waiting[(place + 1)...] { judge(later) }
                 }
                 if case .refused = outcome { break }

@@ -26,15 +26,33 @@ struct RequestWork {
     /// Records that refused sets would have created, under keys that others may have, by type; with
     /// whether the set may yet be accepted.
     private var uncreated: [String: [RecordID: Bool]] = [:]
+    /// The sets of which that was noted, in order.
+    private var followed: [(place: Int, set: ChangeSet, refusal: Refusal?)] = []
 
     var acceptedCount: Int { accepted.count }
 
     /// Notes which new records there are for the sets behind one.
-    /// - Parameter refusal: Why the set is refused; nil if, as far as is known, it is not.
-    mutating func follow(_ set: ChangeSet, _ refusal: Refusal?) {
+    /// - Parameters:
+    ///   - refusal: Why the set is refused; nil if, as far as is known, it is not.
+    ///   - place: Its place among all sets.
+    mutating func follow(_ set: ChangeSet, _ refusal: Refusal?, at place: Int) {
+        guard set.types.contains(where: { $0.create.contains { !$0.isTemporary } }) else { return }
+        followed.append((place, set, refusal))
+        note(set, refusal)
+    }
+
+    /// Forgets what was noted of sets from a place on: they are judged once more.
+    mutating func forgetFollowed(from place: Int) {
+        guard let last = followed.last, last.place >= place else { return }
+        followed.removeAll { $0.place >= place }
+        uncreated = [:]
+        for earlier in followed { note(earlier.set, earlier.refusal) }
+    }
+
+    private mutating func note(_ set: ChangeSet, _ refusal: Refusal?) {
+        if refusal == nil, uncreated.isEmpty { return }
         for changes in set.types {
             for id in changes.create where !id.isTemporary {
-                if refusal == nil, uncreated.isEmpty { return }
                 uncreated[changes.name, default: [:]][id] = refusal.map(\.isRetryable)
             }
         }
