@@ -95,7 +95,7 @@ struct DeviceSweepCrashTests {
         try team.queue()
         try team.overtake()
         try team.overtakeMore()
-        try sweep("difference", team.deviceImages, limit: 16, transactions: 21) { try $0.sync() }
+        try sweep("difference", team.deviceImages, limit: 16, transactions: 12) { try $0.sync() }
     }
 
     @Test("a device begins anew and fetches everything once more")
