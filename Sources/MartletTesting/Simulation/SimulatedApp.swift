@@ -47,7 +47,11 @@ struct SimulatedApp {
 
     /// Tables that chance declares.
     static func random(using random: inout SeededRandom) -> SimulatedApp {
-        let schema = RandomSchema(using: &random)
+        var schema = RandomSchema(using: &random)
+        // One that is refused when it is read is no world.
+        while (try? serverScript(.sql(schema.script))) == nil {
+            schema = RandomSchema(using: &random)
+        }
         var app = SimulatedApp(script: schema.script)
         app.random = schema
         if schema.tables.count > 1 {
