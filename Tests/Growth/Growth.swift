@@ -54,15 +54,29 @@ enum Growth {
     /// - Returns: Whether none has.
     private static func run(_ operation: Operation, saysAll: Bool) throws -> Bool {
         let start = ContinuousClock.now
-        let small: [String: Work]
-        let large: [String: Work]
+        var isLinear = false
         do {
-            small = try operation.counted(operation.size)
-            large = try operation.counted(operation.size * Operation.growth)
+            let small = try operation.counted(operation.size)
+            let large = try operation.counted(operation.size * Operation.growth)
+            isLinear = judge(operation, operation.size, small, large, saysAll)
+            if !isLinear, operation.isRandom {
+                let size = operation.size * Operation.growth
+                let larger = try operation.counted(size * Operation.growth)
+                isLinear = judge(operation, size, large, larger, saysAll)
+            }
         } catch {
             say("“\(operation.name)” failed: \(error)")
             return false
         }
+        say(
+            "\(isLinear ? "" : "FAILED  ")“\(operation.name)”: \(ContinuousClock.now - start)")
+        return isLinear
+    }
+
+    private static func judge(
+        _ operation: Operation, _ size: Int, _ small: [String: Work], _ large: [String: Work],
+        _ saysAll: Bool
+    ) -> Bool {
         var isLinear = true
         for (phase, work) in large.sorted(by: { $0.key < $1.key }) {
             for count in work.growth(from: small[phase] ?? Work(), allowed: operation.allowed) {
@@ -70,14 +84,12 @@ enum Growth {
                 say(
                     """
                     \(count.isTooMuch ? "TOO MUCH  " : "")“\(operation.name)”, \(phase): \
-                    \(count.small) \(count.name) at \(operation.size), \(count.large) at \
-                    \(operation.size * Operation.growth)
+                    \(count.small) \(count.name) at \(size), \(count.large) at \
+                    \(size * Operation.growth)
                     """)
                 if count.isTooMuch { isLinear = false }
             }
         }
-        say(
-            "\(isLinear ? "" : "FAILED  ")“\(operation.name)”: \(ContinuousClock.now - start)")
         return isLinear
     }
 }

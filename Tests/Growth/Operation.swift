@@ -6,6 +6,9 @@ struct Operation: Sendable {
     /// How many times as much work the larger input may take: ten times as much, and what searches in
     /// larger tables add.
     var allowed = 15.0
+    /// Chance decides what is done. By chance, too, events that are rare cost more in the longer input than
+    /// in the shorter one, so one that seems too dear is tried once more, both inputs ten times as long.
+    var isRandom = false
     let run: @Sendable (GrowingWorld, Int) throws -> Void
     var script = GrowingWorld.script
     /// The declarations, where they depend on the input.

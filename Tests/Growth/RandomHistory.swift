@@ -28,12 +28,15 @@ struct RandomHistory {
 
     /// A history of some length.
     static func operation(seed: Int) -> Operation {
-        Operation("history of seed \(seed)", size: 120, allowed: 16) { world, count in
+        var operation = Operation("history of seed \(seed)", size: 120, allowed: 16) {
+            world, count in
             var history = try RandomHistory(seed: seed, world: world)
             // Events that are rare do not come ten times as often by chance.
             world.phase = "all of it"
             try history.run(count)
         }
+        operation.isRandom = true
+        return operation
     }
 
     private init(seed: Int, world: GrowingWorld) throws {

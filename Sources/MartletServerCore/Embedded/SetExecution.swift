@@ -18,6 +18,8 @@ struct SetExecution {
     private var account: SetAccount
     /// Keys that rows to be deleted have for now, because a new row's key is equal to theirs by the collation.
     private var parkedKeys: [RecordAddress: RecordID] = [:]
+    /// Values that were parked and that the set does not write itself.
+    private var parkedValues: [RecordAddress: Attributes] = [:]
 
     init(session: EmbeddedSession, work: SetWork, revision: Revision) {
         self.session = session
@@ -51,7 +53,7 @@ struct SetExecution {
         try session.capture?.start()
         if parking {
             let places = ValueParking(session: session, plan: plan, facts: facts)
-            try places.park()
+            parkedValues = try places.park()
             parkedKeys = try places.parkKeys()
         }
         for create in plan.creates {
@@ -105,7 +107,10 @@ struct SetExecution {
         var attributes = session.resolved(update, assigned: assigned, facts)
         for name in session.columns[update.type].generated { attributes[name] = .null }
         let table = session.tables[update.type]
-        guard let stored = try table.updateReturning(address.id, attributes) else {
+        if let parked = parkedValues[address] {
+            for (name, value) in zip(parked.names, parked.values) { attributes[name] = value }
+        }
+        guard var stored = try table.updateReturning(address.id, attributes) else {
             let name = table.type.name
             return try table.read(address.id) == nil
                 ? Refusal(.stale, "a record of “\(name)” is gone from its table")
@@ -113,6 +118,7 @@ struct SetExecution {
         }
         // This includes the attributes that stay, and throws if no device can be sent them all.
         if stored.heldByteCount > Limits.unmeasuredBytes { _ = try table.read(address.id) }
+        for name in parkedValues[address]?.names ?? [] { stored[name] = nil }
         try store(facts.rows[address], address, isDeleted: false)
         account.set(address, .updated, stored)
         return SetMeasure.refusal(ofEntryBytes: account.heldByteCount)

@@ -8,40 +8,76 @@ import SQLiteRecords
 ///
 /// SQLite checks UNIQUE after each row, so the order of the statements decides whether such a set
 /// passes; parked, no value meets another before the end. Of each list of unique columns one is
-/// parked: as NULL where the column allows it, else as a value no one has. If an index is of what is
-/// computed from columns, every column is parked that the set writes or that goes with its record, as a
-/// value no one has: an expression may make something of NULL. Every parked value is written again by
-/// the set, or goes with its record.
+/// parked: as NULL where the column allows it, else as a value no one has. If a unique index is partial or
+/// of what is computed from columns, all columns of the records are parked, as values no one has: what
+/// the index holds may follow from any of them, and an expression may make something of NULL. Every parked
+/// value is written again when the set's own change of the record is, or goes with its record.
 struct ValueParking {
     let session: EmbeddedSession
     let plan: SetPlan
     let facts: SetFacts
 
-    func park() throws(SQLiteError) {
+    /// Parks the values of the records that the set updates or deletes.
+    /// - Returns: The values that the set does not write itself, to be written again with its updates.
+    func park() throws(SQLiteError) -> [RecordAddress: Attributes] {
         var number: Int64 = 0
+        var unwritten: [RecordAddress: Attributes] = [:]
         var computed: Set<Int> = []
         for type in Set((plan.updates + plan.deletes).map(\.type))
         where try hasComputedIndex(session.schema.types[type].name) {
             computed.insert(type)
         }
-        for (changes, isWhole) in [(plan.updates, false), (plan.deletes, true)] {
+        for (changes, isDelete) in [(plan.updates, false), (plan.deletes, true)] {
             for change in changes {
                 let type = session.schema.types[change.type]
-                let isComputed = computed.contains(change.type)
-                for unique in isComputed ? type.attributes.map({ [$0.name] }) : type.uniques {
-                    let parked = unique.filter { isWhole || change.attributes[$0] != nil }
-                    try park(change, parked, in: type, asNull: !isComputed, &number)
+                if computed.contains(change.type) {
+                    let kept = try parkAll(change, in: type, &number)
+                    if !isDelete { unwritten[facts.permanentAddress(of: change.address)] = kept }
+                    continue
+                }
+                for unique in type.uniques {
+                    let written = unique.filter { isDelete || change.attributes[$0] != nil }
+                    let candidates = columns(written, of: type)
+                    let chosen = candidates.first { !$0.isRequired } ?? candidates.first
+                    guard let chosen else { continue }
+                    number += 1
+                    let value = chosen.isRequired ? parked(chosen.kind, number) : .null
+                    try write(Attributes(names: [chosen.name], values: [value]), to: change)
                 }
             }
         }
+        return unwritten
     }
 
-    /// Returns whether a table has a unique index of an expression or of a generated column.
+    /// Parks all columns of a record.
+    /// - Returns: What those columns held that the change does not write.
+    private func parkAll(
+        _ change: SetPlan.Change, in type: EntityType, _ number: inout Int64
+    ) throws(SQLiteError) -> Attributes {
+        let all = columns(type.attributes.map(\.name), of: type)
+        let kept = all.map(\.name).filter { change.attributes[$0] == nil }
+        let id = facts.permanentAddress(of: change.address).id
+        let table = session.tables[change.type]
+        let before = kept.isEmpty ? nil : try table.read(id, kept)
+        var values: [Value] = []
+        for column in all {
+            number += 1
+            values.append(parked(column.kind, number))
+        }
+        try write(Attributes(names: all.map(\.name), values: values), to: change)
+        return before ?? Attributes()
+    }
+
+    private func columns(_ names: [String], of type: EntityType) -> [Attribute] {
+        names.compactMap { type[attribute: $0] }.filter { !$0.isGenerated }
+    }
+
+    /// Returns whether a table has a unique index that is partial, or of an expression or a generated column.
     private func hasComputedIndex(_ table: String) throws(SQLiteError) -> Bool {
         let find = try session.connection.statement(
             """
             SELECT 1 FROM pragma_index_list(?1, 'main') AS list, pragma_index_xinfo(list.name) AS part
-            WHERE list."unique" AND part.key AND (part.cid = -2 OR part.name IN (
+            WHERE list."unique" AND part.key AND (list.partial OR part.cid = -2 OR part.name IN (
                 SELECT name FROM pragma_table_xinfo(?1, 'main') WHERE hidden IN (2, 3)))
             """)
         find.bind(1, text: table)
@@ -92,18 +128,11 @@ struct ValueParking {
         return try find.step()
     }
 
-    private func park(
-        _ change: SetPlan.Change, _ columns: [String], in type: EntityType, asNull: Bool,
-        _ number: inout Int64
+    private func write(
+        _ attributes: Attributes, to change: SetPlan.Change
     ) throws(SQLiteError) {
-        let candidates = columns.compactMap { type[attribute: $0] }.filter { !$0.isGenerated }
-        let chosen = candidates.first { !$0.isRequired } ?? candidates.first
-        guard let chosen else { return }
-        number += 1
-        let value: Value = asNull && !chosen.isRequired ? .null : parked(chosen.kind, number)
         let table = session.tables[change.type]
         let id = facts.permanentAddress(of: change.address).id
-        let attributes = Attributes(names: [chosen.name], values: [value])
         do {
             _ = try table.update(id, attributes)
         } catch {
