@@ -45,8 +45,11 @@ struct Rebase {
     private(set) var ownBases: [RecordKey: Revision] = [:]
     /// Temporary ids that became permanent now.
     private(set) var assigned: [RecordKey: Int64] = [:]
-    /// Records of sets that were parked, or cannot be applied for now.
+    /// Records of sets that were parked.
     private var blocked: Set<RecordKey> = []
+    /// Records of sets that cannot be applied for now: of sent ones, which wait for their verdicts, and of
+    /// those behind them.
+    private var undecided: Set<RecordKey> = []
     /// How many sets could not be redone.
     private var failures = 0
     /// Whether the tables were emptied for a snapshot, which undoes all waiting sets.
@@ -380,7 +383,9 @@ extension Rebase {
     private mutating func park(
         _ own: QueuedSet, reason: RefusalReason, message: String, isTruthCut: Bool = false
     ) throws {
-        block(try outbox.changes(of: own.sequence))
+        let changes = try outbox.changes(of: own.sequence)
+        blocked.formUnion(changes.lazy.map(\.key))
+        noteAway(changes)
         try parking.park(
             own, reason: reason, message: message, isTruthCut: isTruthCut, now: now)
         report.receipts.append(
@@ -395,8 +400,9 @@ extension Rebase {
     private mutating func redo(_ own: QueuedSet) throws {
         let changes = try rewritten(own)
         if let refusal = try refusal(of: changes, isSent: own.isSent) {
-            return try block(own, changes: changes, refusal: refusal)
+            return try own.isSent ? wait(own, changes) : refuse(own, refusal)
         }
+        if changes.contains(where: { undecided.contains($0.key) }) { return try wait(own, changes) }
         created.formUnion(changes.lazy.filter { $0.operation == .create }.map(\.key))
         do {
             try RedoneSet(store: store, outbox: outbox).apply(changes)
@@ -406,7 +412,9 @@ extension Rebase {
                 failures += 1
                 try mark(own, isApplied: false)
             } else {
-                try block(own, changes: changes, refusal: refusal)
+                // What it lacks may be in a set before it that waits.
+                let isUncertain = !undecided.isEmpty && refusal.reason != .stale
+                try own.isSent || isUncertain ? wait(own, changes) : refuse(own, refusal)
             }
         }
     }
@@ -435,24 +443,23 @@ extension Rebase {
         return nil
     }
 
-    /// A set that was sent may have been accepted, so it waits for its verdict, unapplied; one
-    /// that was never sent is parked.
-    private mutating func block(
-        _ own: QueuedSet, changes: [StoredChange], refusal: RedoRefusal
-    ) throws {
+    /// Leaves a set unapplied. One that was sent may have been accepted, so it waits for its verdict; what
+    /// was made on top of it waits with it.
+    private mutating func wait(_ own: QueuedSet, _ changes: [StoredChange]) throws {
         failures += 1
-        if own.isSent {
-            block(changes)
-            try mark(own, isApplied: false)
-        } else {
-            try park(own, reason: refusal.reason, message: refusal.message)
-        }
+        undecided.formUnion(changes.lazy.map(\.key))
+        noteAway(changes)
+        try mark(own, isApplied: false)
     }
 
-    /// Notes the records of a set that is not applied now, for what was made on top of it.
-    private mutating func block(_ changes: [StoredChange]) {
+    private mutating func refuse(_ own: QueuedSet, _ refusal: RedoRefusal) throws {
+        failures += 1
+        try park(own, reason: refusal.reason, message: refusal.message)
+    }
+
+    /// Tells observers of the records of a set that is not applied now.
+    private mutating func noteAway(_ changes: [StoredChange]) {
         for change in changes {
-            blocked.insert(change.key)
             guard let type = change.type else { continue }
             let name = store.schema.types[type].name
             report.changedTypes.insert(name)

@@ -79,7 +79,7 @@ struct OutsideTriggers {
             triggers.append(
                 trigger(
                     "move", "BEFORE UPDATE",
-                    meeting.map { "\($0) AND \(key) IS NOT OLD.\(key)\(byBytes);" }))
+                    conflicts.refusals(in: type) + meeting.map { "\($0) AND \(key) IS NOT OLD.\(key)\(byBytes);" }))
         }
         return triggers
     }

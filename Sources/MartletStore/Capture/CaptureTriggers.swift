@@ -333,7 +333,7 @@ enum CaptureTriggers {
             """
             CREATE TRIGGER \(name("unique", number))_update BEFORE UPDATE\(of) ON \(table)
             WHEN \(on) BEGIN
-                \(bodies("OLD"))
+                \((conflicts.refusals(in: type) + [bodies("OLD")]).joined(separator: "\n    "))
             END
             """,
         ]

@@ -13,16 +13,15 @@ extension Simulator {
         let sentence =
             "device \(device.number): a save was refused although nobody else touched it:"
             + " \(receipt.reason?.rawValue ?? "-"), \(receipt.message ?? "")"
-        guard mix.people == .together || app.random != nil else { throw failure(sentence) }
         guard let set = try store.parked().first(where: { $0.identifier == receipt.identifier })
         else { return }
+        if isBroken(set) { return }
+        guard mix.people == .together else { throw failure(sentence) }
         let records = set.changes.map { Ledger.Record(type: $0.type, id: $0.id) }
         // What was made on top of a refused save is refused, too.
         let refused = ledger.refused[device.number] ?? []
         ledger.refuse(records, on: device.number)
-        if records.contains(where: refused.contains) || isBroken(set) { return }
-        // Which values an index of random tables takes for equal is not known here.
-        if app.random != nil, receipt.reason == .constraint { return }
+        if records.contains(where: refused.contains) { return }
         let others = (Int(save.seenAll)..<logged.count).lazy
             .filter { save.isOnPast || self.owners[$0] != device.number }.map { self.logged[$0] }
         let isExplained =

@@ -120,6 +120,30 @@ package struct RowConflicts {
         keyConditions = keys + (rowID.map { ["\($0) = NEW.\($0)"] } ?? [])
     }
 
+    /// Returns statements, for the body of a BEFORE UPDATE trigger, that refuse an update which would remove a
+    /// row to which the updated row refers, if the reference is then to become NULL or its default.
+    ///
+    /// SQLite changes the reference in the middle of the update: an index of it is broken afterwards ("database
+    /// disk image is malformed"), or the reference to the removed row stays. SQLite 3.40.1 does so. A trigger cannot
+    /// tell UPDATE OR IGNORE apart, so that is refused as well.
+    package func refusals(in type: EntityType) -> [String] {
+        let actions: [Reference.Action] = [.setNull, .setDefault]
+        let held = type.references.filter {
+            $0.target == type.name && actions.contains($0.onDelete)
+        }.map { SQLName.quoted($0.attribute) }
+        guard !held.isEmpty else { return [] }
+        let (table, key) = (SQLName.quoted(type.name), SQLName.quoted(type.key))
+        let own = held.map { "OLD.\($0), NEW.\($0)" }.joined(separator: ", ")
+        let byBytes = type.keyKind == .text ? " COLLATE BINARY" : ""
+        return indexes.map { index in
+            """
+            SELECT RAISE(ABORT, 'martlet: this update would remove a row to which the updated row refers, which \
+            SQLite cannot do; take the unique value from the other row first') FROM \(table)
+                    WHERE (\(index.isMetByNew)) AND \(key) IS NOT OLD.\(key)\(byBytes) AND \(key) IN (\(own));
+            """
+        }
+    }
+
     /// Returns the first of SQLite's three names of the rowid that no column has
     /// (https://sqlite.org/lang_createtable.html#rowid).
     private static func rowID(
