@@ -89,8 +89,9 @@ struct ValueParking {
     /// collation takes the two for equal.
     ///
     /// The rows are not deleted at once: ON DELETE actions would find references that the set has moved to the new
-    /// record. If the tables have ON UPDATE actions or the user's triggers, these would see the key that is parked, and
-    /// nothing is moved: the set is refused.
+    /// record. References with ON UPDATE CASCADE follow the key, and meet the ON DELETE action as they would have. If
+    /// the tables have other ON UPDATE actions or the user's triggers, these would see the key that is parked, and nothing
+    /// is moved: the set is refused.
     /// - Returns: The keys that the rows have until they are deleted.
     func parkKeys() throws(SQLiteError) -> [RecordAddress: RecordID] {
         let deleted = Set(plan.deletes.map(\.address))
@@ -115,13 +116,13 @@ struct ValueParking {
         return parked
     }
 
-    /// Returns whether a change of a table's key changes rows that refer to it.
+    /// Returns whether a change of a table's key takes references away from it.
     private func hasUpdateActions(_ table: String) throws(SQLiteError) -> Bool {
         let find = try session.connection.statement(
             """
             SELECT 1 FROM main.sqlite_schema AS item, pragma_foreign_key_list(item.name) AS part
             WHERE item.type = 'table' AND part."table" = ?1 COLLATE NOCASE
-                AND part.on_update NOT IN ('NO ACTION', 'RESTRICT')
+                AND part.on_update IN ('SET NULL', 'SET DEFAULT')
             """)
         find.bind(1, text: table)
         defer { find.reset() }

@@ -154,7 +154,7 @@ extension Simulator {
             // What something on the way says in the server's place may be no answer at all.
             let isExpected =
                 [.offline, .busy, .storage].contains(error.kind)
-                || error.kind == .violation && faults.strangeAnswers > 0
+                || error.kind == .violation && hasStrangers
             guard isExpected, retryIn != nil else {
                 throw failure("device \(device.number) stopped: \(error.message)")
             }

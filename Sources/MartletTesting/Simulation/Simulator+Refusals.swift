@@ -15,7 +15,7 @@ extension Simulator {
             + " \(receipt.reason?.rawValue ?? "-"), \(receipt.message ?? "")"
         guard let set = try store.parked().first(where: { $0.identifier == receipt.identifier })
         else { return }
-        if isBroken(set) { return }
+        if isBroken(set) || receipt.reason == .constraint && changesCase(set) { return }
         guard mix.people == .together else { throw failure(sentence) }
         let records = set.changes.map { Ledger.Record(type: $0.type, id: $0.id) }
         // What was made on top of a refused save is refused, too.
@@ -37,6 +37,20 @@ extension Simulator {
         let deleted = Set(set.changes.filter { $0.operation == .delete }.map(\.id.value))
         return !deleted.isEmpty
             && set.changes.contains { $0.mine?.values.contains(where: deleted.contains) ?? false }
+    }
+
+    /// Returns whether a set deletes a record and makes one whose key differs in case only, which a server refuses if
+    /// ON UPDATE SET NULL is declared for the key (docs/schema.md).
+    private func changesCase(_ set: ParkedSet) -> Bool {
+        guard app.random?.script.contains("ON UPDATE SET NULL") ?? false else { return false }
+        func keys(_ operation: ParkedChange.Operation) -> Set<String> {
+            Set(
+                set.changes.filter { $0.operation == operation }.compactMap { change in
+                    guard case .text(let key) = change.id else { return nil }
+                    return "\(change.type) \(key.lowercased())"
+                })
+        }
+        return !keys(.create).isDisjoint(with: keys(.delete))
     }
 
     /// Returns whether an entry changes one of a set's records.

@@ -71,6 +71,9 @@ public final class Simulator {
     let seed: UInt64
     let options: Options
     var faults: FaultPlan
+    /// Whether something on the way may answer in the server's place: its answers may come when faults have
+    /// stopped.
+    let hasStrangers: Bool
     /// How people and networks are.
     let mix: WorldMix
     /// What the devices open.
@@ -125,6 +128,7 @@ public final class Simulator {
             options.isMixed && !app.isScripted
             ? WorldMix(using: &random, mayBeApart: app.random == nil) : WorldMix()
         faults = mix.network(of: options.faults)
+        hasStrangers = faults.strangeAnswers > 0
         // Disks of simulations that run side by side must have different names.
         let name = "sim-\(Self.made.add(1, ordering: .relaxed).newValue)"
         let isLazy = random.chance(faults.lazySeeding)
