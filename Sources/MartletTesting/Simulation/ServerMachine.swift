@@ -18,6 +18,8 @@ final class ServerMachine {
     /// Looks into the file from outside the code under test.
     private var reader: Connection?
     private(set) var tables: [RecordTable] = []
+    /// What one batch may cost.
+    var allowance = WorkAllowance.server
     /// What to say of the last batch if it took too much work.
     private(set) var excess: String?
 
@@ -112,7 +114,7 @@ final class ServerMachine {
                     status: problem.status, body: Gzip.compress(SyncCoder.encode(problem)))
             }
         }
-        excess = WorkAllowance.server.excess(
+        excess = allowance.excess(
             disk.work.since(before),
             bytes: (bodies + answers.map(\.body)).reduce(0) { $0 + $1.count })
         return answers

@@ -15,12 +15,12 @@ extension Simulator {
             + " \(receipt.reason?.rawValue ?? "-"), \(receipt.message ?? "")"
         guard let set = try store.parked().first(where: { $0.identifier == receipt.identifier })
         else { return }
-        if isBroken(set) || receipt.reason == .constraint && changesCase(set) { return }
-        guard mix.people == .together else { throw failure(sentence) }
         let records = set.changes.map { Ledger.Record(type: $0.type, id: $0.id) }
         // What was made on top of a refused save is refused, too.
         let refused = ledger.refused[device.number] ?? []
         ledger.refuse(records, on: device.number)
+        if isBroken(set) || receipt.reason == .constraint && changesCase(set) { return }
+        guard mix.people == .together else { throw failure(sentence) }
         if records.contains(where: refused.contains) { return }
         let others = (Int(save.seenAll)..<logged.count).lazy
             .filter { save.isOnPast || self.owners[$0] != device.number }.map { self.logged[$0] }
@@ -34,9 +34,18 @@ extension Simulator {
     /// Returns whether a set refers to a record that it deletes: SQLite lets REPLACE do so in a table that
     /// refers to itself.
     private func isBroken(_ set: ParkedSet) -> Bool {
-        let deleted = Set(set.changes.filter { $0.operation == .delete }.map(\.id.value))
-        return !deleted.isEmpty
-            && set.changes.contains { $0.mine?.values.contains(where: deleted.contains) ?? false }
+        let deleted = Set(
+            set.changes.lazy.filter { $0.operation == .delete }
+                .map { Ledger.Record(type: $0.type, id: $0.id) })
+        return set.changes.contains { change in
+            let type = server.tables.first { $0.type.name == change.type }?.type
+            return (type?.references ?? []).contains { reference in
+                guard reference.target == change.type,
+                    let id = (change.mine?[reference.attribute]).flatMap(RecordID.init)
+                else { return false }
+                return deleted.contains(Ledger.Record(type: change.type, id: id))
+            }
+        }
     }
 
     /// Returns whether a set deletes a record and makes one whose key differs in case only, which a server refuses if

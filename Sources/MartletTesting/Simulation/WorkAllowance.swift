@@ -16,6 +16,9 @@ struct WorkAllowance {
 
     /// For one batch of a server: its requests and answers, as they travel.
     static let server = WorkAllowance(base: 15_000, perByte: 15, perSet: 0)
+    /// The same on tables whose references have no index: SQLite looks through a table, of some hundred rows here, for
+    /// each row that is deleted.
+    static let serverWithoutIndexes = WorkAllowance(base: 15_000, perByte: 150, perSet: 0)
     /// For one event of a device: an answer, or a batch of the stream.
     static let device = WorkAllowance(base: 50_000, perByte: 50, perSet: 1_500)
 
