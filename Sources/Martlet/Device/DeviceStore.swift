@@ -198,6 +198,14 @@ package final class DeviceStore {
         }
     }
 
+    /// Whether a change set waits that the tables do not show.
+    package var hasUnappliedSet: Bool {
+        get throws {
+            try applying.connection.integer(
+                "SELECT 1 FROM martlet_outbox WHERE NOT applied LIMIT 1") != nil
+        }
+    }
+
     /// The number of records that other programs wrote in tables which the file no longer has.
     package var awaitingTableCount: Int {
         get throws { try applying.awayCount }

@@ -47,8 +47,10 @@ struct Rebase {
     private(set) var assigned: [RecordKey: Int64] = [:]
     /// Records of sets that were parked.
     private var blocked: Set<RecordKey> = []
-    /// Records of sets that cannot be applied for now: of sent ones, which wait for their verdicts, and of
-    /// those behind them.
+    /// The first waiting set that was sent, if there is one: what is made of those behind it depends on its
+    /// verdict.
+    private var firstSent: Int64?
+    /// Records of sets that cannot be applied until sent ones have their verdicts.
     private var undecided: Set<RecordKey> = []
     /// How many sets could not be redone.
     private var failures = 0
@@ -271,6 +273,7 @@ struct Rebase {
         }
         try takeIn(plan)
         try releaseImages()
+        firstSent = plan.waiting.first(where: \.isSent)?.sequence
         for set in plan.waiting where moving?.contains(set.sequence) ?? true {
             let before = failures
             report.movedSets += 1
@@ -412,9 +415,9 @@ extension Rebase {
                 failures += 1
                 try mark(own, isApplied: false)
             } else {
-                // What it lacks may be in a set before it that waits.
-                let isUncertain = !undecided.isEmpty && refusal.reason != .stale
-                try own.isSent || isUncertain ? wait(own, changes) : refuse(own, refusal)
+                // A verdict may bring what it lacks, or take away what is in its way.
+                let mayFit = firstSent.map { $0 <= own.sequence } ?? false
+                try mayFit ? wait(own, changes) : refuse(own, refusal)
             }
         }
     }
@@ -443,8 +446,8 @@ extension Rebase {
         return nil
     }
 
-    /// Leaves a set unapplied. One that was sent may have been accepted, so it waits for its verdict; what
-    /// was made on top of it waits with it.
+    /// Leaves a set unapplied. One that was sent may have been accepted, so it waits for its verdict, and those
+    /// behind it wait with it.
     private mutating func wait(_ own: QueuedSet, _ changes: [StoredChange]) throws {
         failures += 1
         undecided.formUnion(changes.lazy.map(\.key))

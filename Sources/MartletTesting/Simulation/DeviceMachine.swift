@@ -108,7 +108,7 @@ final class DeviceMachine {
     /// Returns whether it may lack some of what was saved on it, or show what that took the place of.
     func isOnPast() throws -> Bool {
         guard let store = node?.store, !isFetchingAnew else { return true }
-        return try store.pendingSnapshot != nil || store.slicedUpTo != nil
+        return try store.pendingSnapshot != nil || store.slicedUpTo != nil || store.hasUnappliedSet
     }
 
     /// Switches the device off; what its disk had not synced is lost, in whole or in part.
