@@ -149,6 +149,31 @@ struct OutsideTests {
     }
 
     @Test(
+        "An update that would push out the row to which it refers is refused, and breaks no index")
+    func pushesOut() throws {
+        let server = try TestServer(
+            """
+            CREATE TABLE tags(id INTEGER PRIMARY KEY, code TEXT UNIQUE,
+                next INTEGER REFERENCES tags ON DELETE SET NULL);
+            CREATE INDEX tags_next ON tags(next)
+            """)
+        let other = try program(server)
+        try other.execute(
+            """
+            PRAGMA foreign_keys = ON;
+            INSERT INTO tags VALUES (1, 'a', NULL), (2, 'b', 1), (3, 'c', NULL)
+            """)
+        #expect(throws: SQLiteError.self) {
+            try other.execute("UPDATE OR REPLACE tags SET code = 'a' WHERE id = 2")
+        }
+        #expect(try other.integer("SELECT count(*) FROM pragma_integrity_check") == 1)
+        #expect(try other.integer("SELECT next FROM tags WHERE id = 2") == 1)
+        try other.execute("UPDATE OR REPLACE tags SET code = 'c' WHERE id = 2")
+        while server.node.takeOutside(now: 6) {}
+        #expect(try replica(server)["tags"]?.count == 2)
+    }
+
+    @Test(
         "REPLACE is seen under every spelling of the key and of the index in its way",
         arguments: [
             ("id INTEGER PRIMARY KEY", "lower(code)"), ("id INTEGER PRIMARY KEY", "folded"),

@@ -122,6 +122,49 @@ struct RebaseTests {
         #expect(try device.gather().changeSets.count == 1)
     }
 
+    @Test("what is made on a set that was sent waits for its verdict, and then stands")
+    func undecided() throws {
+        let device = try DeviceFixture()
+        try device.write { context in
+            try context.insert("teams", ["name": "Falcons"])
+            try context.insert("players", ["name": "Ann", "shirt": 10])
+        }
+        let sent = try device.gather().changeSets[0]
+        try device.write { try $0.update("players", .integer(-3), ["name": "Anna"]) }
+        try device.write { try $0.insert("players", ["name": "Cleo", "team_id": -2]) }
+        // Somebody else's player has the shirt for a while; the answer does not reach the verdict.
+        try device.apply(
+            [.entry(1, .created("players", 9, at: 1, ["name": "Bea", "shirt": 10]))], reaching: 1)
+        #expect(try device.store.parked().map(\.identifier) == [])
+        #expect(try device.rows("SELECT name FROM players") == [["Bea"]])
+        #expect(try device.store.outboxCount == 3)
+        try device.apply(
+            [
+                .entry(2, .updated("players", 9, at: 2, ["shirt": 11])),
+                .entry(
+                    3, own: sent.identifier,
+                    .created("teams", 5, old: -2, at: 3, ["name": "Falcons"]),
+                    .created("players", 10, old: -3, at: 3, ["name": "Ann", "shirt": 10])),
+            ], reaching: 3)
+        #expect(
+            try device.rows("SELECT name, team_id FROM players ORDER BY name")
+                == [["Anna", .null], ["Bea", .null], ["Cleo", 5]])
+        #expect(try device.store.parkedCount == 0)
+    }
+
+    @Test("what is made on a set that was sent is parked when that is refused")
+    func undecidedRefused() throws {
+        let device = try DeviceFixture()
+        try device.write { try $0.insert("players", ["name": "Ann", "shirt": 10]) }
+        let sent = try device.gather().changeSets[0]
+        try device.write { try $0.update("players", .integer(-2), ["name": "Anna"]) }
+        try device.apply(
+            [.entry(1, .created("players", 9, at: 1, ["name": "Bea", "shirt": 10]))], reaching: 1)
+        try device.apply([.refusal(sent.identifier ?? "", .constraint)], reaching: 1)
+        #expect(try device.store.parked().map(\.reason) == [.constraint, .dependency])
+        #expect(try device.store.outboxCount == 0)
+    }
+
     @Test("what shares a record with an edit that moves moves with it")
     func shared() throws {
         let device = try DeviceFixture()

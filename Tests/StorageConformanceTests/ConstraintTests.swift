@@ -53,6 +53,30 @@ struct ConstraintTests {
     }
 
     @Test(
+        "they may swap what a partial or a computed index is of, through columns that stay as well",
+        arguments: StorageKind.embedded,
+        ["(name) WHERE number > 1", "(lower(name) || number)", "(folded)"])
+    func swapComputed(kind: StorageKind, index: String) async throws {
+        let server = try await TestDataSet(
+            kind,
+            """
+            CREATE TABLE seats(id INTEGER PRIMARY KEY, name TEXT NOT NULL, number INTEGER, note TEXT,
+                folded TEXT AS (lower(name) || number));
+            CREATE UNIQUE INDEX u ON seats\(index)
+            """)
+        try server.send(
+            SetText().create("seats", "-1", #""name":"A","number":1,"note":"n""#)
+                .create("seats", "-2", #""name":"A","number":2,"note":"m""#))
+        let set = try server.send(
+            SetText().update("seats", "1", #""revision":1,"number":2"#)
+                .update("seats", "2", #""revision":1,"number":1"#))
+        #expect(set.fate.hasPrefix("accepted"))
+        #expect(
+            try server.rows("SELECT id, name, number, note FROM seats ORDER BY id")
+                == "1|A|2|n\n2|A|1|m")
+    }
+
+    @Test(
         "a record may be deleted and another created with its unique value in one set",
         arguments: StorageKind.all)
     func replace(kind: StorageKind) async throws {

@@ -79,7 +79,8 @@ struct OutsideTriggers {
             triggers.append(
                 trigger(
                     "move", "BEFORE UPDATE",
-                    conflicts.refusals(in: type) + meeting.map { "\($0) AND \(key) IS NOT OLD.\(key)\(byBytes);" }))
+                    conflicts.refusals(in: type)
+                        + meeting.map { "\($0) AND \(key) IS NOT OLD.\(key)\(byBytes);" }))
         }
         return triggers
     }

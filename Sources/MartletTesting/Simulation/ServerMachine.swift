@@ -16,7 +16,7 @@ final class ServerMachine {
     private var snapshots: [SimulatedSnapshot] = []
     private let plan: SeedingPlan
     /// Looks into the file from outside the code under test.
-    private var reader: Connection?
+    private(set) var reader: Connection?
     private(set) var tables: [RecordTable] = []
     /// What one batch may cost.
     var allowance = WorkAllowance.server

@@ -1,6 +1,7 @@
 internal import Martlet
 internal import MartletCore
 internal import MartletProtocol
+internal import SQLiteKit
 internal import SQLiteRecords
 
 /// Judges whether a refusal was needed: a save that no other person's change touches is never refused.
@@ -19,7 +20,8 @@ extension Simulator {
         // What was made on top of a refused save is refused, too.
         let refused = ledger.refused[device.number] ?? []
         ledger.refuse(records, on: device.number)
-        if isBroken(set) || receipt.reason == .constraint && changesCase(set) { return }
+        if isBroken(set) { return }
+        if receipt.reason == .constraint, try changesCase(set) || meetsUnseen(set) { return }
         guard mix.people == .together else { throw failure(sentence) }
         if records.contains(where: refused.contains) { return }
         let others = (Int(save.seenAll)..<logged.count).lazy
@@ -45,6 +47,23 @@ extension Simulator {
                 else { return false }
                 return deleted.contains(Ledger.Record(type: change.type, id: id))
             }
+        }
+    }
+
+    /// Returns whether tables of a set hold rows that no device sees, which may have the set's unique values:
+    /// another program gave them keys that no record can have.
+    private func meetsUnseen(_ set: ParkedSet) throws -> Bool {
+        guard app.random != nil else { return false }
+        let types = Set(set.changes.map(\.type))
+        return try server.tables.contains { table in
+            guard types.contains(table.type.name) else { return false }
+            let key = SQLName.quoted(table.type.key)
+            return try server.reader?.integer(
+                """
+                SELECT 1 FROM \(SQLName.quoted(table.type.name))
+                WHERE typeof(\(key)) NOT IN ('integer', 'text') OR \(key) = ''
+                    OR typeof(\(key)) = 'integer' AND \(key) NOT BETWEEN 1 AND \(Limits.greatestKey) LIMIT 1
+                """) != nil
         }
     }
 

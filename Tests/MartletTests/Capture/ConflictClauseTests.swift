@@ -50,6 +50,35 @@ struct ConflictClauseTests {
         #expect(set?.types[0].delete == (clause == "REPLACE" ? [.integer(2)] : nil))
     }
 
+    @Test(
+        "an update that would push out the row to which it refers is refused, and breaks no index",
+        arguments: ["SET NULL", "SET DEFAULT"], ["UPDATE", "UPDATE OR REPLACE"])
+    func pushesOut(action: String, verb: String) throws {
+        let clause = verb == "UPDATE" ? "ON CONFLICT REPLACE" : ""
+        let device = try DeviceFixture(
+            script: """
+                CREATE TABLE tags(id INTEGER PRIMARY KEY, code TEXT UNIQUE \(clause),
+                    next INTEGER REFERENCES tags ON DELETE \(action));
+                CREATE INDEX tags_next ON tags(next)
+                """)
+        try device.apply(
+            [
+                .entry(1, .created("tags", 1, at: 1, ["code": "a"])),
+                .entry(2, .created("tags", 2, at: 2, ["code": "b", "next": 1])),
+                .entry(3, .created("tags", 3, at: 3, ["code": "c"])),
+            ], reaching: 3)
+        let update = "PRAGMA foreign_keys = ON; \(verb) tags SET code = 'a' WHERE id = 2"
+        #expect(throws: (any Error).self) { try device.shell(update) }
+        #expect(try device.rows("PRAGMA integrity_check") == [["ok"]])
+        #expect(
+            try device.rows("SELECT id, next FROM tags ORDER BY id") == [
+                [1, .null], [2, 1], [3, .null],
+            ])
+        // Another row that is in the way goes.
+        try device.shell("PRAGMA foreign_keys = ON; \(verb) tags SET code = 'c' WHERE id = 2")
+        #expect(try device.rows("SELECT id, next FROM tags ORDER BY id") == [[1, .null], [2, 1]])
+    }
+
     @Test("a key that differs in case is another record, and takes no row's place")
     func keys() throws {
         let device = try DeviceFixture(

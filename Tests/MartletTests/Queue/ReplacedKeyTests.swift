@@ -20,9 +20,11 @@ struct ReplacedKeyTests {
         try device.store.local.rows("SELECT id, name FROM people").map(\.values)
     }
 
-    @Test("server and devices take a key of another case", arguments: ["ON DELETE CASCADE", ""])
+    @Test(
+        "server and devices take a key of another case",
+        arguments: ["ON DELETE CASCADE", "ON UPDATE CASCADE", ""])
     func replaced(action: String) throws {
-        let name = "replaced-key-\(action.count)"
+        let name = "replaced-key-\(action.filter(\.isLetter))"
         let script = Self.script.replacing("ACTION", with: action)
         let server = SmallServer(switchedOff: FaultDisk(name: "\(name)-server"), script: script)
         try server.open()
