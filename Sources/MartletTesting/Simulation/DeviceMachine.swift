@@ -46,6 +46,10 @@ final class DeviceMachine {
     let patience: Int64 = 15_000
 
     private var app: SimulatedApp
+    /// What one event may cost.
+    var allowance: WorkAllowance {
+        app.random == nil ? .device : .deviceWithoutIndexes
+    }
     /// Whether it has the app's next version.
     private(set) var isUpdated = false
 

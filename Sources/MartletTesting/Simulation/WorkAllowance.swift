@@ -21,6 +21,8 @@ struct WorkAllowance {
     static let serverWithoutIndexes = WorkAllowance(base: 15_000, perByte: 150, perSet: 0)
     /// For one event of a device: an answer, or a batch of the stream.
     static let device = WorkAllowance(base: 50_000, perByte: 50, perSet: 1_500)
+    /// The same on tables whose references have no index: each deleted row, and each new key, costs a look through a table.
+    static let deviceWithoutIndexes = WorkAllowance(base: 50_000, perByte: 500, perSet: 15_000)
 
     /// Returns what to say of too much work; nil if it is within the bound.
     /// - Parameter sets: How many sets there are, which is asked only if the bytes do not explain the work.
@@ -49,7 +51,7 @@ extension DeviceMachine {
         let before = disk.work
         let actions = node.handle(event, now: now)
         guard !disk.isDown else { return (actions, nil) }
-        let excess = WorkAllowance.device.excess(disk.work.since(before), bytes: received) {
+        let excess = allowance.excess(disk.work.since(before), bytes: received) {
             // A disk that fails says nothing of the sets, and nothing is judged.
             (try? sets(in: node.store)) ?? 1_000_000
         }
