@@ -169,6 +169,42 @@ struct DeviceNodeTests {
         #expect(second.1.clientID != first.1.clientID)
     }
 
+    @Test(
+        "a device that is told for ever to begin anew waits between its tries",
+        arguments: ["identityReused", "revisionAhead", "lineage"])
+    func beginnings(kind: String) throws {
+        let device = try DeviceFixture()
+        try device.apply(
+            [.entry(1, .created("teams", 5, at: 1, ["name": "Falcons"]))], reaching: 1)
+        let node = node(device)
+        var actions = node.handle(.wake(isUrgent: true), now: 5)
+        var count = 0
+        while let next = try sent(actions), count < 50 {
+            count += 1
+            actions = node.handle(
+                .answered(
+                    exchange: next.exchange, status: 409, body: problem(409, kind), retryAfter: nil),
+                now: 6)
+        }
+        #expect(count < 20)
+        #expect(error(actions)?.kind == (count == 1 ? .wrongDataSet : .offline))
+        #expect(timer(actions)?.milliseconds ?? 0 > 0)
+    }
+
+    @Test("an object of another program is no answer, and what is queued stays")
+    func otherObject() throws {
+        let device = try DeviceFixture()
+        try device.write { try $0.insert("teams", ["name": "Falcons"]) }
+        let node = node(device)
+        let first = try #require(try sent(node.handle(.wake(isUrgent: true), now: 5)))
+        let actions = node.handle(
+            .answered(
+                exchange: first.exchange, status: 200, body: Array(#"{"error":"login"}"#.utf8),
+                retryAfter: nil), now: 6)
+        #expect(error(actions)?.kind == .offline)
+        #expect(try device.store.outboxCount == 1)
+    }
+
     @Test("while there is more, nothing is sent up; then the queue goes")
     func more() throws {
         let device = try DeviceFixture()

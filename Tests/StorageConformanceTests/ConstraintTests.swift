@@ -77,6 +77,25 @@ struct ConstraintTests {
     }
 
     @Test(
+        "a set deletes a chain that is deeper than SQLite's triggers go, its head first",
+        arguments: StorageKind.embedded)
+    func deepChain(kind: StorageKind) async throws {
+        let server = try await TestDataSet(
+            kind,
+            "CREATE TABLE nodes(id INTEGER PRIMARY KEY, above INTEGER REFERENCES nodes ON DELETE CASCADE)"
+        )
+        var made = SetText()
+        var gone = SetText()
+        for number in 1...1_500 {
+            made = made.create("nodes", "-\(number)", number > 1 ? #""above":-\#(number - 1)"# : "")
+            gone = gone.delete("nodes", "\(number)")
+        }
+        #expect(try server.send(made).fate.hasPrefix("accepted"))
+        #expect(try server.send(gone).fate.hasPrefix("accepted"))
+        #expect(try server.rows("SELECT count(*) FROM nodes") == "0")
+    }
+
+    @Test(
         "a record may be deleted and another created with its unique value in one set",
         arguments: StorageKind.all)
     func replace(kind: StorageKind) async throws {

@@ -25,10 +25,16 @@ extension TransportFailure {
 }
 
 extension TransportAnswer {
+    /// Returns whether a body has the form of an answer: an object that tells a revision, and has its end.
+    static func hasForm(_ body: [UInt8]) -> Bool {
+        body.first == UInt8(ascii: "{") && body.last == UInt8(ascii: "}")
+            && body.contains(Array(#""maxRevision""#.utf8))
+    }
+
     /// Whether the server itself may have said this. A status of 200 needs the form of an answer.
     var isOfServer: Bool {
         guard status != 200 else {
-            return body.first == UInt8(ascii: "{") && body.last == UInt8(ascii: "}")
+            return Self.hasForm(body)
         }
         return SyncCoder.decodeProblem(body, status: status).isOfServer
     }

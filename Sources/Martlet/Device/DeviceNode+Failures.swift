@@ -15,6 +15,13 @@ extension DeviceNode {
                 atLeast: Backoff.milliseconds(askedFor: asked, byServer: false))
         }
         switch (problem.status, problem.kind) {
+        case (409, "identityReused"), (409, "revisionAhead"), (409, "lineage"):
+            // A cache may repeat the answer of a server that means it.
+            if probe == nil { beginnings += 1 }
+            guard beginnings <= Self.mostBeginnings else { return pause(Self.beginsForEver) }
+        default: break
+        }
+        switch (problem.status, problem.kind) {
         case (409, "identityReused"):
             do {
                 try store.renewIdentity()
@@ -32,6 +39,17 @@ extension DeviceNode {
             guard error.kind == .busy else { return halt(error) }
             return pause(error, atLeast: Backoff.milliseconds(askedFor: asked))
         }
+    }
+
+    /// How often in a row a device may be told to begin anew before it waits: a new identity, what is staged, and
+    /// another history each take one.
+    private static let mostBeginnings = 4
+
+    private static var beginsForEver: SyncError {
+        SyncError(
+            .offline,
+            "The server told this device several times in a row to begin anew. Something on the way may answer in"
+                + " its place.")
     }
 
     /// Notes that no answer came: the line may carry fewer bytes than this. The device then sends
@@ -58,7 +76,7 @@ extension DeviceNode {
 
     /// Returns the error for a body that is no answer: half of one, or a page of a proxy or portal.
     func unreadable(_ body: [UInt8], _ fault: WireFault) -> SyncError {
-        guard body.first == UInt8(ascii: "{"), body.last == UInt8(ascii: "}") else {
+        guard TransportAnswer.hasForm(body) else {
             return SyncError(.offline, Problem.foreign(status: 200).detail)
         }
         return SyncError(.violation, "The answer cannot be read: \(fault)")
@@ -173,6 +191,8 @@ extension DeviceNode {
                 .storage,
                 "The device's file failed: \(error.message). Another program has changed its tables; open"
                     + " it again.")
+        case let error as SQLiteError where error.isBusy:
+            SyncError(.busy, "Another program is writing to the device's file, and does not end.")
         case let error as SQLiteError:
             SyncError(.storage, "The device's file failed: \(error.message).")
         default: SyncError(.storage, "The device's file failed: \(error)")

@@ -144,6 +144,8 @@ public final class DeviceNode {
     var partFailures = 0
     private var lastNumber = 0
     var failures = 0
+    /// How often in a row the device was told to begin anew.
+    var beginnings = 0
     /// The number of consecutive requests with change sets that were not answered.
     var uploadFailures = 0
     /// Whether the next request leaves the queue out, so that others' changes arrive all the same.
@@ -325,6 +327,7 @@ extension DeviceNode {
             inPiecesOf: options.sliceRecords, now: now)
         guard isStaged else { return pause(Self.isTakenOver) }
         failures = 0
+        beginnings = 0
         answeredSoon(now: now)
         // The last requests carry the change sets, so that their fates come with what they made.
         isCatchingUp = answer.more
@@ -425,6 +428,7 @@ extension DeviceNode {
 
     func finish(_ answer: SyncAnswer, now: Int64) -> [Action] {
         failures = 0
+        beginnings = 0
         answeredSoon(now: now)
         let mustSend: Bool
         do {

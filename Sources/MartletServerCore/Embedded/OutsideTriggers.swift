@@ -72,7 +72,7 @@ struct OutsideTriggers {
             (type.keyKind == .integer ? [] : conflicts.keyConditions)
             + conflicts.indexes.map(\.isMetByNew)
         let meeting = meetings.map {
-            "\(note) SELECT \(number), \(key) FROM \(table) WHERE (\($0))"
+            "\(note) SELECT \(number), \(key) FROM \(table) AS martlet_row WHERE (\($0))"
         }
         if !meeting.isEmpty {
             triggers.append(trigger("meet", "BEFORE INSERT", meeting.map { $0 + ";" }))

@@ -65,7 +65,8 @@ struct SetExecution {
         for update in plan.updates {
             if let refusal = try perform(update: update) { return refusal }
         }
-        for delete in plan.deletes { try perform(delete: delete) }
+        let order = DeleteOrder(session: session, plan: plan, facts: facts)
+        for delete in try order.deletes() { try perform(delete: delete) }
         if session.connection.hasDeferredForeignKeyViolation {
             return try ReferenceCheck(
                 session: session, plan: plan, assigned: assigned, facts: facts

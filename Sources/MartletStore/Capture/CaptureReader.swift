@@ -234,17 +234,18 @@ package struct NotedRecord: Sendable {
     package let existed: Bool
     /// Whether a deletion was noted.
     private var wasDeleted = false
-    /// Whether the last note is the image of a row that may be replaced.
-    private var endsWithImage = false
+    /// Whether an image was noted, of a row that may be replaced. Before REPLACE removes the row, which no note
+    /// tells, ON DELETE actions and the app's triggers may change it, which is noted.
+    private var hasImage = false
     /// By attribute position: the oldest noted value; empty when nothing was noted.
     package fileprivate(set) var old: [Value?] = []
 
     /// Whether the notes tell how the row can have gone.
-    fileprivate var mayBeGone: Bool { wasDeleted || endsWithImage }
+    fileprivate var mayBeGone: Bool { wasDeleted || hasImage }
 
     fileprivate mutating func pass(_ operation: Int64) {
         if operation == CaptureTriggers.Operation.deleted { wasDeleted = true }
-        endsWithImage = operation == CaptureTriggers.Operation.image
+        if operation == CaptureTriggers.Operation.image { hasImage = true }
     }
 
     init(type: Int, id: RecordID, existed: Bool) {

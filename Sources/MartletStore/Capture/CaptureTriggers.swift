@@ -198,7 +198,8 @@ enum CaptureTriggers {
         let into = "INSERT INTO martlet_capture(type, operation, id\(slots))"
         let oldRow = columns.map { ", OLD.\($0)" }.joined()
         let row = columns.map { ", \($0)" }.joined()
-        let image = "\(into) SELECT \(number), \(Operation.image), \(key)\(row) FROM \(table)"
+        let image =
+            "\(into) SELECT \(number), \(Operation.image), \(key)\(row) FROM \(table) AS martlet_row"
         let isSame = conflicts.keyConditions.joined(separator: " OR ")
         // If a table has only a key, an update cannot change anything.
         let update = "\(into) VALUES (\(number), \(Operation.updated), OLD.\(key)\(oldRow));"

@@ -16,7 +16,7 @@ package struct RandomSchema {
 
     private static let names = [
         "teams", "order", "Größe", "two words", "it's", "a\"b", "x[y]", "semi;colon", "--dash",
-        "x.y", "new",
+        "x.y", "new", "old",
     ]
 }
 

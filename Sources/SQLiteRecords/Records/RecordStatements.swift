@@ -49,8 +49,7 @@ final class RecordStatements {
             case .text: "\(key) = ?1 AND \(key) = ?1 COLLATE BINARY"
             }
         conflict = type.hasConflictClause && !keepsClauses ? " OR ABORT" : ""
-        all = ColumnList(
-            names: type.attributes.map(\.name), kinds: type.attributes.map(\.kind))
+        all = ColumnList(type.attributes)
         // A table of nothing but a key is read by a constant.
         allColumns = type.attributes.isEmpty ? "1" : SQLName.list(all.names)
     }
@@ -91,16 +90,10 @@ final class RecordStatements {
     /// - Precondition: There are names.
     func selection(_ names: [String]) throws(SQLiteError) -> RecordPlan {
         if let plan = known(.select, names) { return plan }
-        var kinds: [AttributeKind] = []
-        var columns: [String] = []
-        for name in names {
-            let attribute = try attribute(name)
-            kinds.append(attribute.kind)
-            columns.append(attribute.name)
-        }
-        let sql = "SELECT \(SQLName.list(columns)) FROM \(table) WHERE \(isRecord)"
+        let columns = try names.map { (name) throws(SQLiteError) in try attribute(name) }
+        let sql = "SELECT \(SQLName.list(columns.map(\.name))) FROM \(table) WHERE \(isRecord)"
         let plan = RecordPlan(
-            statement: try connection.prepare(sql), columns: ColumnList(names: names, kinds: kinds))
+            statement: try connection.prepare(sql), columns: ColumnList(columns))
         return keep(plan, .select, names)
     }
 
@@ -158,7 +151,7 @@ final class RecordPlan {
 
     init(
         statement: Statement, bindings: [Binding] = [],
-        columns: ColumnList = ColumnList(names: [], kinds: [])
+        columns: ColumnList = ColumnList()
     ) {
         self.statement = statement
         self.bindings = bindings
@@ -178,14 +171,31 @@ final class RecordPlan {
 struct ColumnList {
     let names: [String]
     let kinds: [AttributeKind]
+    /// Whether each column is computed; empty if none is.
+    private let isGenerated: [Bool]
 
-    /// The current row's columns, the first of which is at `first`; the names are shared.
+    init(_ attributes: [Attribute] = []) {
+        names = attributes.map(\.name)
+        kinds = attributes.map(\.kind)
+        isGenerated =
+            attributes.contains(where: \.isGenerated) ? attributes.map(\.isGenerated) : []
+    }
+
+    /// The current row's columns, the first of which is at `first`; the names are shared. A computed value that
+    /// no wire carries counts as null: each database computes its own.
     func attributes(of row: Statement, from first: Int32) throws(SQLiteError) -> Attributes {
         var values: [Value] = []
         values.reserveCapacity(kinds.count)
         var column = first
         for kind in kinds {
-            values.append(try row.value(column, kind: kind))
+            do throws(SQLiteError) {
+                values.append(try row.value(column, kind: kind))
+            } catch {
+                guard error.isMismatch, !isGenerated.isEmpty, isGenerated[values.count] else {
+                    throw error
+                }
+                values.append(.null)
+            }
             column += 1
         }
         return Attributes(names: names, values: values)

@@ -52,6 +52,16 @@ public final class RecordTable {
         return try statement.step()
     }
 
+    /// Returns whether a record's text key is equal to this one by the column's collation, as references are judged.
+    package func hasEqual(_ id: RecordID) throws(SQLiteError) -> Bool {
+        guard type.keyKind == .text else { return false }
+        let find = try connection.statement(
+            "SELECT 1 FROM \(names.table) WHERE \(names.key) = ?1")
+        defer { find.reset() }
+        find.bind(1, id)
+        return try find.step()
+    }
+
     /// - Parameter absentMeansNull: Whether an attribute not given becomes NULL, save where the
     ///   column is required and has a default; else its column takes the default.
     public func insert(

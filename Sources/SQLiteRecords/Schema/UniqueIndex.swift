@@ -138,7 +138,7 @@ package struct RowConflicts {
         return indexes.map { index in
             """
             SELECT RAISE(ABORT, 'martlet: this update would remove a row to which the updated row refers, which \
-            SQLite cannot do; take the unique value from the other row first') FROM \(table)
+            SQLite cannot do; take the unique value from the other row first') FROM \(table) AS martlet_row
                     WHERE (\(index.isMetByNew)) AND \(key) IS NOT OLD.\(key)\(byBytes) AND \(key) IN (\(own));
             """
         }

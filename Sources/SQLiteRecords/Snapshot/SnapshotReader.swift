@@ -95,8 +95,7 @@ package final class SnapshotReader {
         _ body: (RecordID, Revision, Attributes) throws -> Void
     ) throws {
         let entity = schema.types[type]
-        let list = ColumnList(
-            names: entity.attributes.map(\.name), kinds: entity.attributes.map(\.kind))
+        let list = ColumnList(entity.attributes)
         let columns = list.names.map { ", t.\(SQLName.quoted($0))" }.joined()
         let key = SQLName.quoted(entity.key)
         let statement = try connection.statement(

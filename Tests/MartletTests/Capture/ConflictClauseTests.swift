@@ -79,6 +79,62 @@ struct ConflictClauseTests {
         #expect(try device.rows("SELECT id, next FROM tags ORDER BY id") == [[1, .null], [2, 1]])
     }
 
+    @Test(
+        "a row that REPLACE removes is deleted for others, too, if it changed on its way out",
+        arguments: [
+            "",
+            "CREATE TRIGGER x BEFORE INSERT ON tags BEGIN UPDATE tags SET n = 9 WHERE code = NEW.code; END",
+        ])
+    func changedOnItsWayOut(trigger: String) throws {
+        let device = try DeviceFixture(
+            script: """
+                CREATE TABLE tags(id INTEGER PRIMARY KEY, n INTEGER, code TEXT UNIQUE,
+                    next INTEGER REFERENCES tags ON DELETE SET NULL);
+                \(trigger)
+                """)
+        try device.apply(
+            [
+                .entry(1, .created("tags", 1, at: 1, ["code": "a"])),
+                .entry(2, .created("tags", 2, at: 2, ["code": "b", "next": 1])),
+            ], reaching: 2)
+        try device.shell(
+            """
+            PRAGMA foreign_keys = ON; BEGIN;
+            REPLACE INTO tags(id, code) VALUES (1, 'b'); UPDATE tags SET code = 'c'; COMMIT
+            """)
+        #expect(try device.gather().changeSets.first?.types[0].delete == [.integer(2)])
+    }
+
+    @Test("tables may have the names of a trigger's two rows", arguments: ["old", "new"])
+    func namesOfRows(name: String) throws {
+        let device = try DeviceFixture(
+            script: #"CREATE TABLE "\#(name)"(id INTEGER PRIMARY KEY, code TEXT UNIQUE, n INTEGER)"#
+        )
+        try device.apply(
+            [
+                .entry(1, .created(name, 1, at: 1, ["code": "a"])),
+                .entry(2, .created(name, 2, at: 2, ["code": "b"])),
+                .entry(3, .created(name, 3, at: 3, ["code": "c"])),
+            ], reaching: 3)
+        try device.shell(#"UPDATE OR REPLACE "\#(name)" SET code = 'b' WHERE id = 1"#)
+        try device.shell(
+            #"INSERT INTO "\#(name)" SELECT id, 'd', 1 FROM martlet_new_id"#)
+        #expect(try device.rows("SELECT count(*) FROM martlet_capture")[0][0] == 3)
+        let types = try device.gather().changeSets.first?.types
+        #expect(types?[0].delete == [.integer(2)])
+        #expect(types?[0].update == [.integer(1)])
+        #expect(types?[0].create.count == 1)
+    }
+
+    @Test("what a generated column computes withholds no record, whatever it is")
+    func computed() throws {
+        let device = try DeviceFixture(
+            script: "CREATE TABLE tags(id INTEGER PRIMARY KEY, b BLOB, lo TEXT AS (lower(b)))")
+        try device.shell("INSERT INTO tags(id, b) SELECT id, x'fffe' FROM martlet_new_id")
+        #expect(try device.gather().changeSets.first?.types[0].create.count == 1)
+        #expect(try device.store.withheldCount == 0)
+    }
+
     @Test("a key that differs in case is another record, and takes no row's place")
     func keys() throws {
         let device = try DeviceFixture(
