@@ -168,6 +168,14 @@ struct SchemaReaderTests {
             ("CREATE TABLE t (id INTEGER PRIMARY KEY) WITHOUT ROWID", "declare it INTEGER PRIMARY"),
             ("CREATE TABLE t (id INTEGER PRIMARY KEY DESC)", "declare it INTEGER PRIMARY KEY"),
             ("CREATE TABLE conflict (id INTEGER PRIMARY KEY)", "word of the wire"),
+            (
+                "CREATE TABLE Old (id INTEGER PRIMARY KEY, a INTEGER REFERENCES old ON DELETE SET NULL)",
+                "name of a trigger's row"
+            ),
+            (
+                "CREATE TABLE new (id INTEGER PRIMARY KEY, a INTEGER REFERENCES new ON UPDATE CASCADE)",
+                "name of a trigger's row"
+            ),
             ("CREATE TABLE t (id INTEGER PRIMARY KEY, revision)", "word of the wire"),
             ("CREATE TABLE t (id INTEGER PRIMARY KEY, __proto__)", "word of the wire"),
             ("CREATE TABLE t (id INTEGER PRIMARY KEY, Martlet_x)", "starts with “martlet_”"),

@@ -20,12 +20,13 @@ extension Simulator {
         // What was made on top of a refused save is refused, too.
         let refused = ledger.refused[device.number] ?? []
         ledger.refuse(records, on: device.number)
-        if isBroken(set) { return }
+        // A person who does not see what they saved changes what they had deleted.
+        if isBroken(set) || save.isOnPast { return }
         if receipt.reason == .constraint, try changesCase(set) || meetsUnseen(set) { return }
         guard mix.people == .together else { throw failure(sentence) }
         if records.contains(where: refused.contains) { return }
         let others = (Int(save.seenAll)..<logged.count).lazy
-            .filter { save.isOnPast || self.owners[$0] != device.number }.map { self.logged[$0] }
+            .filter { self.owners[$0] != device.number }.map { self.logged[$0] }
         let isExplained =
             receipt.reason == .stale && !set.changes.contains { $0.operation == .delete }
             ? others.contains { touches($0, set) }

@@ -73,6 +73,12 @@ private struct Table {
         /// Nil where the declaration names no column: the target's key is meant.
         var targets: [String?]
         let onDelete: String
+        let onUpdate: String
+
+        /// Whether a change of the target changes the row that holds the key.
+        var hasAction: Bool {
+            [onDelete, onUpdate].contains { !["NO ACTION", "RESTRICT"].contains($0) }
+        }
     }
 
     init(_ name: String, _ connection: Connection) throws(SQLiteError) {
@@ -131,7 +137,7 @@ private struct Table {
         // Numbered from the last declared to the first; read back in the order declared.
         let statement = try connection.statement(
             """
-            SELECT id, "table", "from", "to", on_delete \
+            SELECT id, "table", "from", "to", on_delete, on_update \
             FROM pragma_foreign_key_list(?1, 'main') ORDER BY id DESC, seq
             """)
         statement.bind(1, text: name)
@@ -145,7 +151,7 @@ private struct Table {
                 keys.append(
                     ForeignKey(
                         number: row.integer(0), table: row.text(1), columns: [row.text(2)],
-                        targets: [target], onDelete: row.text(4)))
+                        targets: [target], onDelete: row.text(4), onUpdate: row.text(5)))
             }
         }
         return keys
@@ -214,6 +220,13 @@ private struct Table {
         if ReservedWords.types.contains(name) {
             throw SchemaError(
                 "table “\(name)” has the name of a word of the wire; give it another name")
+        }
+        if ["old", "new"].contains(SQLName.folded(name)), foreignKeys.contains(where: \.hasAction) {
+            throw SchemaError(
+                """
+                table “\(name)” has the name of a trigger's row, and references with ON DELETE or ON UPDATE \
+                actions: SQLite mixes the two up and changes other rows; give it another name
+                """)
         }
         for column in columns {
             if column.name == key, key == ReservedWords.surrogateKey { continue }
