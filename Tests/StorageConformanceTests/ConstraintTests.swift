@@ -55,7 +55,10 @@ struct ConstraintTests {
     @Test(
         "they may swap what a partial or a computed index is of, through columns that stay as well",
         arguments: StorageKind.embedded,
-        ["(name) WHERE number > 1", "(lower(name) || number)", "(folded)"])
+        [
+            "(name) WHERE number > 1", "(lower(name) || number)", "(folded)",
+            "(substr(name, 1, 1), length(number), number)", "((1), number)",
+        ])
     func swapComputed(kind: StorageKind, index: String) async throws {
         let server = try await TestDataSet(
             kind,

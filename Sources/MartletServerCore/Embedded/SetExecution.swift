@@ -16,10 +16,8 @@ struct SetExecution {
     /// The permanent ids of the records the set creates.
     private var assigned: [RecordAddress: RecordID] = [:]
     private var account: SetAccount
-    /// Keys that rows to be deleted have for now, because a new row's key is equal to theirs by the collation.
-    private var parkedKeys: [RecordAddress: RecordID] = [:]
-    /// Values that were parked and that the set does not write itself.
-    private var parkedValues: [RecordAddress: Attributes] = [:]
+    /// What was moved out of the way, until the set's own changes of the records.
+    private var parked = ValueParking.Parked()
 
     init(session: EmbeddedSession, work: SetWork, revision: Revision) {
         self.session = session
@@ -52,9 +50,7 @@ struct SetExecution {
         }
         try session.capture?.start()
         if parking {
-            let places = ValueParking(session: session, plan: plan, facts: facts)
-            parkedValues = try places.park()
-            parkedKeys = try places.parkKeys()
+            parked = try ValueParking(session: session, plan: plan, facts: facts).park()
         }
         for create in plan.creates {
             try perform(create: create)
@@ -108,10 +104,7 @@ struct SetExecution {
         var attributes = session.resolved(update, assigned: assigned, facts)
         for name in session.columns[update.type].generated { attributes[name] = .null }
         let table = session.tables[update.type]
-        if let parked = parkedValues[address] {
-            for (name, value) in zip(parked.names, parked.values) { attributes[name] = value }
-        }
-        guard var stored = try table.updateReturning(address.id, attributes) else {
+        guard let stored = try write(attributes, to: address, table) else {
             let name = table.type.name
             return try table.read(address.id) == nil
                 ? Refusal(.stale, "a record of “\(name)” is gone from its table")
@@ -119,16 +112,40 @@ struct SetExecution {
         }
         // This includes the attributes that stay, and throws if no device can be sent them all.
         if stored.heldByteCount > Limits.unmeasuredBytes { _ = try table.read(address.id) }
-        for name in parkedValues[address]?.names ?? [] { stored[name] = nil }
         try store(facts.rows[address], address, isDeleted: false)
         account.set(address, .updated, stored)
         return SetMeasure.refusal(ofEntryBytes: account.heldByteCount)
     }
 
+    /// Changes a record, with what was parked of it.
+    /// - Returns: The attributes as the database then has them; nil if there is no such record.
+    private func write(
+        _ attributes: Attributes, to address: RecordAddress, _ table: RecordTable
+    ) throws(SQLiteError) -> Attributes? {
+        let generated = session.columns[address.type].generated
+        var whole = parked.rows[address] ?? attributes
+        let aside = parked.values[address] ?? Attributes()
+        for (name, value) in zip(aside.names, aside.values) { whole[name] = value }
+        for (name, value) in zip(attributes.names, attributes.values) { whole[name] = value }
+        guard parked.rows[address] != nil || !aside.isEmpty else {
+            return try table.updateReturning(address.id, attributes)
+        }
+        let stored: Attributes?
+        if parked.rows[address] == nil {
+            stored = try table.updateReturning(address.id, whole)
+        } else {
+            for name in generated { whole[name] = nil }
+            stored = try table.insertReturning(address.id, whole, absentMeansNull: true)
+        }
+        guard let stored else { return nil }
+        return Attributes(
+            names: attributes.names, values: attributes.names.map { stored[$0] ?? .null })
+    }
+
     private mutating func perform(delete: SetPlan.Change) throws(SQLiteError) {
         let address = facts.permanentAddress(of: delete.address)
         // A deleted parent may have taken the record along.
-        _ = try session.tables[delete.type].delete(parkedKeys[address] ?? address.id)
+        _ = try session.tables[delete.type].delete(parked.keys[address] ?? address.id)
         try store(facts.rows[address], address, isDeleted: true)
         account.set(address, .deleted)
     }

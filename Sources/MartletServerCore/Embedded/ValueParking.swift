@@ -9,44 +9,72 @@ import SQLiteRecords
 /// SQLite checks UNIQUE after each row, so the order of the statements decides whether such a set
 /// passes; parked, no value meets another before the end. Of each list of unique columns one is
 /// parked: as NULL where the column allows it, else as a value no one has. If a unique index is partial or
-/// of what is computed from columns, all columns of the records are parked, as values no one has: what
-/// the index holds may follow from any of them, and an expression may make something of NULL. Every parked
-/// value is written again when the set's own change of the record is, or goes with its record.
+/// of what is computed from columns, the rows are taken out of the table until the set's own change puts them
+/// back. If other rows refer to the table, or the user's triggers watch it, that would set off their actions: then all
+/// columns of the records are parked, as values no one has, and an expression that makes the same of these still
+/// refuses the set. Every parked value is written again when the set's own change of the record is, or goes with its
+/// record.
 struct ValueParking {
     let session: EmbeddedSession
     let plan: SetPlan
     let facts: SetFacts
 
-    /// Parks the values of the records that the set updates or deletes.
-    /// - Returns: The values that the set does not write itself, to be written again with its updates.
-    func park() throws(SQLiteError) -> [RecordAddress: Attributes] {
+    /// What is set aside until the set's own changes of the records.
+    struct Parked {
+        /// Values that the set does not write itself.
+        var values: [RecordAddress: Attributes] = [:]
+        /// Rows that were taken out of their table.
+        var rows: [RecordAddress: Attributes] = [:]
+        /// The keys that rows have until they are deleted.
+        var keys: [RecordAddress: RecordID] = [:]
+    }
+
+    /// Parks the values of the records that the set updates or deletes, and keys in the way of new ones.
+    func park() throws(SQLiteError) -> Parked {
         var number: Int64 = 0
-        var unwritten: [RecordAddress: Attributes] = [:]
+        var result = Parked()
         var computed: Set<Int> = []
+        var loose: Set<Int> = []
         for type in Set((plan.updates + plan.deletes).map(\.type))
         where try hasComputedIndex(session.schema.types[type].name) {
             computed.insert(type)
+            if session.capture == nil, try !isReferredTo(session.schema.types[type].name) {
+                loose.insert(type)
+            }
         }
         for (changes, isDelete) in [(plan.updates, false), (plan.deletes, true)] {
             for change in changes {
                 let type = session.schema.types[change.type]
-                if computed.contains(change.type) {
+                let address = facts.permanentAddress(of: change.address)
+                if loose.contains(change.type) {
+                    let table = session.tables[change.type]
+                    result.rows[address] = try table.read(address.id)
+                    _ = try table.delete(address.id)
+                } else if computed.contains(change.type) {
                     let kept = try parkAll(change, in: type, &number)
-                    if !isDelete { unwritten[facts.permanentAddress(of: change.address)] = kept }
-                    continue
-                }
-                for unique in type.uniques {
-                    let written = unique.filter { isDelete || change.attributes[$0] != nil }
-                    let candidates = columns(written, of: type)
-                    let chosen = candidates.first { !$0.isRequired } ?? candidates.first
-                    guard let chosen else { continue }
-                    number += 1
-                    let value = chosen.isRequired ? parked(chosen.kind, number) : .null
-                    try write(Attributes(names: [chosen.name], values: [value]), to: change)
+                    if !isDelete { result.values[address] = kept }
+                } else {
+                    try parkUnique(change, in: type, isDelete: isDelete, &number)
                 }
             }
         }
-        return unwritten
+        result.keys = try parkKeys()
+        return result
+    }
+
+    /// Parks one column of each list of unique ones.
+    private func parkUnique(
+        _ change: SetPlan.Change, in type: EntityType, isDelete: Bool, _ number: inout Int64
+    ) throws(SQLiteError) {
+        for unique in type.uniques {
+            let written = unique.filter { isDelete || change.attributes[$0] != nil }
+            let candidates = columns(written, of: type)
+            let chosen = candidates.first { !$0.isRequired } ?? candidates.first
+            guard let chosen else { continue }
+            number += 1
+            let value = chosen.isRequired ? parked(chosen.kind, number) : .null
+            try write(Attributes(names: [chosen.name], values: [value]), to: change)
+        }
     }
 
     /// Parks all columns of a record.
@@ -66,6 +94,18 @@ struct ValueParking {
         }
         try write(Attributes(names: all.map(\.name), values: values), to: change)
         return before ?? Attributes()
+    }
+
+    /// Returns whether a table has references to this one.
+    private func isReferredTo(_ table: String) throws(SQLiteError) -> Bool {
+        let find = try session.connection.statement(
+            """
+            SELECT 1 FROM main.sqlite_schema AS item, pragma_foreign_key_list(item.name) AS part
+            WHERE item.type = 'table' AND part."table" = ?1 COLLATE NOCASE
+            """)
+        find.bind(1, text: table)
+        defer { find.reset() }
+        return try find.step()
     }
 
     private func columns(_ names: [String], of type: EntityType) -> [Attribute] {
@@ -93,7 +133,7 @@ struct ValueParking {
     /// the tables have other ON UPDATE actions or the user's triggers, these would see the key that is parked, and nothing
     /// is moved: the set is refused.
     /// - Returns: The keys that the rows have until they are deleted.
-    func parkKeys() throws(SQLiteError) -> [RecordAddress: RecordID] {
+    private func parkKeys() throws(SQLiteError) -> [RecordAddress: RecordID] {
         let deleted = Set(plan.deletes.map(\.address))
         var parked: [RecordAddress: RecordID] = [:]
         guard !deleted.isEmpty, session.capture == nil else { return parked }
