@@ -234,18 +234,23 @@ package struct NotedRecord: Sendable {
     package let existed: Bool
     /// Whether a deletion was noted.
     private var wasDeleted = false
-    /// Whether an image was noted, of a row that may be replaced. Before REPLACE removes the row, which no note
-    /// tells, ON DELETE actions and the app's triggers may change it, which is noted.
-    private var hasImage = false
+    /// Whether an image was noted, of a row that may be replaced, and no row was put in its place since. Before
+    /// REPLACE removes the row, which no note tells, ON DELETE actions and the app's triggers may change it, which is
+    /// noted.
+    private var mayBeReplaced = false
     /// By attribute position: the oldest noted value; empty when nothing was noted.
     package fileprivate(set) var old: [Value?] = []
 
     /// Whether the notes tell how the row can have gone.
-    fileprivate var mayBeGone: Bool { wasDeleted || hasImage }
+    fileprivate var mayBeGone: Bool { wasDeleted || mayBeReplaced }
 
     fileprivate mutating func pass(_ operation: Int64) {
-        if operation == CaptureTriggers.Operation.deleted { wasDeleted = true }
-        if operation == CaptureTriggers.Operation.image { hasImage = true }
+        switch operation {
+        case CaptureTriggers.Operation.deleted: wasDeleted = true
+        case CaptureTriggers.Operation.image: mayBeReplaced = true
+        case CaptureTriggers.Operation.inserted: mayBeReplaced = false
+        default: break
+        }
     }
 
     init(type: Int, id: RecordID, existed: Bool) {
