@@ -188,7 +188,19 @@ struct DeviceNodeTests {
         }
         #expect(count < 20)
         #expect(error(actions)?.kind == (count == 1 ? .wrongDataSet : .offline))
-        #expect(timer(actions)?.milliseconds ?? 0 > 0)
+        let pause = try #require(timer(actions))
+        #expect(pause.milliseconds > 0)
+        // The server itself may say so afterwards: the device begins anew once more.
+        guard kind == "identityReused" else { return }
+        let name = try device.store.clientID
+        let again = try #require(
+            try sent(node.handle(.timer(pause.number), now: pause.milliseconds + 7)))
+        let next = node.handle(
+            .answered(
+                exchange: again.exchange, status: 409, body: problem(409, kind), retryAfter: nil),
+            now: pause.milliseconds + 8)
+        #expect(try sent(next) != nil)
+        #expect(try device.store.clientID != name)
     }
 
     @Test("an object of another program is no answer, and what is queued stays")

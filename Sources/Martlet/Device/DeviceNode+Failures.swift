@@ -18,7 +18,7 @@ extension DeviceNode {
         case (409, "identityReused"), (409, "revisionAhead"), (409, "lineage"):
             // A cache may repeat the answer of a server that means it.
             if probe == nil { beginnings += 1 }
-            guard beginnings <= Self.mostBeginnings else { return pause(Self.beginsForEver) }
+            guard beginnings <= Self.mostBeginnings else { return waitToBegin() }
         default: break
         }
         switch (problem.status, problem.kind) {
@@ -41,15 +41,18 @@ extension DeviceNode {
         }
     }
 
-    /// How often in a row a device may be told to begin anew before it waits: a new identity, what is staged, and
-    /// another history each take one.
+    /// The number of times in a row that a device begins anew without a wait. After a restore of the server it may need
+    /// a new identity, give up what is staged, and look for a common history: one time for each.
     private static let mostBeginnings = 4
 
-    private static var beginsForEver: SyncError {
-        SyncError(
-            .offline,
-            "The server told this device several times in a row to begin anew. Something on the way may answer in"
-                + " its place.")
+    /// Waits before the device begins anew again. After the wait it does what the server says, as before.
+    private func waitToBegin() -> [Action] {
+        beginnings = 0
+        return pause(
+            SyncError(
+                .offline,
+                "The server told this device several times in a row to begin anew. Something on the way may answer"
+                    + " in its place."))
     }
 
     /// Notes that no answer came: the line may carry fewer bytes than this. The device then sends

@@ -16,7 +16,7 @@ struct SetExecution {
     /// The permanent ids of the records the set creates.
     private var assigned: [RecordAddress: RecordID] = [:]
     private var account: SetAccount
-    /// What was moved out of the way, until the set's own changes of the records.
+    /// Values, rows and keys that were moved aside until the set changes their records itself.
     private var parked = ValueParking.Parked()
 
     init(session: EmbeddedSession, work: SetWork, revision: Revision) {

@@ -19,7 +19,7 @@ struct ValueParking {
     let plan: SetPlan
     let facts: SetFacts
 
-    /// What is set aside until the set's own changes of the records.
+    /// Values, rows and keys that are moved aside until the set changes their records itself.
     struct Parked {
         /// Values that the set does not write itself.
         var values: [RecordAddress: Attributes] = [:]
@@ -48,7 +48,7 @@ struct ValueParking {
                 let address = facts.permanentAddress(of: change.address)
                 if loose.contains(change.type) {
                     let table = session.tables[change.type]
-                    result.rows[address] = try table.read(address.id)
+                    if !isDelete { result.rows[address] = try table.read(address.id) }
                     _ = try table.delete(address.id)
                 } else if computed.contains(change.type) {
                     let kept = try parkAll(change, in: type, &number)

@@ -46,7 +46,7 @@ final class DeviceMachine {
     let patience: Int64 = 15_000
 
     private var app: SimulatedApp
-    /// What one event may cost.
+    /// The work that one event may cause.
     var allowance: WorkAllowance {
         app.random == nil ? .device : .deviceWithoutIndexes
     }
@@ -112,7 +112,7 @@ final class DeviceMachine {
     /// Returns whether it may lack some of what was saved on it, or show what that took the place of.
     func isOnPast() throws -> Bool {
         guard let store = node?.store, !isFetchingAnew else { return true }
-        return try store.pendingSnapshot != nil || store.slicedUpTo != nil || store.hasUnappliedSet
+        return try store.pendingSnapshot != nil || store.slicedUpTo != nil
     }
 
     /// Switches the device off; what its disk had not synced is lost, in whole or in part.

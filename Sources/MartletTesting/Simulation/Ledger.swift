@@ -14,6 +14,8 @@ struct Ledger {
         let seenAll: Revision
         /// Whether the device may have lacked what it had saved before.
         var isOnPast = false
+        /// Whether a save of before was in the queue and not in the tables.
+        var isBesideUnapplied = false
         /// The revision the server gave it, once it is in the log.
         var revision: Revision?
         /// A person dropped it, or sent it again as another set, after it was refused.

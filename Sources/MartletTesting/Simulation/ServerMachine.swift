@@ -18,7 +18,7 @@ final class ServerMachine {
     /// Looks into the file from outside the code under test.
     private(set) var reader: Connection?
     private(set) var tables: [RecordTable] = []
-    /// What one batch may cost.
+    /// The work that one batch may cause.
     var allowance = WorkAllowance.server
     /// What to say of the last batch if it took too much work.
     private(set) var excess: String?

@@ -147,7 +147,8 @@ extension Simulator {
         ledger.add(
             Ledger.Save(
                 device: device.number, identifier: newest.identifier, token: token, seen: seen,
-                seenAll: try seenAll(node.store), isOnPast: try device.isOnPast()))
+                seenAll: try seenAll(node.store), isOnPast: try device.isOnPast(),
+                isBesideUnapplied: try node.store.hasUnappliedSet))
     }
 
     /// What a person can know of records their save does not name: while parts of a snapshot are

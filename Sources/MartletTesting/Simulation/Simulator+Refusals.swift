@@ -15,18 +15,21 @@ extension Simulator {
             "device \(device.number): a save was refused although nobody else touched it:"
             + " \(receipt.reason?.rawValue ?? "-"), \(receipt.message ?? "")"
         guard let set = try store.parked().first(where: { $0.identifier == receipt.identifier })
-        else { return }
+        else {
+            guard mix.people == .together else { throw failure(sentence) }
+            return
+        }
         let records = set.changes.map { Ledger.Record(type: $0.type, id: $0.id) }
         // What was made on top of a refused save is refused, too.
         let refused = ledger.refused[device.number] ?? []
         ledger.refuse(records, on: device.number)
-        // A person who does not see what they saved changes what they had deleted.
-        if isBroken(set) || save.isOnPast { return }
+        if isBroken(set) { return }
         if receipt.reason == .constraint, try changesCase(set) || meetsUnseen(set) { return }
         guard mix.people == .together else { throw failure(sentence) }
-        if records.contains(where: refused.contains) { return }
+        // A person who does not see a save of their own changes what they had deleted by it.
+        if records.contains(where: refused.contains) || save.isBesideUnapplied { return }
         let others = (Int(save.seenAll)..<logged.count).lazy
-            .filter { self.owners[$0] != device.number }.map { self.logged[$0] }
+            .filter { save.isOnPast || self.owners[$0] != device.number }.map { self.logged[$0] }
         let isExplained =
             receipt.reason == .stale && !set.changes.contains { $0.operation == .delete }
             ? others.contains { touches($0, set) }

@@ -181,8 +181,8 @@ struct ColumnList {
             attributes.contains(where: \.isGenerated) ? attributes.map(\.isGenerated) : []
     }
 
-    /// The current row's columns, the first of which is at `first`; the names are shared. A computed value that
-    /// no wire carries counts as null: each database computes its own.
+    /// Returns the columns of the current row, the first of which is at `first`. All rows share the list of names. A
+    /// computed value that cannot be sent counts as null, because each database computes its own.
     func attributes(of row: Statement, from first: Int32) throws(SQLiteError) -> Attributes {
         var values: [Value] = []
         values.reserveCapacity(kinds.count)
