@@ -115,6 +115,8 @@ final class CurlThread: Sendable {
             while let easy = martlet_curl_next_ended(transfers, &code) {
                 curl_multi_remove_handle(transfers, easy)
                 guard let handle = underWay.removeValue(forKey: easy) else { continue }
+                // A short transfer may end before anybody looked.
+                handle.look()
                 handle.receiver.ended(handle.error(code))
             }
             // A posted command wakes the thread, and libcurl has its own timers.

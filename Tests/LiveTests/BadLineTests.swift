@@ -195,6 +195,33 @@ struct BadLineTests {
     }
 }
 
+/// A program that exchanges once and ends, at the end of a line that carries less than its save in one go.
+@Suite("One exchange over a line that is cut", .timeLimit(.minutes(5)))
+struct OneExchangeTests {
+    @Test("gets a long save through in pieces, though nothing is known of the line")
+    func once() async throws {
+        let server = try LiveServer()
+        try await server.start()
+        let line = BadLine(
+            to: await server.port,
+            BadLine.Quality(bytesPerSecond: 400_000, secondsBetweenCuts: 0.5))
+        let url = try #require(URL(string: line.address))
+        let transport = try URLSessionTransport(server: url, token: LiveServer.token)
+        let far = try await server.device("far", transport: transport)
+        // Compression does not shorten these bytes.
+        var random = SystemRandomNumberGenerator()
+        let photo = Data((0..<500_000).map { _ in UInt8.random(in: 0...255, using: &random) })
+            .base64EncodedString()
+        try await far.write { try $0.insert("teams", ["name": "Photo", "city": .text(photo)]) }
+        try await far.sync()
+        #expect(try await far.status().outbox == 0)
+        #expect(line.traffic.cuts > 1)
+        await far.close()
+        line.close()
+        await server.stop()
+    }
+}
+
 /// What the page of a Wi-Fi that wants a login costs on a line that is well otherwise.
 @Suite("A portal's page in between", .timeLimit(.minutes(5)))
 struct PortalPageTests {

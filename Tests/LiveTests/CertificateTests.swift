@@ -85,5 +85,28 @@ import Testing
             let missing = try await opened(right, trusting: path("none.pem"))
             #expect(missing.status == 1, "\(missing.said)")
         }
+
+        @Test("of a stranger does not end an import: what was read is queued")
+        func imported() async throws {
+            defer { try? FileManager.default.removeItem(at: folder) }
+            let server = try LiveServer(tls: try await certificate(for: "DNS:localhost"))
+            try await server.start()
+            try LiveServer.schema.write(
+                toFile: path("tables.sql"), atomically: true, encoding: .utf8)
+            try "name,city\nOwls,Kiel\n".write(
+                toFile: path("teams.csv"), atomically: true, encoding: .utf8)
+            let program = RunningProgram.path("martlet", override: "MARTLET_EXECUTABLE")
+            let made = try await run(
+                program, ["init", path("device.sqlite"), "--schema", path("tables.sql")])
+            try #require(made.status == 0, "\(made.said)")
+            let address = "https://localhost:\(await server.port)"
+            let imported = try await run(
+                program,
+                ["import", path("device.sqlite"), path("teams.csv"), "--server", address],
+                ["MARTLET_TOKEN": LiveServer.token])
+            #expect(imported.status == 0, "\(imported.said)")
+            #expect(imported.output.contains("1 change sets are queued"), "\(imported.output)")
+            await server.stop()
+        }
     }
 #endif

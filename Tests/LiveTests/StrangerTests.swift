@@ -201,6 +201,85 @@ struct StrangerTests {
         await server.stop()
     }
 
+    @Test("refuse nothing in the server's words, once it has repeated the names of requests")
+    func nameless() async throws {
+        let problem = #"{"status":403,"kind":"clientBound","detail":"no"}"#
+        let isNamed = Mutex(false)
+        let status = Mutex(403)
+        let server = RawServer { connection in
+            let request = connection.request()
+            let name = request.split(separator: "\r\n")
+                .first { $0.hasPrefix("Martlet-Request: ") }
+            let line = isNamed.withLock(\.self) ? name.map { "\($0)\r\n" } ?? "" : ""
+            connection.send(
+                "HTTP/1.1 \(status.withLock(\.self)) X\r\nContent-Length: \(problem.utf8.count)\r\n\(line)"
+                    + "Content-Type: application/json\r\nConnection: close\r\n\r\n\(problem)")
+        }
+        let url = try #require(URL(string: "http://127.0.0.1:\(server.port)"))
+        let transport = try URLSessionTransport(server: url, token: "t")
+        func isBelieved() async throws -> Bool {
+            try await !transport.exchange([UInt8]("{}".utf8)).body.isEmpty
+        }
+        #expect(try await isBelieved())
+        isNamed.withLock { $0 = true }
+        #expect(try await isBelieved())
+        isNamed.withLock { $0 = false }
+        #expect(try await !isBelieved())
+        // A server that has too much to do may say so before it knows the request.
+        for busy in [408, 429, 503] {
+            status.withLock { $0 = busy }
+            #expect(try await isBelieved())
+        }
+        status.withLock { $0 = 409 }
+        #expect(try await !isBelieved())
+        isNamed.withLock { $0 = true }
+        #expect(try await isBelieved())
+        server.stop()
+    }
+
+    @Test("whose JSON is not the server's are a network that does not work")
+    func json() async throws {
+        let answer = #"{"login":"http://10.0.0.1"}"#
+        let (server, transport) = try Self.transport(
+            "HTTP/1.1 200 X\r\nContent-Type: application/json\r\n"
+                + "Content-Length: \(answer.utf8.count)\r\nConnection: close\r\n\r\n\(answer)")
+        let schema = await #expect(throws: SyncError.self) { try await transport.schema() }
+        #expect(schema?.message == Problem.foreign(status: 200).detail)
+        let list = await #expect(throws: TransportFailure.self) { try await transport.manifest() }
+        #expect(list?.problem?.isOfServer == false)
+        server.stop()
+    }
+
+    @Test("who answer a comparison with a page are a network that does not work")
+    func comparison() async throws {
+        let server = try LiveServer()
+        try await server.start()
+        let way = try await server.transport()
+        let count = Mutex(0)
+        let between = HTTPServer(options: HTTPServerOptions()) { request in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            guard number == 1, let answer = try? await way.exchange(request.body) else {
+                return HTTPResponse(status: 200, text: "<html>Log in</html>")
+            }
+            return HTTPResponse(
+                status: answer.status, headers: [HTTPField("Content-Type", "application/json")],
+                body: [answer.body])
+        }
+        let port = try await between.start()
+        let url = try #require(URL(string: "http://127.0.0.1:\(port)"))
+        let device = try await server.device(
+            "far", transport: try URLSessionTransport(server: url, token: LiveServer.token))
+        let error = await #expect(throws: SyncError.self) { try await device.check() }
+        #expect(error?.kind == .offline && count.withLock(\.self) == 2)
+        #expect(error?.message == Problem.foreign(status: 200).detail)
+        await device.close()
+        await between.stop(grace: .zero)
+        await server.stop()
+    }
+
     @Test("are no server where the address is none")
     func address() throws {
         let url = try #require(URL(string: "not%20a%20url"))

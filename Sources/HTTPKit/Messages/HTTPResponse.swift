@@ -14,6 +14,9 @@ public struct HTTPResponse: Sendable {
     /// How many bytes `stream` will write, where that is known: the client is told, and an answer
     /// that turns out shorter is broken off.
     public var streamByteCount: Int64?
+    /// The party for which the answer counts until the client has taken it; nil if only the address
+    /// counts.
+    public var party: String?
     /// What the connection does once it is a WebSocket; see `webSocket(_:maxMessageByteCount:_:)`.
     var webSocket: WebSocketTalk?
 

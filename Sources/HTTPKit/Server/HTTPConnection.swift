@@ -51,8 +51,13 @@ final class HTTPConnection {
     private var claim: RequestClaim?
     var isLast = false
     var unwrittenByteCount = 0
-    /// Bytes ever handed to libevent for this client.
-    private var queuedByteCount = 0
+    /// Bytes that had to wait and have left since: it grows as long as the client reads.
+    private(set) var takenByteCount = 0
+    /// The party for which the bytes that wait for this client count.
+    var reader: RequestRoom.Party
+    /// When the bytes that wait began to, and what the client had taken by then; nil if none wait.
+    private var waiting: (since: UInt64, taken: Int)?
+    private var outputWatch: OpaquePointer?
     private var lingeredByteCount = 0
     private var lingersUntil: UInt64 = 0
     private var hasServed = false
@@ -70,6 +75,7 @@ final class HTTPConnection {
         self.core = core
         self.address = address
         self.isCounted = isCounted
+        reader = .address(address)
     }
 
     /// Takes the socket over. Returns false, with the socket closed, when memory is short.
@@ -89,6 +95,13 @@ final class HTTPConnection {
             return false
         }
         timer = DeadlineTimer { [unowned self] in deadlinePassed() }
+        outputWatch = evbuffer_add_cb(
+            bufferevent_get_output(bufferevent),
+            { _, change, argument in
+                guard let change = change?.pointee else { return }
+                let (added, taken) = (Int(change.n_added), Int(change.n_deleted))
+                HTTPConnection.callback(argument) { $0.outputChanged(added: added, taken: taken) }
+            }, Unmanaged.passUnretained(self).toOpaque())
         bufferevent_setcb(
             bufferevent, { HTTPConnection.callback($1) { $0.readable() } },
             { HTTPConnection.callback($1) { $0.written() } },
@@ -132,7 +145,14 @@ final class HTTPConnection {
             SSL_shutdown(ssl)
             ERR_clear_error()
         }
-        if let bufferevent { bufferevent_free(bufferevent) }
+        if let bufferevent {
+            core.waitingByteCount -= unsentByteCount
+            if let outputWatch {
+                evbuffer_remove_cb_entry(bufferevent_get_output(bufferevent), outputWatch)
+            }
+            bufferevent_free(bufferevent)
+        }
+        outputWatch = nil
         bufferevent = nil
         ssl = nil
         core.closed(self)
@@ -348,6 +368,7 @@ final class HTTPConnection {
     private func finish(_ response: HTTPResponse) {
         guard case .handling = phase, let head else { return }
         task = nil
+        reader = response.party.map { .named($0) } ?? .address(address)
         if response.hangsUp { return close() }
         if response.closesConnection || !head.keepsAlive || core.isStopping { isLast = true }
         if let talk = response.webSocket {
@@ -400,6 +421,7 @@ final class HTTPConnection {
         if unwrittenByteCount == 0 { return answered() }
         bufferevent_write_buffer(bufferevent, out)
         timer?.set(in: Clock.nanoseconds(core.options.idleTimeout))
+        core.makeRoom(besides: self)
     }
 
     private func written() {
@@ -426,18 +448,36 @@ final class HTTPConnection {
         guard start < bytes.count else { return }
         bytes.withUnsafeBytes { all in
             let rest = UnsafeRawBufferPointer(rebasing: all[start...])
-            queuedByteCount += rest.count
             bufferevent_write(bufferevent, rest.baseAddress, rest.count)
         }
+        core.makeRoom(besides: self)
+    }
+
+    /// Counts bytes that begin to wait, and bytes that have left.
+    private func outputChanged(added: Int, taken: Int) {
+        core.waitingByteCount += added - taken
+        takenByteCount += taken
+        if unsentByteCount == 0 {
+            waiting = nil
+        } else if waiting == nil {
+            waiting = (Clock.now(), takenByteCount)
+        }
+    }
+
+    /// The bytes that the client has taken each second since some began to wait, and for how many
+    /// nanoseconds they have waited.
+    func pace(_ now: UInt64) -> (bytesPerSecond: Double, waited: UInt64) {
+        guard let waiting else { return (.infinity, 0) }
+        let waited = now - waiting.since
+        // Within its first second no client is fast.
+        let seconds = 1 + Double(waited) / 1_000_000_000
+        return (Double(takenByteCount - waiting.taken) / seconds, waited)
     }
 
     /// Bytes given to the connection and not yet to the system.
     var unsentByteCount: Int {
         bufferevent.map { evbuffer_get_length(bufferevent_get_output($0)) } ?? 0
     }
-
-    /// Bytes that had to wait and have left since: it grows as long as the client reads.
-    var takenByteCount: Int { queuedByteCount - unsentByteCount }
 
     /// The request's head is not needed any more; a connection may stay without one for hours.
     func forgetHead() {

@@ -12,6 +12,10 @@ public struct HTTPServerCounters: Hashable, Sendable {
     public var abortedRequests = 0
     public var requestsInFlight = 0
     public var bodyBytesInFlight = 0
+    /// Bytes of answers that have not left for their clients.
+    public var waitingBytes = 0
+    /// Connections closed because more waited for clients than may.
+    public var cutAnswers = 0
     /// Answers whose bodies are being written as they come into being.
     public var openStreams = 0
     /// Connections that are WebSockets.

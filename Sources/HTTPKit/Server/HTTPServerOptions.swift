@@ -31,6 +31,9 @@ public struct HTTPServerOptions: Sendable {
     public var maxRequestsInFlight = 4_096
     /// Bytes of the bodies of those requests; more is answered 503.
     public var maxBodyBytesInFlight = 256 << 20
+    /// Bytes of answers that clients have not taken yet. If there are more, the slowest clients of
+    /// the party for which most waits lose their connections.
+    public var maxWaitingBytes = 256 << 20
     /// What a 429 or 503 says of when to come back.
     public var retryAfterSeconds = 2
     public var webSocket = WebSocketOptions()

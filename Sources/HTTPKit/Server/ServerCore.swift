@@ -8,6 +8,8 @@ final class ServerCore {
     let gate: HTTPServer.Gate?
     var counters = HTTPServerCounters()
     private var room: RequestRoom
+    /// Bytes of answers that have not left for their clients.
+    var waitingByteCount = 0
     private(set) var tls: TLSContext?
     private(set) var isStopping = false
     private var listener: Listener?
@@ -135,6 +137,35 @@ final class ServerCore {
         }
     }
 
+    /// Closes connections until what waits for clients fits into its limit: of the party for which
+    /// most waits the one that has taken the least each second.
+    /// - Parameter newest: The connection that was just written to. It stays.
+    /// - Complexity: Linear in the open connections if there is too much, else constant.
+    func makeRoom(besides newest: HTTPConnection) {
+        guard waitingByteCount > options.maxWaitingBytes else { return }
+        let now = Clock.now()
+        // The slowest of each party come last.
+        var parties = Dictionary(
+            grouping: connections.values.filter { $0.unsentByteCount > 0 && $0 !== newest }
+        ) { $0.reader }
+        .mapValues { readers in
+            (bytes: readers.reduce(0) { $0 + $1.unsentByteCount },
+                readers: readers.map { (connection: $0, pace: $0.pace(now)) }.sorted {
+                    ($0.pace.bytesPerSecond, $1.pace.waited)
+                        > ($1.pace.bytesPerSecond, $0.pace.waited)
+                })
+        }
+        while waitingByteCount > options.maxWaitingBytes,
+            let (party, held) = parties.max(by: { $0.value.bytes < $1.value.bytes }),
+            let slowest = held.readers.last?.connection
+        {
+            parties[party]?.readers.removeLast()
+            parties[party]?.bytes -= slowest.unsentByteCount
+            counters.cutAnswers += 1
+            slowest.close()
+        }
+    }
+
     // MARK: - Requests
 
     /// The parties whose shares a connection's requests count towards before a gate names one.
@@ -191,6 +222,7 @@ final class ServerCore {
         var counters = counters
         counters.requestsInFlight = room.total.requests
         counters.bodyBytesInFlight = room.total.bytes
+        counters.waitingBytes = waitingByteCount
         return counters
     }
 

@@ -71,6 +71,7 @@ extension HTTPConnection {
     func allowMessages(upTo byteCount: Int, of party: String) {
         guard let state = webSocket else { return }
         state.session.allowMessages(upTo: byteCount)
+        reader = .named(party)
         guard let refusal = core.admit(party: party, to: &state.claim) else { return }
         closeWebSocket(.tryAgainLater, refusal.detail)
     }

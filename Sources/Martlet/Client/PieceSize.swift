@@ -2,8 +2,10 @@ internal import Synchronization
 
 /// Estimates how many bytes the line carries in one piece.
 final class PieceSize: Sendable {
-    /// The bytes of the first piece and of the smallest, and those from which bodies go whole.
-    private static let (first, least, most) = (32 << 10, 8 << 10, 1 << 20)
+    /// The bytes of the first piece.
+    static let first = 32 << 10
+    /// The bytes of the smallest piece, and those from which bodies go whole.
+    private static let (least, most) = (8 << 10, 1 << 20)
 
     /// The bytes of a piece after a proxy first refused a body for its size; most proxies take
     /// more.

@@ -10,12 +10,14 @@ extension TransportFailure {
     }
 
     /// Makes a failure of an answer with status 200 that cannot be read.
-    /// - Parameter name: The name of the thing that was requested.
+    /// - Parameters:
+    ///   - name: The name of the thing that was requested.
+    ///   - member: A member that it always has.
     init(
-        foreignAnswer answer: StreamingAnswer, _ body: [UInt8], _ name: String, _ error: any Error
+        foreignAnswer answer: StreamingAnswer, _ body: [UInt8], _ name: String, member: String,
+        _ error: any Error
     ) {
-        // An answer of another program is no JSON object; neither is half of an answer.
-        let isOther = body.first != UInt8(ascii: "{") || body.last != UInt8(ascii: "}")
+        let isOther = !TransportAnswer.hasForm(body, member: member)
         self.init(
             message: isOther
                 ? Problem.foreign(status: answer.status).detail
@@ -25,10 +27,11 @@ extension TransportFailure {
 }
 
 extension TransportAnswer {
-    /// Returns whether a body has the form of an answer: an object that tells a revision, and has its end.
-    static func hasForm(_ body: [UInt8]) -> Bool {
+    /// Returns whether a body has the form of an answer: an object that has its end, and this member. What
+    /// another program answers has not; neither has half of an answer.
+    static func hasForm(_ body: [UInt8], member: String = "maxRevision") -> Bool {
         body.first == UInt8(ascii: "{") && body.last == UInt8(ascii: "}")
-            && body.contains(Array(#""maxRevision""#.utf8))
+            && body.contains(Array("\"\(member)\"".utf8))
     }
 
     /// Whether the server itself may have said this. A status of 200 needs the form of an answer.
@@ -46,6 +49,15 @@ extension TransportAnswer {
 }
 
 extension SyncError {
+    /// Makes an error for a body that is no answer: half of one, or a page of a proxy or portal.
+    init(unreadable body: [UInt8], _ fault: any Error) {
+        guard TransportAnswer.hasForm(body) else {
+            self.init(.offline, Problem.foreign(status: 200).detail)
+            return
+        }
+        self.init(.violation, "The answer cannot be read: \(fault)")
+    }
+
     /// Makes an error for the caller from a failure of the network.
     init(_ failure: TransportFailure) {
         guard let status = failure.status else {

@@ -1,5 +1,6 @@
 public import Foundation
 public import MartletProtocol
+internal import Synchronization
 
 /// Exchanges over HTTP, with libcurl on Linux and with Foundation's URLSession elsewhere. It
 /// compresses bodies in both directions.
@@ -84,7 +85,7 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport
             do {
                 return try JSONDecoder().decode(ServerTables.self, from: Data(body))
             } catch {
-                throw TransportFailure(foreignAnswer: answer, body, "schema", error)
+                throw TransportFailure(foreignAnswer: answer, body, "schema", member: "ddl", error)
             }
         } catch {
             throw SyncError(error)
@@ -111,6 +112,11 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport
         if sent.isGzip { request.headers["Content-Encoding"] = "gzip" }
         request.body = sent.bytes
         if pieces.size == nil {
+            let hasMoved = Mutex(false)
+            request.progress = {
+                hasMoved.withLock { $0 = true }
+                progress()
+            }
             do throws(TransportFailure) {
                 let answer = try await answer(to: request)
                 guard answer.isRefusalOfSize, pieces.refused(sent.bytes.count) else {
@@ -118,8 +124,13 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport
                 }
             } catch {
                 pieces.failed()
-                throw error
+                // A line that is cut within a long body may carry pieces of it, and the next exchange may be
+                // another process's.
+                guard hasMoved.withLock(\.self), sent.bytes.count > PieceSize.first,
+                    !Task.isCancelled
+                else { throw error }
             }
+            request.progress = progress
         }
         var exchange = PiecewiseExchange(request, session: session, pieces: pieces)
         return try await exchange.run()

@@ -77,14 +77,6 @@ extension DeviceNode {
     /// The number of bytes of change sets below which requests get no smaller.
     static var leastBytes: Int { 16 << 10 }
 
-    /// Returns the error for a body that is no answer: half of one, or a page of a proxy or portal.
-    func unreadable(_ body: [UInt8], _ fault: WireFault) -> SyncError {
-        guard TransportAnswer.hasForm(body) else {
-            return SyncError(.offline, Problem.foreign(status: 200).detail)
-        }
-        return SyncError(.violation, "The answer cannot be read: \(fault)")
-    }
-
     /// Handles the refusal of a body for its size, by the server or a proxy. If a single set is too
     /// large, the device keeps it as refused, so that everything else continues. Before that it
     /// fetches everything, because the server may have accepted the set earlier and the answer may

@@ -313,7 +313,7 @@ extension DeviceNode {
             state = .applying(exchange: exchange, answer: pending)
             return applyNext(exchange, now: now)
         } catch let fault as WireFault {
-            return pause(unreadable(body, fault))
+            return pause(SyncError(unreadable: body, fault))
         } catch {
             return pause(storageError(error))
         }

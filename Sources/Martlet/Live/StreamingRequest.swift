@@ -29,12 +29,15 @@ struct StreamingAnswer: Sendable {
     let headers: [String: String]
     /// The body, to be read once. Letting go of it ends the request.
     let chunks: ByteChunks
+    /// Whether another program gave the answer, as its head shows. Nothing of its body is believed.
+    var isForeign = false
 
-    /// Reads the body to its end.
+    /// Reads the body to its end. The body of a foreign answer counts as empty.
     /// - Parameter limit: The most bytes of the body; a longer one is given up.
     /// - Throws: `TransportFailure` if the body does not end, or is longer.
     func whole(limit: Int) async throws(TransportFailure) -> [UInt8] {
         var body: [UInt8] = []
+        guard !isForeign else { return body }
         for try await chunk in chunks {
             guard body.count + chunk.count <= limit else {
                 throw TransportFailure(

@@ -127,7 +127,7 @@ struct CheckRun: Sendable {
         do {
             answer = try SyncCoder.decodeAnswer(body)
         } catch {
-            throw SyncError(.violation, "The answer cannot be read: \(error)")
+            throw SyncError(unreadable: body, error)
         }
         guard (answer.request ?? name) == name else {
             throw SyncError(.offline, "The answer to another request came; check again.")

@@ -22,7 +22,8 @@ struct SnapshotRequests: Sendable {
         do {
             return try SyncCoder.decodeSnapshotManifest(body)
         } catch {
-            throw TransportFailure(foreignAnswer: answer, body, "list of snapshots", error)
+            throw TransportFailure(
+                foreignAnswer: answer, body, "list of snapshots", member: "lineage", error)
         }
     }
 

@@ -77,11 +77,12 @@ private struct ImportRun {
         return try await DeviceFile.create(arguments, schema: schema)
     }
 
-    /// A server that is away does not stop an import: what was written is queued.
+    /// A server that is away does not stop an import, nor does a stranger's certificate: what was written is
+    /// queued.
     private func send(_ device: DeviceFile) async throws {
         do {
             try await device.client.sync()
-        } catch let error as SyncError where error.remedy == .wait {
+        } catch let error as SyncError where [.wait, .checkServer].contains(error.remedy) {
             return
         }
     }

@@ -53,7 +53,7 @@ struct FailureReport {
     private static func advice(_ remedy: SyncError.Remedy) -> String {
         switch remedy {
         case .wait: "Nothing is lost; run the command again later."
-        case .checkServer: "Check the server's address and its certificate, then run it again."
+        case .checkServer: "Then run the command again."
         case .signIn: "Give a valid token with --token-file, --token or MARTLET_TOKEN."
         case .upgrade: "Install a newer martlet."
         case .decide: "Nothing was changed; the device's own work stays in the file."
@@ -64,6 +64,7 @@ struct FailureReport {
 
     private static func advice(_ error: SQLiteError) -> String {
         if error.isBusy { return "Another program is writing to it; try again when it is done." }
+        if error.isReadOnly { return "Get the right to write to it and to its folder." }
         if error.isDiskFull { return "Free some space and run it again; nothing is half done." }
         if error.isCannotOpen {
             return "Check its path, that its folder is there, and your rights to both."

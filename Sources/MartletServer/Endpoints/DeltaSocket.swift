@@ -150,8 +150,7 @@ extension RequestHandler {
             if case .failure(let problem) = answer {
                 outcome = Outcome(problem)
             }
-            outcome.token = record.identifier
-            outcome.dataSet = record.dataSet
+            outcome.note(record)
             outcome.device = query.clientID
             return outcome
         } catch let problem as Problem {
@@ -191,8 +190,7 @@ extension RequestHandler {
             outcome = Outcome(error)
         }
         outcome.endpoint = "/deltas#sync"
-        outcome.token = token.identifier
-        outcome.dataSet = token.dataSet
+        outcome.note(token)
         note(outcome, requestByteCount: text.count, ContinuousClock.now - start)
         let member = outcome.kind == "ok" ? "answer" : "problem"
         return SocketMessage.reply(id, member, outcome.response.body)

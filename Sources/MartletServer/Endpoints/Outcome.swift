@@ -16,6 +16,13 @@ struct Outcome: Sendable {
     var accepted = 0
     var refused = 0
 
+    /// Notes the token of the request, and counts the answer for its user.
+    mutating func note(_ token: TokenRecord) {
+        self.token = token.identifier
+        dataSet = token.dataSet
+        response.party = RequestHandler.party(token)
+    }
+
     init(_ response: HTTPResponse) {
         self.response = response
     }

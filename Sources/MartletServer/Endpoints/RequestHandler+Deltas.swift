@@ -16,8 +16,7 @@ extension RequestHandler {
         do {
             let token = try await admitted(request)
             var outcome = try await deltas(request, token)
-            outcome.token = token.identifier
-            outcome.dataSet = token.dataSet
+            outcome.note(token)
             return outcome
         } catch {
             return failed(error)

@@ -12,8 +12,7 @@ extension RequestHandler {
             let document = try await dataSets.use(token.dataSet) { $0.schemaDocument }
             var outcome = Outcome.json(
                 document, gzip: acceptsGzip ? WholeGzip.compress(document) : nil)
-            outcome.token = token.identifier
-            outcome.dataSet = token.dataSet
+            outcome.note(token)
             return outcome
         } catch {
             return failed(error)

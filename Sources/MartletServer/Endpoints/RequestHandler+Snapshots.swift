@@ -45,8 +45,7 @@ extension RequestHandler {
         do {
             let token = try await admitted(request)
             var outcome = try await dataSets.use(token.dataSet) { try await body(token, $0) }
-            outcome.token = token.identifier
-            outcome.dataSet = token.dataSet
+            outcome.note(token)
             return outcome
         } catch {
             return failed(error)

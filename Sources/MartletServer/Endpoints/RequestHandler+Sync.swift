@@ -9,8 +9,7 @@ extension RequestHandler {
         do {
             let token = try await admitted(request)
             var outcome = await inPieces(request, token)
-            outcome.token = token.identifier
-            outcome.dataSet = token.dataSet
+            outcome.note(token)
             return outcome
         } catch {
             return failed(error)

@@ -250,6 +250,12 @@ final class Metrics: Sendable {
         text.single(
             "martlet_requests_in_flight", "gauge", "Requests being answered.",
             server.requestsInFlight)
+        text.single(
+            "martlet_waiting_bytes", "gauge", "Bytes of answers that clients have not taken.",
+            server.waitingBytes)
+        text.single(
+            "martlet_answers_cut_total", "counter",
+            "Connections closed because more waited for clients than may.", server.cutAnswers)
         text.single("martlet_streams", "gauge", "Streams of events open.", server.openStreams)
         appendWebSockets(server, to: &text)
         text.family("process_cpu_seconds_total", "counter", "User and system time.")
