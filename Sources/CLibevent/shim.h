@@ -1,5 +1,6 @@
 #ifdef __linux__
 #include <features.h>
+#include <malloc.h>
 #endif
 #include <sys/types.h>
 #include <sys/resource.h>
@@ -49,6 +50,14 @@ static inline long martlet_descriptor_limit(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return -1;
     return limit.rlim_cur > 1L << 30 ? 1L << 30 : (long)limit.rlim_cur;
+}
+
+/* Has each piece of memory of a mebibyte or more go back to the system as soon as it is free. Otherwise
+   glibc keeps what a moment of long answers took. */
+static inline void martlet_return_large_pieces(void) {
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, 1 << 20);
+#endif
 }
 
 static inline ssize_t martlet_send(evutil_socket_t socket, const void *bytes, size_t count) {

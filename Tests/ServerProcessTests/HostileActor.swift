@@ -11,6 +11,7 @@ struct HostileActor: Sendable {
         private let over = Mutex(false)
 
         func note(_ deed: Deed) { counts.withLock { $0[deed.rawValue, default: 0] += 1 } }
+        func count(_ deed: Deed) -> Int { counts.withLock { $0[deed.rawValue] ?? 0 } }
         func end() { over.withLock { $0 = true } }
         var isOver: Bool { over.withLock(\.self) }
         var story: String {
@@ -22,7 +23,7 @@ struct HostileActor: Sendable {
     enum Deed: String, CaseIterable, Sendable {
         case bodyThatNeverComes, bodyThatDrips, headThatDrips, wrongTokens, floodOfFields, polls
         case streams, sockets, brokenSockets, setsWithoutEnd, inventedDevices, legalGiant
-        case manySets, uploads, checks, rows, noise
+        case manySets, uploads, checks, rows, noise, unreadGiants
     }
 
     let port: Int
@@ -77,7 +78,29 @@ struct HostileActor: Sendable {
         case .noise:
             let bytes = (0..<chance.roll(1...3_000)).map { _ in UInt8(chance.roll(0...255)) }
             ask(post(String(decoding: bytes, as: UTF8.self)))
+        case .unreadGiants: leaveUnread(&chance)
         }
+    }
+
+    /// Makes a record that is as long as an answer may be, and asks for it on many connections that read nothing.
+    private func leaveUnread(_ chance: inout Chance) {
+        if book.count(.unreadGiants) <= 3 {
+            let text = String(repeating: "giant ", count: 1_500_000)
+            ask(
+                post(
+                    """
+                    {"clientId":"\(UUID())","maxRevision":0,"changeSets":[{"identifier":"\(UUID())",\
+                    "sequence":1,"seen":0,"types":["marks"],"marks":{"create":[-1],"update":[],"delete":[],\
+                    "attributes":{"-1":{"writer":\(number),"number":0,"edits":0,"label":"\(text)"}}}}]}
+                    """))
+        }
+        hold(
+            30...90,
+            chance.pick([
+                get("/deltas?since=0"), get("/deltas?since=0", "Accept: text/event-stream\r\n"),
+                get("/deltas?since=0", Self.upgrade),
+                post("{\"maxRevision\":0,\"changeSets\":[]}"),
+            ]), &chance)
     }
 
     // MARK: - Requests

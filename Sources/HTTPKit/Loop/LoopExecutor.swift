@@ -27,6 +27,7 @@ final class LoopExecutor: SerialExecutor {
         self.base = base
         signal(SIGPIPE, SIG_IGN)
         _ = martlet_raise_descriptor_limit()
+        martlet_return_large_pieces()
         wake = event_new(
             base, -1, Int16(EV_PERSIST),
             { _, _, argument in

@@ -19,6 +19,8 @@ public struct HTTPResponse: Sendable {
     public var party: String?
     /// What the connection does once it is a WebSocket; see `webSocket(_:maxMessageByteCount:_:)`.
     var webSocket: WebSocketTalk?
+    /// The body, if it was long; `body` is empty then.
+    private(set) var packedBody: PackedBody?
 
     public init(
         status: Int, headers: [HTTPField] = [], body: [[UInt8]] = [],
@@ -39,6 +41,13 @@ public struct HTTPResponse: Sendable {
 
     /// The number of bytes of the body.
     public var bodyByteCount: Int {
-        body.reduce(0) { $0 + $1.count }
+        packedBody?.byteCount ?? body.reduce(0) { $0 + $1.count }
+    }
+
+    /// Copies a long body to where it is sent from.
+    mutating func pack() {
+        guard let packed = PackedBody(body) else { return }
+        packedBody = packed
+        body = []
     }
 }

@@ -360,7 +360,8 @@ final class HTTPConnection {
         request.connection = self
         let handler = core.handler
         task = Task.detached {
-            let response = await handler(request)
+            var response = await handler(request)
+            response.pack()
             await self.finish(response)
         }
     }
@@ -404,6 +405,7 @@ final class HTTPConnection {
             of: response, dateLine: core.dateLine, keepsAlive: !isLast)
         evbuffer_add(out, bytes, bytes.count)
         if !isHead, ResponseHead.hasBody(response.status) {
+            response.packedBody?.move(to: out)
             for piece in response.body {
                 evbuffer_add(out, piece, piece.count)
             }

@@ -6,7 +6,7 @@ internal import Synchronization
 struct AuthorizedSession: Sendable {
     let session: StreamingSession
     let tokens: TokenKeeper
-    private let names = RepeatedNames()
+    private let knowledge = Knowledge()
 
     init(session: StreamingSession, tokens: TokenKeeper) {
         self.session = session
@@ -36,26 +36,28 @@ struct AuthorizedSession: Sendable {
         var answer = try await session.start(request)
         guard let repeated = answer.headers["martlet-request"] else {
             answer.isForeign =
-                names.areExpected(of: request.url)
+                knowledge.repeatsNames.withLock(\.self)
+                && Self.repeating.contains(request.url.lastPathComponent)
                 && Self.refusals.contains(answer.status)
             return answer
         }
         guard repeated == name else {
             throw TransportFailure(message: DeviceNode.isOfAnother.message)
         }
-        names.note(request.url)
+        knowledge.repeatsNames.withLock { $0 = true }
         return answer
     }
+
+    /// The endpoints whose answers repeat names.
+    private static let repeating: Set = ["sync", "deltas"]
 
     /// The statuses with which a server stops a client or changes its course. The others only ask it to
     /// wait; the server says some of those before it knows a request's name.
     private static let refusals = Set(400..<500).subtracting([408, 429])
-}
 
-/// The paths for which the server has repeated a request's name.
-private final class RepeatedNames: Sendable {
-    private let paths = Mutex<Set<String>>([])
-
-    func note(_ url: URL) { paths.withLock { _ = $0.insert(url.path) } }
-    func areExpected(of url: URL) -> Bool { paths.withLock { $0.contains(url.path) } }
+    /// What is known of the server.
+    private final class Knowledge: Sendable {
+        /// Whether it has repeated the name of a request.
+        let repeatsNames = Mutex(false)
+    }
 }

@@ -116,6 +116,24 @@ extension Letter {
         return letter
     }
 
+    /// A refusal in the server's own words, of another server or another day: without the request's name.
+    static func refusal(_ chance: inout Chance) -> Letter {
+        let (status, kind) = chance.pick([
+            (401, "unauthorized"), (401, "tokenExpired"), (403, "clientBound"),
+            (403, "wrongDataSet"), (400, "versionUnsupported"), (400, "malformed"),
+            (404, "notFound"), (409, "identityReused"), (409, "lineage"), (409, "revisionAhead"),
+            (409, "tooManyDevices"), (415, "unsupportedEncoding"),
+        ])
+        let body = """
+            {"type":"about:blank","title":"No","status":\(status),"kind":"\(kind)","detail":"No."}
+            """
+        return Letter(
+            lines: [
+                "HTTP/1.1 \(status) No", "Content-Type: application/problem+json",
+                "Content-Length: \(body.utf8.count)",
+            ], body: Array(body.utf8))
+    }
+
     private static func strayBody(_ status: Int, _ chance: inout Chance) -> [UInt8] {
         let texts = [
             "<html><body>Accept our conditions.</body></html>", "", "{}", "[]", "null", "{",

@@ -21,6 +21,10 @@ final class HostileNetwork: Sendable {
         var counts: [Int: Int] = [:]
         /// What came by, by kind.
         var mail: [String: [Mail]] = [:]
+        /// The answers of each device that repeated the name of its request, and whether one must have been
+        /// read: an exchange ended well after several.
+        var named: [Int: Int] = [:]
+        var acquainted: Set<Int> = []
         /// The refusals by a server that were answers to a device's own requests.
         var refusals: [Int: Int] = [:]
         /// The exchanges in pieces of which something got through before the last piece.
@@ -113,6 +117,13 @@ final class HostileNetwork: Sendable {
     /// Adds to the story.
     func tell(_ what: String) { core.tell(what) }
 
+    /// Notes that an exchange of a device ended well.
+    func noteSuccess(of device: Int) {
+        core.state.withLock { state in
+            if state.named[device, default: 0] > 2 { state.acquainted.insert(device) }
+        }
+    }
+
     /// What happened, to be printed if a world fails.
     var story: String {
         let lines = core.state.withLock(\.story)
@@ -161,6 +172,11 @@ extension HostileNetwork.Core {
         if elsewhere.contains(number) { return (.elsewhere, line, number) }
         guard chance.percent(part) else { return (.pass, line, number) }
         var deed = Deed(chance.pick(sorts), request, &chance)
+        if case .stray = deed, ["/sync", "/deltas"].contains(request.path),
+            state.withLock({ $0.acquainted.contains(device) }), chance.percent(30)
+        {
+            deed = .stray(.refusal(&chance))
+        }
         if character == .interrupted, case .stray(var answer) = deed {
             answer.remove("retry-after")
             deed = .stray(answer)

@@ -98,6 +98,9 @@ struct HostileWay {
         guard var answer = reader.head() else { return nil }
         answer.body = reader.rest()
         answer.remove("connection")
+        if answer.value("martlet-request") != nil {
+            core.state.withLock { $0.named[device, default: 0] += 1 }
+        }
         if notes { note(request, answer) }
         return answer
     }

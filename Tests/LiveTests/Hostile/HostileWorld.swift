@@ -126,6 +126,7 @@ final class HostileWorld: Sendable {
         let events = client.events
         Task { [network] in
             for await event in events {
+                if case .reached = event { network.noteSuccess(of: number) }
                 guard case .failed(let error, let retryIn) = event else { continue }
                 network.tell(
                     "d\(number) failed, again in \(retryIn.map { "\($0)" } ?? "-"): \(error)")
