@@ -84,6 +84,11 @@ struct PostgresLogTests {
             #expect(part.rows.map(\.id) == [2, 1, 3, 6].map { .integer($0) })
             #expect(part.rows.map(\.place) == [7, 8, 8, 8])
             #expect(part.rows.map(\.revision) == [7, 1, 8, 6])
+            // Another column has told of one of them before.
+            try store.other.execute("INSERT INTO _martlet.announced VALUES (7, 1, '1')")
+            let once = try store.log.difference(after: 6, maxBytes: .max) { .max }
+            #expect(once.rows.map(\.id) == [1, 2, 3, 6].map { .integer($0) })
+            #expect(once.rows.map(\.place) == [7, 7, 8, 8])
         }
     }
 

@@ -47,6 +47,34 @@ struct EmbeddedDifferenceTests {
         #expect(try server.rows("SELECT value FROM martlet_meta WHERE key = 'format'") == "3")
     }
 
+    @Test("hold a row once, if several new columns gave it a value")
+    func newColumns() throws {
+        let server = try TestServer("CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT);")
+        try server.send(SetText().create("teams", "-1", #""name":"A""#))
+        try server.send(SetText().create("teams", "-2", #""name":"B""#))
+        var columns = "id INTEGER PRIMARY KEY, name TEXT"
+        for (column, base) in [("rank", 2), ("size", 4), ("age", 6)] {
+            columns += ", \(column) INTEGER DEFAULT 3"
+            try server.restart(script: "CREATE TABLE teams (\(columns));")
+            try server.send(SetText().update("teams", "2", #""revision":\#(base),"name":"\#(column)""#))
+        }
+        #expect(server.node.head.revision == 8)
+        let asked = #"{"clientId":"d2","protocol":1,"maxRevision":2,"rows":true,"changeSets":[]}"#
+        #expect(
+            try server.answer(asked).changeSets.map(\.content) == [
+                "teams update [1, 2] 1@1(name=A rank=3 size=3 age=3) 2@8(name=age rank=3 size=3 age=3)"
+            ])
+        guard
+            case .batch(let batch) = LogReader(feed: server.node.feed, store: server.store)
+                .deltas(Self.question(since: 2))
+        else {
+            Issue.record("no batch")
+            return
+        }
+        let deltas = try SyncCoder.decodeDeltaBatch(batch.json).deltas
+        #expect(deltas.map(\.recordRevision) == [1, nil])
+    }
+
     private static func question(since: Revision) -> DeltaQuestion {
         var question = DeltaQuestion(principal: TestServer.user, since: since)
         question.wantsRows = true

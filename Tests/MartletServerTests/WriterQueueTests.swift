@@ -104,6 +104,34 @@ struct WriterQueueTests {
         #expect(writer.batches.withLock { $0 } == [["first"], ["a"], ["b"], ["c"], ["d"]])
     }
 
+    @Test("has parties take turns, and gives none of them the whole queue")
+    func turns() async throws {
+        let writer = Writer(isHeld: true)
+        var limits = WriterQueue<Item, String>.Limits()
+        limits.waitingRequestsOfParty = 4
+        limits.waitingSetsOfParty = 100
+        let queue = writer.queue(limits)
+        let greedy = ["first", "a", "b", "c", "d"].map { Item(name: $0, sets: 20) }
+        let others = [
+            Item(name: "e", sets: 20, party: "another"), Item(name: "f", sets: 20, party: "third"),
+            Item(name: "g", sets: 20, party: "another"),
+        ]
+        let tasks = try await submit(greedy + others, to: queue, of: writer)
+        #expect(name(await queue.submit(Item(name: "h"))) == "busy")
+        let large = Task {
+            name(await queue.submit(Item(name: "i", sets: 101, party: "fourth")))
+        }
+        try await waitUntil("“i” is in the queue") { queue.depth == 8 }
+        let refused = name(await queue.submit(Item(name: "j", party: "fourth")))
+        #expect(refused == "busy")
+        writer.hold.signal()
+        for task in tasks + [large] { #expect(await task.value != "busy") }
+        #expect(
+            writer.batches.withLock { $0.flatMap(\.self) } == [
+                "first", "a", "e", "f", "i", "b", "g", "c", "d",
+            ])
+    }
+
     @Test("refuses with busy what would wait behind too much, and takes more later")
     func bound() async throws {
         let writer = Writer(isHeld: true)

@@ -78,6 +78,48 @@ struct LimitTests {
         #expect(whole.body.count > 30_000_000 && whole.body.count <= Limits.inflatedBytes)
     }
 
+    @Test(
+        "sets that are much work are decided some at a time, and all in the end",
+        arguments: StorageKind.all)
+    func work(kind: StorageKind) async throws {
+        let server = try await TestDataSet(
+            kind,
+            """
+            CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT);
+            CREATE TABLE players (
+                id INTEGER PRIMARY KEY, team INTEGER REFERENCES teams (id) ON DELETE CASCADE);
+            CREATE INDEX players_team ON players (team);
+            CREATE TABLE notes (id INTEGER PRIMARY KEY, player INTEGER NOT NULL REFERENCES players (id));
+            CREATE INDEX notes_player ON notes (player);
+            """)
+        // How much is done at a time depends on the storage.
+        server.isCompared = false
+        server.node.mostSteps = 7_000_000
+        let players = (1...1_200).map { "-\($0)" }
+        let rows = players.map { "\"\($0)\":{\"team\":-1}" }.joined(separator: ",")
+        try server.send(
+            """
+            {"types":["teams","players","notes"],\
+            "teams":{"create":[-1],"update":[],"delete":[],"attributes":{"-1":{}}},\
+            "players":{"create":[\(players.joined(separator: ","))],"update":[],"delete":[],\
+            "attributes":{\(rows)}},\
+            "notes":{"create":[-1],"update":[],"delete":[],"attributes":{"-1":{"player":-7}}}}
+            """)
+        // The note keeps each of them from being carried out, at its end.
+        var sets = (1...7).map { SetText("s\($0)").delete("teams", "1") }
+        sets.append(SetText("s8").create("teams", "-2", #""name":"B""#))
+        let isThere = "SELECT count(*) FROM teams WHERE name = 'B'"
+        var requests = 0
+        while try server.rows(isThere) == "0" {
+            let fates = try server.exchange(sets, at: 1).changeSets.map(\.fate)
+            #expect(fates.allSatisfy { ["constraint", "busy", "accepted 2"].contains($0) })
+            requests += 1
+            try #require(requests < 9)
+        }
+        // One request would have done all of it, and kept everybody else waiting.
+        #expect(requests > 1)
+    }
+
     @Test("a record that becomes too much for a device is refused", arguments: StorageKind.all)
     func record(kind: StorageKind) async throws {
         let server = try await TestDataSet(kind, Self.schema)

@@ -23,6 +23,9 @@ public struct SetPlan: Sendable {
     /// Temporary ids the set uses and does not create: only the device's id map knows them.
     public internal(set) var foreignTemporaries: [RecordAddress] = []
 
+    /// The number of records that the set creates, updates or deletes.
+    public var changeCount: Int { creates.count + updates.count + deletes.count }
+
     /// The operations the set needs on a type it names.
     public func operations(on type: Int) -> Operations {
         var needed: Operations = []

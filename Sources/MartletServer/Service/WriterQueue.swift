@@ -5,7 +5,8 @@ internal import Synchronization
 /// Collects what is to be written and hands it to the writer in batches: group commit.
 ///
 /// While one batch is carried out, the next one collects; there is no timer, so a lone request does
-/// not wait. One thread writes at a time. A request that names change sets which have not arrived
+/// not wait. One thread writes at a time. Parties take turns, so the requests of one wait for at most one
+/// request of each other. A request that names change sets which have not arrived
 /// waits outside the queue until they have been decided or its time is up. The number of these
 /// requests is limited, in total and for each party, so that they keep out nobody's other requests.
 final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
@@ -43,6 +44,9 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
         var parkedRequestsOfParty = 64
         /// Change sets waiting; with more, nothing further is taken.
         var waitingSets = 100_000
+        /// The same limits for the requests and change sets of one party.
+        var waitingRequestsOfParty = 1_024
+        var waitingSetsOfParty = 50_000
         /// How long a request waits for the sets it depends on.
         var dependencyWait = DispatchTimeInterval.seconds(2)
     }
@@ -58,8 +62,10 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
     }
 
     private struct State {
-        var waiting: [Job] = []
+        var waiting = PartyTurns<Job>()
         var waitingSets = 0
+        /// What waits of each party.
+        var shares: [String: (requests: Int, sets: Int)] = [:]
         /// By number.
         var parked: [UInt64: (job: Job, missing: Set<String>)] = [:]
         var parkedByParty: [String: Int] = [:]
@@ -71,6 +77,15 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
         var ended: [CheckedContinuation<Void, Never>] = []
 
         var depth: Int { waiting.count + parked.count }
+
+        /// Counts a job that begins to wait, or one that ends to.
+        mutating func count(_ job: Job, _ sign: Int) {
+            waitingSets += sign * job.setCount
+            var share = shares[job.party] ?? (0, 0)
+            share.requests += sign
+            share.sets += sign * job.setCount
+            shares[job.party] = share.requests > 0 ? share : nil
+        }
     }
 
     private let queue: DispatchQueue
@@ -101,6 +116,12 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
                 else {
                     return .busy("Too many changes are waiting to be written; try again.")
                 }
+                let share = state.shares[party] ?? (0, 0)
+                guard share.requests < limits.waitingRequestsOfParty,
+                    share.sets < limits.waitingSetsOfParty
+                else {
+                    return .busy("Too many of your changes are waiting to be written; try again.")
+                }
                 state.lastNumber += 1
                 let job = Job(
                     number: state.lastNumber, item: item, setCount: setCount,
@@ -127,8 +148,8 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
     }
 
     private func enqueue(_ job: Job, _ state: inout State) {
-        state.waiting.append(job)
-        state.waitingSets += job.setCount
+        state.waiting.append(job, of: job.party)
+        state.count(job, 1)
         guard !state.isRunning else { return }
         state.isRunning = true
         queue.async { self.drain() }
@@ -155,16 +176,15 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
     /// Empty when there is nothing to do; the writer has then stopped running.
     private func nextBatch() -> [Job] {
         let (batch, ended) = state.withLock { state in
-            var count = 0
+            var batch: [Job] = []
             var sets = 0
-            while count < state.waiting.count {
-                sets += state.waiting[count].setCount
-                guard count == 0 || sets <= limits.batchSets else { break }
-                count += 1
+            while let next = state.waiting.first {
+                sets += next.setCount
+                guard batch.isEmpty || sets <= limits.batchSets else { break }
+                state.waiting.removeFirst()
+                state.count(next, -1)
+                batch.append(next)
             }
-            let batch = Array(state.waiting[..<count])
-            state.waiting.removeFirst(count)
-            state.waitingSets -= batch.reduce(0) { $0 + $1.setCount }
             var ended: [CheckedContinuation<Void, Never>] = []
             if batch.isEmpty {
                 state.isRunning = false

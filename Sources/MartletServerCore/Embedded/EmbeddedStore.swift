@@ -100,6 +100,7 @@ extension EmbeddedStore: ServerStorage {
     }
 
     package var isShared: Bool { false }
+    package var steps: Int { current?.bound.steps ?? 0 }
 
     package func changesMore(_ work: SetWork) -> Bool { current?.capture != nil }
 

@@ -9,6 +9,8 @@ final class WorkBound {
     var most = SetMeasure.mostSteps
     /// The steps that are left; nil while nothing is bounded.
     private var left: Int?
+    /// The steps of all bounded work so far.
+    private(set) var steps = 0
 
     /// Watches the statements of a connection from now on.
     func watch(_ connection: Connection) {
@@ -16,9 +18,10 @@ final class WorkBound {
     }
 
     private func isSpent() -> Bool {
-        guard let steps = left else { return false }
-        left = steps - Self.period
-        return steps <= 0
+        guard let remaining = left else { return false }
+        left = remaining - Self.period
+        steps += Self.period
+        return remaining <= 0
     }
 
     /// Runs a piece of work. When its steps are spent, its current statement ends with an error

@@ -80,6 +80,9 @@ package struct GatheredDifference {
     private let head: LogHead
     private var rows: [DifferencePart.Row] = []
     private var last: RowCursor?
+    /// The rows that stand here because a new column gave them a value. Several columns may have told of one
+    /// row, at several revisions.
+    private var announced: Set<RowCursor> = []
     private var bytes = 0
 
     package init(_ question: DifferenceQuestion, head: LogHead) {
@@ -101,10 +104,13 @@ package struct GatheredDifference {
         return DifferencePart(rows: rows, reached: before, head: head)
     }
 
-    /// Adds a row, or returns the part that ends before it.
+    /// Adds a row, or returns the part that ends before it. A row that is there already stays once: rows are as
+    /// they are now wherever they stand.
     package mutating func add(
         _ row: DifferencePart.Row, number type: Int64
     ) -> DifferencePart? {
+        let cursor = RowCursor(type: type, id: row.id)
+        guard !announced.contains(cursor) else { return nil }
         let count = row.byteCount
         if let before = rows.last?.place, let last, bytes + count > question.partBytes {
             if before != row.place {
@@ -121,7 +127,8 @@ package struct GatheredDifference {
             }
         }
         rows.append(row)
-        last = RowCursor(type: type, id: row.id)
+        if row.place != row.revision { announced.insert(cursor) }
+        last = cursor
         bytes += count
         return nil
     }

@@ -14,7 +14,14 @@ struct BatchDecision {
         let request: Int
         let set: ChangeSet
         let question: SetQuestion
-        var facts: SetFacts
+        var facts = SetFacts()
+        /// Whether only its earlier verdicts are known, and the rest is asked for when its turn comes.
+        var isPartial = false
+
+        /// Whether the set changes so many records that it is carried out alone, and its work counted.
+        var isLarge: Bool {
+            (question.plan?.changeCount ?? 0) + facts.affected.count >= SetMeasure.largeSet
+        }
     }
 
     /// What was found of a set.
@@ -33,6 +40,7 @@ struct BatchDecision {
     private let hashes: AnswerBuilder
     private let now: Int64
     private let devicesPerUser: Int
+    private let mostSteps: Int
     /// Sets of the one request that are put off without a try, by position.
     private let unbearable: Set<Int>
     /// The log's new entries.
@@ -51,8 +59,9 @@ struct BatchDecision {
 
     init(
         storage: any ServerStorage, rules: Rules, hashes: AnswerBuilder, now: Int64,
-        devicesPerUser: Int, unbearable: Set<Int> = []
+        devicesPerUser: Int, mostSteps: Int, unbearable: Set<Int> = []
     ) {
+        self.mostSteps = mostSteps
         self.devicesPerUser = devicesPerUser
         self.unbearable = unbearable
         self.storage = storage
@@ -163,12 +172,16 @@ struct BatchDecision {
                     let question =
                         unbearable.contains(place)
                         ? Self.unasked(request) : question(set, request, work.device)
-                    items.append(
-                        Item(
-                            request: index, set: set, question: question, facts: SetFacts()))
+                    items.append(Item(request: index, set: set, question: question))
                 }
             }
             places.append(start..<items.count)
+        }
+        // What deletions lead to may be much: it is known of few sets at a time.
+        var followed = 0
+        for place in items.indices where age.reachesOthers(items[place].question) {
+            followed += 1
+            items[place].isPartial = followed > SetMeasure.mostFollowed
         }
         try renew(Array(items.indices))
         return places
@@ -177,7 +190,10 @@ struct BatchDecision {
     /// Asks for facts, of items by position.
     private mutating func renew(_ places: [Int]) throws(StorageFault) {
         guard !places.isEmpty else { return }
-        let found = try storage.facts(for: places.map { items[$0].question })
+        let found = try storage.facts(
+            for: places.map {
+                items[$0].isPartial ? items[$0].question.withoutPlan : items[$0].question
+            })
         guard found.count == places.count else {
             throw StorageFault(.failed, "the storage did not give all facts")
         }
@@ -239,10 +255,40 @@ struct BatchDecision {
     // MARK: - Sets
 
     private mutating func decide(_ item: Int) throws(StorageFault) {
-        if age.outdates(items[item].facts, of: items[item].question) {
+        let before = storage.steps
+        if items[item].isPartial ? !isPutOff(item) : isOutdated(item) {
             try settle()
+            items[item].isPartial = false
             try renew([item])
         }
+        let isLarge = items[item].isLarge
+        if isLarge { try settle() }
+        try judgeInTurn(item)
+        guard isLarge else { return }
+        try settle()
+        let records = (items[item].question.plan?.changeCount ?? 0) + items[item].facts.affected.count
+        works[items[item].request]?.steps +=
+            storage.steps - before + records * SetMeasure.stepsOfRecord
+        items[item].facts = SetFacts()
+    }
+
+    private mutating func isOutdated(_ item: Int) -> Bool {
+        age.outdates(items[item].facts, of: items[item].question)
+    }
+
+    /// Whether the sets before it in its request were so much work that a set has to wait for the next
+    /// request. Other people's sets come in between.
+    private func isPutOff(_ item: Int) -> Bool {
+        let steps = works[items[item].request]?.steps ?? 0
+        return steps >= mostSteps && items[item].facts.decided == nil
+    }
+
+    private static let putOff = Refusal(
+        .busy,
+        "the sets before it in its request were much work; the server goes on with it in the next one",
+        retryAfter: 1)
+
+    private mutating func judgeInTurn(_ item: Int) throws(StorageFault) {
         let verdict = judge(item)
         age.note(items[item].question)
         switch verdict {
@@ -287,6 +333,7 @@ struct BatchDecision {
                 return .repeated(error)
             }
         }
+        if isPutOff(place) { return .refused(Self.putOff) }
         if item.set.needsItself {
             return .refused(
                 Refusal(.dependency, "the set names itself as the one that it depends on"))

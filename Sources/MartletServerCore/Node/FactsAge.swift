@@ -110,6 +110,14 @@ struct FactsAge {
         return false
     }
 
+    /// Whether a set deletes records to which others may refer.
+    mutating func reachesOthers(_ question: SetQuestion) -> Bool {
+        for type in Set(question.plan?.deletes.map(\.type) ?? []) where !reach(of: type).isEmpty {
+            return true
+        }
+        return false
+    }
+
     private mutating func reach(of type: Int) -> Set<Int> {
         if let known = reach[type] { return known }
         var reached: Set<Int> = []

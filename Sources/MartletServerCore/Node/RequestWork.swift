@@ -22,6 +22,8 @@ struct RequestWork {
     var decided: Set<String> = []
     /// Whether a set was refused that may yet be accepted.
     var hasRetryable = false
+    /// The work of the large sets, in steps of SQLite's machine, about.
+    var steps = 0
 
     /// Records that refused sets would have created, under keys that others may have, by type; with
     /// whether the set may yet be accepted.

@@ -35,6 +35,8 @@ package protocol ServerStorage: AnyObject {
     func takeTrouble() -> StorageFault?
     /// Whether other processes write to the log too: what is known of it may be old.
     var isShared: Bool { get }
+    /// The steps that finding facts and carrying sets out has taken so far on this machine.
+    var steps: Int { get }
 
     /// Whether carrying a set out may change records that neither it nor its facts name, through
     /// triggers for instance: the sets behind it are then judged on facts asked for after it.
@@ -96,6 +98,10 @@ package protocol ServerStorage: AnyObject {
     func truths(
         of questions: [TruthQuestion], setBytes: Int, maxBytes: Int
     ) throws(StorageFault) -> [SetTruth]
+}
+
+extension ServerStorage {
+    package var steps: Int { 0 }
 }
 
 /// What a look at a storage found.
@@ -172,6 +178,14 @@ package struct SetQuestion: Sendable {
         self.dependency = dependency
         self.content = content
         self.reading = reading
+    }
+
+    /// The question without the set's content: what was decided before is all that is found.
+    var withoutPlan: SetQuestion {
+        SetQuestion(
+            device: device, principal: principal, identifier: identifier, sequence: sequence,
+            dependency: dependency, content: content,
+            reading: .failure(Refusal(.invalid, "the set was not looked at")))
     }
 
     package var plan: SetPlan? {

@@ -21,4 +21,14 @@ package enum SetMeasure {
     /// The most steps of SQLite's machine to find the facts of one set or to carry it out: some
     /// seconds, during which no other device is answered.
     package static let mostSteps = 500_000_000
+
+    /// The steps that a changed record counts beside those that were taken for it; a storage that takes none
+    /// on this machine tells of no others.
+    package static let stepsOfRecord = 2_500
+
+    /// The records from which a set is carried out alone, and its work counted.
+    package static let largeSet = 1_000
+
+    /// The sets of a batch of which it is known at once what their deletes lead to.
+    package static let mostFollowed = 4
 }
