@@ -110,7 +110,9 @@ extension PostgresColumn {
                 && text.utf8.last == UInt8(ascii: "}")
                 ? nil : "expected an array such as “{1,2}”, found other text"
         // A type may have got a value since the tables were read.
-        case .boolean, .integer, .real, .double, .json, .jsonb, .enumeration: return nil
+        case .json: return JSONShape.fault(of: text, expands: false)
+        case .jsonb: return JSONShape.fault(of: text, expands: true)
+        case .boolean, .integer, .real, .double, .enumeration: return nil
         }
     }
 
