@@ -8,7 +8,7 @@ import Testing
 @testable import MartletServerCore
 
 /// Devices as plain dictionaries, at random revisions, that fold whatever they are sent, while
-/// others write and the log is compacted.
+/// others write, tables get new columns, and the log is compacted.
 private struct DifferenceRun {
     struct Key: Hashable {
         let type: String
@@ -31,28 +31,45 @@ private struct DifferenceRun {
         var batches = 0
     }
 
-    static let schema = """
-        CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT);
-        CREATE TABLE players (
-            id INTEGER PRIMARY KEY, name TEXT, rank INTEGER,
-            team_id INTEGER REFERENCES teams (id) ON DELETE CASCADE);
-        CREATE TABLE notes (id TEXT PRIMARY KEY, body TEXT, active BOOLEAN);
-        """
+    /// The columns of each table.
+    private var tables = [
+        ("teams", "id INTEGER PRIMARY KEY, name TEXT"),
+        (
+            "players",
+            "id INTEGER PRIMARY KEY, name TEXT, rank INTEGER, "
+                + "team_id INTEGER REFERENCES teams (id) ON DELETE CASCADE"
+        ),
+        ("notes", "id TEXT PRIMARY KEY, body TEXT, active BOOLEAN"),
+    ]
+    private(set) var newColumns = 0
 
     let server: TestServer
-    let reader: LogReader
+    private(set) var reader: LogReader
     var random: Numbers
     var replicas = [Replica](repeating: Replica(), count: 4)
     var number = 0
 
     init(seed: UInt64) throws {
-        server = try TestServer(Self.schema)
+        server = try TestServer(Self.script(tables))
         try server.restart(answerBytes: 1_500)
         random = Numbers(state: seed)
         reader = LogReader(feed: server.node.feed, store: server.store)
     }
 
     mutating func pick(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &random) }
+
+    private static func script(_ tables: [(String, String)]) -> String {
+        tables.map { "CREATE TABLE \($0.0) (\($0.1));" }.joined()
+    }
+
+    /// Gives a table one column more, whose default all its rows then have.
+    mutating func grow() throws {
+        guard newColumns < 6 else { return }
+        newColumns += 1
+        tables[pick(tables.count)].1 += ", c\(newColumns) INTEGER DEFAULT \(newColumns)"
+        try server.restart(script: Self.script(tables), answerBytes: 1_500)
+        reader = LogReader(feed: server.node.feed, store: server.store)
+    }
 
     // MARK: - Writing
 
@@ -240,7 +257,9 @@ struct DifferenceModelTests {
     func fold(seed: UInt64) throws {
         var run = try DifferenceRun(seed: seed)
         var compactions = 0
-        for _ in 0..<300 {
+        for step in 0..<300 {
+            // Tables get several columns in a row, with and without changes between.
+            if step % 100 > 90, run.pick(3) == 0 { try run.grow() }
             switch run.pick(10) {
             case 0...4: try run.write()
             case 5:
@@ -259,6 +278,7 @@ struct DifferenceModelTests {
         }
         // A run that meets only one way down tests little.
         #expect(compactions > 3)
+        #expect(run.newColumns > 1)
         #expect(run.server.node.head.revision > 60)
         #expect(run.replicas.reduce(0) { $0 + $1.differences } > 10)
         #expect(run.replicas.reduce(0) { $0 + $1.parts } > 0)
