@@ -94,7 +94,7 @@ struct LimitTests {
             """)
         // How much is done at a time depends on the storage.
         server.isCompared = false
-        server.node.mostSteps = 7_000_000
+        server.node.share.mostSteps = 7_000_000
         let players = (1...1_200).map { "-\($0)" }
         let rows = players.map { "\"\($0)\":{\"team\":-1}" }.joined(separator: ",")
         try server.send(

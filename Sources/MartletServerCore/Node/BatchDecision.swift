@@ -18,10 +18,8 @@ struct BatchDecision {
         /// Whether only its earlier verdicts are known, and the rest is asked for when its turn comes.
         var isPartial = false
 
-        /// Whether the set changes so many records that it is carried out alone, and its work counted.
-        var isLarge: Bool {
-            (question.plan?.changeCount ?? 0) + facts.affected.count >= SetMeasure.largeSet
-        }
+        /// The records that the set changes, as far as known.
+        var recordCount: Int { (question.plan?.changeCount ?? 0) + facts.affected.count }
     }
 
     /// What was found of a set.
@@ -40,7 +38,7 @@ struct BatchDecision {
     private let hashes: AnswerBuilder
     private let now: Int64
     private let devicesPerUser: Int
-    private let mostSteps: Int
+    private let share: SetMeasure.Share
     /// Sets of the one request that are put off without a try, by position.
     private let unbearable: Set<Int>
     /// The log's new entries.
@@ -59,9 +57,9 @@ struct BatchDecision {
 
     init(
         storage: any ServerStorage, rules: Rules, hashes: AnswerBuilder, now: Int64,
-        devicesPerUser: Int, mostSteps: Int, unbearable: Set<Int> = []
+        devicesPerUser: Int, share: SetMeasure.Share, unbearable: Set<Int> = []
     ) {
-        self.mostSteps = mostSteps
+        self.share = share
         self.devicesPerUser = devicesPerUser
         self.unbearable = unbearable
         self.storage = storage
@@ -181,7 +179,7 @@ struct BatchDecision {
         var followed = 0
         for place in items.indices where age.reachesOthers(items[place].question) {
             followed += 1
-            items[place].isPartial = followed > SetMeasure.mostFollowed
+            items[place].isPartial = followed > share.mostFollowed
         }
         try renew(Array(items.indices))
         return places
@@ -261,12 +259,11 @@ struct BatchDecision {
             items[item].isPartial = false
             try renew([item])
         }
-        let isLarge = items[item].isLarge
-        if isLarge { try settle() }
-        try judgeInTurn(item)
-        guard isLarge else { return }
+        let records = items[item].recordCount
+        guard records >= share.largeSet else { return try judgeInTurn(item) }
         try settle()
-        let records = (items[item].question.plan?.changeCount ?? 0) + items[item].facts.affected.count
+        try judgeInTurn(item)
+        try settle()
         works[items[item].request]?.steps +=
             storage.steps - before + records * SetMeasure.stepsOfRecord
         items[item].facts = SetFacts()
@@ -280,7 +277,7 @@ struct BatchDecision {
     /// request. Other people's sets come in between.
     private func isPutOff(_ item: Int) -> Bool {
         let steps = works[items[item].request]?.steps ?? 0
-        return steps >= mostSteps && items[item].facts.decided == nil
+        return steps >= share.mostSteps && items[item].facts.decided == nil
     }
 
     private static let putOff = Refusal(

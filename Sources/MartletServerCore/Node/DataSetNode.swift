@@ -16,8 +16,8 @@ public final class DataSetNode {
     public var rules: Rules
     /// The most devices of a user, because invented ones would stay for ever.
     public var devicesPerUser = 10_000
-    /// The steps of SQLite's machine after which the other sets of a request wait for its next request.
-    package var mostSteps = SetMeasure.mostSteps
+    /// How much of a request is done at a time.
+    package var share = SetMeasure.Share()
     /// What answers pulls from memory.
     public let feed: DataSetFeed
     /// Bytes of other programs' changes that one batch takes along, about.
@@ -209,7 +209,7 @@ public final class DataSetNode {
             let outside = try beginWhole(now: now)
             var batch = BatchDecision(
                 storage: storage, rules: rules, hashes: feed.builder(log: log), now: now,
-                devicesPerUser: devicesPerUser, mostSteps: mostSteps, unbearable: unbearable)
+                devicesPerUser: devicesPerUser, share: share, unbearable: unbearable)
             works = try batch.decide(requests.map { needsNode($0) ? $0 : nil })
             try batch.addTruths(to: &works, filter: feed.filter, of: requests)
             // The feed learns of a device before it sees the device's entries, or it would send

@@ -26,9 +26,15 @@ package enum SetMeasure {
     /// on this machine tells of no others.
     package static let stepsOfRecord = 2_500
 
-    /// The records from which a set is carried out alone, and its work counted.
-    package static let largeSet = 1_000
+    /// How much of a request is done before other people's requests come in between.
+    package struct Share: Hashable, Sendable {
+        /// The steps after which the other sets of a request wait for its next one.
+        package var mostSteps = SetMeasure.mostSteps
+        /// The records from which a set is carried out alone, and its work counted.
+        package var largeSet = 1_000
+        /// The sets of a batch of which it is known at once what their deletes lead to.
+        package var mostFollowed = 4
 
-    /// The sets of a batch of which it is known at once what their deletes lead to.
-    package static let mostFollowed = 4
+        package init() {}
+    }
 }

@@ -26,6 +26,8 @@ final class ServerMachine {
     private static let path = "server.sqlite"
 
     private var script: String
+    /// How much of a request the server does at a time.
+    var share = SetMeasure.Share()
     /// Whether it has the app's next version.
     private(set) var isUpdated = false
 
@@ -53,6 +55,7 @@ final class ServerMachine {
             path: Self.path, vfs: disk.vfsName, script: script, identity: identity,
             now: now)
         let node = try DataSetNode(store: store, cacheBytes: 40_000, answerBytes: 5_000)
+        node.share = share
         self.node = node
         log = LogReader(node: node, store: store)
         let reader = try Connection(path: Self.path, mode: .readOnly, vfs: disk.vfsName)

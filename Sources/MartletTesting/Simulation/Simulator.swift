@@ -135,6 +135,7 @@ public final class Simulator {
         server = ServerMachine(
             seed: random.next(), name: "\(name)-server", script: app.serverScript,
             plan: isLazy ? app.seeding : .whole)
+        server.share = mix.share
         if app.random != nil { server.allowance = .serverWithoutIndexes }
         devices = (0..<options.devices).map {
             DeviceMachine(number: $0, seed: random.next(), name: "\(name)-\($0)", app: app)

@@ -1,3 +1,5 @@
+internal import MartletServerCore
+
 /// How people and networks are in a world of the simulation's own.
 struct WorldMix {
     enum People: CaseIterable {
@@ -18,6 +20,9 @@ struct WorldMix {
     /// Milliseconds between two saves of one person, at most.
     var longestPause = 8_200
 
+    /// How much of a request the server does at a time.
+    var share = SetMeasure.Share()
+
     init() {}
 
     /// - Parameter mayBeApart: Whether people can tell their own records from others'.
@@ -26,6 +31,12 @@ struct WorldMix {
         people = roll < 60 ? .together : roll < 85 && mayBeApart ? .apart : .alone
         network = Network.allCases[random.below(Network.allCases.count)]
         longestPause = [8_200, 8_200, 8_200, 2_000, 300][random.below(5)]
+        if random.below(3) == 0 {
+            // A few records are much work, so what is put off comes up in small worlds, too.
+            share.mostSteps = 10_000
+            share.largeSet = 1 + random.below(3)
+            share.mostFollowed = random.below(2)
+        }
     }
 
     /// Returns a plan with this network in place of its own; a plan without faults as it is.
