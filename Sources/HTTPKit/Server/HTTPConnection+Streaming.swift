@@ -71,7 +71,7 @@ extension HTTPConnection {
 
     /// Gives the client `idleTimeout` to take something.
     private func watchProgress() {
-        stream?.takenByteCount = takenByteCount
+        stream?.takenByteCount = backlog.takenByteCount
         timer?.set(in: Clock.nanoseconds(core.options.idleTimeout))
     }
 
@@ -85,7 +85,7 @@ extension HTTPConnection {
     /// A client that has taken nothing for too long is let go.
     func streamDeadlinePassed() {
         guard unsentByteCount > 0 else { return }
-        guard let stream, stream.takenByteCount < takenByteCount else { return close() }
+        guard let stream, stream.takenByteCount < backlog.takenByteCount else { return close() }
         watchProgress()
     }
 

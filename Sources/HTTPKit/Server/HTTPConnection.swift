@@ -51,12 +51,9 @@ final class HTTPConnection {
     private var claim: RequestClaim?
     var isLast = false
     var unwrittenByteCount = 0
-    /// Bytes that had to wait and have left since: it grows as long as the client reads.
-    private(set) var takenByteCount = 0
+    private(set) var backlog = Backlog()
     /// The party for which the bytes that wait for this client count.
     var reader: RequestRoom.Party
-    /// When the bytes that wait began to, and what the client had taken by then; nil if none wait.
-    private var waiting: (since: UInt64, taken: Int)?
     private var outputWatch: OpaquePointer?
     private var lingeredByteCount = 0
     private var lingersUntil: UInt64 = 0
@@ -458,22 +455,7 @@ final class HTTPConnection {
     /// Counts bytes that begin to wait, and bytes that have left.
     private func outputChanged(added: Int, taken: Int) {
         core.waitingByteCount += added - taken
-        takenByteCount += taken
-        if unsentByteCount == 0 {
-            waiting = nil
-        } else if waiting == nil {
-            waiting = (Clock.now(), takenByteCount)
-        }
-    }
-
-    /// The bytes that the client has taken each second since some began to wait, and for how many
-    /// nanoseconds they have waited.
-    func pace(_ now: UInt64) -> (bytesPerSecond: Double, waited: UInt64) {
-        guard let waiting else { return (.infinity, 0) }
-        let waited = now - waiting.since
-        // Within its first second no client is fast.
-        let seconds = 1 + Double(waited) / 1_000_000_000
-        return (Double(takenByteCount - waiting.taken) / seconds, waited)
+        backlog.note(taken: taken, hasMore: unsentByteCount > 0, Clock.now())
     }
 
     /// Bytes given to the connection and not yet to the system.

@@ -150,7 +150,7 @@ final class ServerCore {
         ) { $0.reader }
         .mapValues { readers in
             (bytes: readers.reduce(0) { $0 + $1.unsentByteCount },
-                readers: readers.map { (connection: $0, pace: $0.pace(now)) }.sorted {
+                readers: readers.map { (connection: $0, pace: $0.backlog.pace(now)) }.sorted {
                     ($0.pace.bytesPerSecond, $1.pace.waited)
                         > ($1.pace.bytesPerSecond, $0.pace.waited)
                 })

@@ -146,14 +146,14 @@ extension HTTPConnection {
         guard !bytes.isEmpty else { return }
         write(bytes)
         guard unsentByteCount > 0 else { return }
-        state.noteTaken(takenByteCount, isAll: false, Clock.now())
+        state.noteTaken(backlog.takenByteCount, isAll: false, Clock.now())
         scheduleWebSocket()
     }
 
     /// What was written has left.
     func webSocketDrained() {
         guard let state = webSocket else { return }
-        state.noteTaken(takenByteCount, isAll: true, Clock.now())
+        state.noteTaken(backlog.takenByteCount, isAll: true, Clock.now())
         state.releaseSenders()
         finishIfDone(state)
         // Reading may have paused for want of room.
@@ -202,7 +202,7 @@ extension HTTPConnection {
         guard let state = webSocket else { return }
         let now = Clock.now()
         if let closing = state.closing, closing <= now { return close() }
-        state.noteTaken(takenByteCount, isAll: unsentByteCount == 0, now)
+        state.noteTaken(backlog.takenByteCount, isAll: unsentByteCount == 0, now)
         if state.isStalled(now) {
             core.counters.webSocketsStalled += 1
             closeWebSocket(
