@@ -3,6 +3,7 @@
 #include <malloc.h>
 #endif
 #include <sys/types.h>
+#include <time.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <event2/event.h>
@@ -25,6 +26,15 @@
 static inline int martlet_tls_require_1_2(SSL_CTX *context) {
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     return SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+}
+
+// Returns when the certificate of a context ends, in seconds since 1970; 0 if that cannot be told.
+static inline long long martlet_tls_end(SSL_CTX *context) {
+    X509 *certificate = SSL_CTX_get0_certificate(context);
+    int days = 0, seconds = 0;
+    if (certificate == NULL) return 0;
+    if (ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(certificate)) != 1) return 0;
+    return (long long)time(NULL) + days * 86400LL + seconds;
 }
 
 static inline struct bufferevent *martlet_bufferevent(struct event_base *base,

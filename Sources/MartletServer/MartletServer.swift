@@ -17,6 +17,7 @@ public final class MartletServer: Sendable {
         let dataSets: DataSetDirectory
         let redis: RedisHub?
         let http: HTTPServer
+        let certificate: CertificateWatch?
     }
 
     private let configuration: ServerConfiguration
@@ -53,10 +54,15 @@ public final class MartletServer: Sendable {
             ground.redis?.listen()
             let http = makeHTTP(
                 options, tokens, dataSets, ground.redis, metrics, origins, counters)
+            let certificate = options.tls.map {
+                CertificateWatch($0, log: configuration.log, now: configuration.now)
+            }
             let port = try await http.start()
+            certificate?.start(http, every: configuration.certificateEvery)
             running.withLock {
                 $0 = Running(
-                    lock: lock, tokens: tokens, dataSets: dataSets, redis: ground.redis, http: http)
+                    lock: lock, tokens: tokens, dataSets: dataSets, redis: ground.redis, http: http,
+                    certificate: certificate)
             }
             if let fitting = await http.connectionsForWantOfFiles() {
                 configuration.log.log(
@@ -97,6 +103,7 @@ public final class MartletServer: Sendable {
         // Those who only wait for something new would hold the stop up.
         stopping.dataSets.releaseListeners()
         stopping.redis?.stop()
+        stopping.certificate?.stop()
         await stopping.http.stop(grace: configuration.stopGrace)
         await stopping.dataSets.stop()
         await stopping.tokens.end()

@@ -63,6 +63,8 @@ public struct ServerConfiguration: Sendable {
         DispatchQueue.global(qos: .utility).asyncAfter(
             deadline: .now() + Double(seconds) + Double(attoseconds) / 1e18, execute: work)
     }
+    /// How often the server looks whether the TLS files have changed.
+    package var certificateEvery = Duration.seconds(5)
     /// How long what was accepted may take once the server is asked to stop.
     public var stopGrace = Duration.seconds(20)
     /// How long a change set waits for the one it depends on.

@@ -27,6 +27,12 @@ public final class HTTPServer: Sendable {
         try await core.start()
     }
 
+    /// Reads the TLS files again. Later connections use what is in them now.
+    /// - Throws: If the files cannot be used; the server then uses what it has.
+    public func renewTLS() async throws(HTTPServerError) {
+        try await core.renewTLS()
+    }
+
     /// Stops accepting, lets the requests that have begun be answered, and closes.
     /// - Parameter grace: After this long what is left is cancelled and closed.
     public func stop(grace: Duration) async {

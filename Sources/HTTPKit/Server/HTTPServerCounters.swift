@@ -28,6 +28,8 @@ public struct HTTPServerCounters: Hashable, Sendable {
     public var webSocketsStalled = 0
     /// WebSockets cut because the client gave no sign of life.
     public var webSocketsLost = 0
+    /// When the TLS certificate ends, in seconds since 1970; nil without TLS.
+    public var certificateEnd: Int64?
 
     public init() {}
 }

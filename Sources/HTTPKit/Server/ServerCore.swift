@@ -39,6 +39,12 @@ final class ServerCore {
         return listener.port
     }
 
+    /// See `HTTPServer.renewTLS`.
+    func renewTLS() throws(HTTPServerError) {
+        guard let files = options.tls, listener != nil else { return }
+        tls = try TLSContext(files: files)
+    }
+
     func stop(grace: Duration) async {
         isStopping = true
         listener?.close()
@@ -149,11 +155,13 @@ final class ServerCore {
             grouping: connections.values.filter { $0.unsentByteCount > 0 && $0 !== newest }
         ) { $0.reader }
         .mapValues { readers in
-            (bytes: readers.reduce(0) { $0 + $1.unsentByteCount },
+            (
+                bytes: readers.reduce(0) { $0 + $1.unsentByteCount },
                 readers: readers.map { (connection: $0, pace: $0.backlog.pace(now)) }.sorted {
                     ($0.pace.bytesPerSecond, $1.pace.waited)
                         > ($1.pace.bytesPerSecond, $0.pace.waited)
-                })
+                }
+            )
         }
         while waitingByteCount > options.maxWaitingBytes,
             let (party, held) = parties.max(by: { $0.value.bytes < $1.value.bytes }),
@@ -223,6 +231,7 @@ final class ServerCore {
         counters.requestsInFlight = room.total.requests
         counters.bodyBytesInFlight = room.total.bytes
         counters.waitingBytes = waitingByteCount
+        counters.certificateEnd = tls?.end
         return counters
     }
 

@@ -4,12 +4,15 @@ internal import CLibevent
 @EventLoop
 final class TLSContext {
     private nonisolated(unsafe) let context: OpaquePointer
+    /// When the certificate ends, in seconds since 1970.
+    let end: Int64
 
     init(files: HTTPServerOptions.TLSFiles) throws(HTTPServerError) {
         guard let context = SSL_CTX_new(TLS_server_method()) else {
             throw HTTPServerError("OpenSSL could not set up TLS.")
         }
         self.context = context
+        defer { ERR_clear_error() }
         guard martlet_tls_require_1_2(context) == 1 else {
             throw HTTPServerError("This OpenSSL does not offer TLS 1.2.")
         }
@@ -23,7 +26,7 @@ final class TLSContext {
             throw HTTPServerError(
                 "The TLS key cannot be read or does not fit the certificate; give its PEM file.")
         }
-        ERR_clear_error()
+        end = martlet_tls_end(context)
     }
 
     deinit {

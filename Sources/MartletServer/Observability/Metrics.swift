@@ -256,6 +256,10 @@ final class Metrics: Sendable {
         text.single(
             "martlet_answers_cut_total", "counter",
             "Connections closed because more waited for clients than may.", server.cutAnswers)
+        text.single(
+            "martlet_certificate_end_seconds", "gauge",
+            "When the TLS certificate ends, in seconds since 1970; 0 without TLS.",
+            Int(server.certificateEnd ?? 0))
         text.single("martlet_streams", "gauge", "Streams of events open.", server.openStreams)
         appendWebSockets(server, to: &text)
         text.family("process_cpu_seconds_total", "counter", "User and system time.")
