@@ -112,7 +112,9 @@ final class VirtualFileSystem {
         guard isAlive else { return SQLITE_CANTOPEN }
         switch disk.count(.open) {
         case .done: break
-        case .full: return SQLITE_FULL
+        case .full:
+            // A file that is there needs no room.
+            guard let path, disk.files[path] != nil else { return SQLITE_FULL }
         case .failed, .crashed: return SQLITE_CANTOPEN
         }
         let file = disk.open(

@@ -152,6 +152,9 @@ struct FaultTests {
         }
         try server.insist { try fate($0.process([request("a")], now: 1)[0]) == "accepted 1" }
         let node = try #require(server.node)
+        // As a server has: the one that looks for other programs' writes.
+        let watch = try server.connection()
+        defer { withExtendedLifetime(watch) {} }
         server.disk.failAfter(operations: 1, kind: .full, lasting: true)
         for _ in 1...3 {
             guard case .failure(let problem) = node.process([try request("b")], now: 2)[0] else {
@@ -173,6 +176,23 @@ struct FaultTests {
                 continue
             }
             #expect(try SyncCoder.decodeAnswer(answer.body).changeSets.map(\.revision) == [1])
+            // Only the storage knows whether these two are devices.
+            for client in ["d1", "d9"] {
+                let json = Array(
+                    #"{"clientId":"\#(client)","maxRevision":0,"changeSets":[]}"#.utf8)
+                let pull = AdmittedRequest(
+                    principal: TestServer.user, request: try SyncCoder.decodeRequest(json),
+                    source: json)
+                let answer = try node.process([pull, try request("b")], now: 2)[0].get()
+                #expect(try SyncCoder.decodeAnswer(answer.body).changeSets.map(\.revision) == [1])
+                #expect(node.takeFault()?.kind == .full)
+                let other = AdmittedRequest(
+                    principal: Principal(name: "tablet", user: "eve"), request: pull.request,
+                    source: json)
+                if client == "d1", case .success = node.process([other], now: 2)[0] {
+                    Issue.record("a device was answered with another user's token")
+                }
+            }
         }
         server.disk.heal()
         #expect(try fate(node.process([try request("b")], now: 3)[0]) == "accepted 2")

@@ -119,6 +119,30 @@ struct RestoreTests {
         #expect(!found.contains { $0.what.contains("not finished") })
     }
 
+    @Test(
+        "where the data set's file is missing and other traces of it are there, no empty one is made",
+        arguments: ["team.sqlite-wal", "snapshots/team"])
+    func lost(trace: String) throws {
+        try prepare("old")
+        let path = data + "/" + trace
+        try FileManager.default.createDirectory(
+            atPath: data + "/snapshots/team", withIntermediateDirectories: true)
+        // An empty folder of snapshots says nothing: another storage may have left it.
+        try FileManager.default.removeItem(atPath: data + "/team.sqlite")
+        try open(data)
+        for suffix in ["", "-wal", "-shm"] {
+            try? FileManager.default.removeItem(atPath: data + "/team.sqlite" + suffix)
+        }
+        try Data("x".utf8).write(
+            to: URL(fileURLWithPath: trace.hasSuffix("team") ? path + "/a.json" : path))
+        let failure = #expect(throws: ServerFailure.self) { try open(data) }
+        #expect(failure?.message.contains(path) == true)
+        #expect(!FileManager.default.fileExists(atPath: data + "/team.sqlite"))
+        // Only a server knows whether its data sets are in files: one on PostgreSQL has snapshots, too.
+        let found = try EmbeddedDoctor(directory: data, now: 3).findings()
+        #expect(found.contains { $0.what.contains(path) } == trace.hasSuffix("-wal"))
+    }
+
     @Test("while another program has the file open, it is left alone")
     func inUse() throws {
         try prepare("old")

@@ -1,7 +1,8 @@
 internal import Foundation
 internal import MartletProtocol
 
-/// The traces of a restore whose process was killed: other names of a data set's file.
+/// The traces of a data set whose file is missing: those of a restore whose process was killed, and
+/// those of a file that was removed.
 struct UnfinishedRestore {
     private let directory: String
     private let dataSet: String
@@ -16,7 +17,8 @@ struct UnfinishedRestore {
         let names = try FileManager.default.contentsOfDirectory(atPath: directory)
         var found: Set<String> = []
         for name in names {
-            guard let range = name.range(of: ".sqlite.") else { continue }
+            guard let range = name.range(of: ".sqlite.") ?? name.range(of: ".sqlite-wal")
+            else { continue }
             let dataSet = String(name[..<range.lowerBound])
             if DataSetName.isValid(dataSet),
                 UnfinishedRestore(of: dataSet, in: directory).problem != nil
@@ -51,7 +53,7 @@ struct UnfinishedRestore {
                 """
             )
         }
-        guard let draft = names(".restoring").first else { return nil }
+        guard let draft = names(".restoring").first else { return loss }
         return (
             """
             The data set “\(dataSet)” has no file “\(path)”, but there is “\(draft)”: a restore of it \
@@ -63,7 +65,28 @@ struct UnfinishedRestore {
         )
     }
 
-    /// Refuses to make an empty data set in place of one that was being restored, and leaves the
+    /// Advice about a file that was removed; nil if nothing is left of it. A server makes the folder of
+    /// snapshots for a new data set, too, and a server on PostgreSQL fills one.
+    private var loss: (what: String, fix: String)? {
+        let files = FileManager.default
+        let snapshots = "\(directory)/snapshots/\(dataSet)"
+        let hasSnapshots = (try? files.contentsOfDirectory(atPath: snapshots))?.isEmpty == false
+        guard
+            let trace = files.fileExists(atPath: path + "-wal")
+                ? path + "-wal" : hasSnapshots ? snapshots : nil
+        else { return nil }
+        return (
+            """
+            The data set “\(dataSet)” has no file “\(path)”, but there is “\(trace)”: its file was \
+            removed or moved.
+            """,
+            """
+            Put the file back, or restore a backup; or remove “\(trace)”, and an empty data set is made.
+            """
+        )
+    }
+
+    /// Refuses to make an empty data set in place of one that was being restored or lost, and leaves the
     /// existing file with one name only, because SQLite must not open a file under two.
     ///
     /// The caller must have the folder to itself.

@@ -43,7 +43,9 @@ final class WriterHealth: Sendable {
         trouble.withLock { trouble in
             guard let trouble, trouble.kind != .full else { return false }
             let now = self.now()
-            return now - trouble.since >= Self.patience && now - trouble.last < Self.memory
+            // A file that was replaced is no moment's trouble.
+            return (trouble.kind == .moved || now - trouble.since >= Self.patience)
+                && now - trouble.last < Self.memory
         }
     }
 }

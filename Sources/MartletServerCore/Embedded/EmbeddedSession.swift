@@ -44,8 +44,10 @@ final class EmbeddedSession {
     /// Whether a part of that has been taken, and the rest is much.
     var isOutsideParted = false
 
-    static func connect(path: String, vfs: String?) throws(SQLiteError) -> Connection {
-        let connection = try Connection(path: path, vfs: vfs)
+    static func connect(
+        path: String, mode: Connection.Mode = .readWriteCreate, vfs: String?
+    ) throws(SQLiteError) -> Connection {
+        let connection = try Connection(path: path, mode: mode, vfs: vfs)
         try connection.execute(
             """
             PRAGMA journal_mode = WAL;

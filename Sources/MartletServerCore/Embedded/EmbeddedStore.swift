@@ -137,6 +137,8 @@ extension EmbeddedStore: ServerStorage {
     package func commit() throws(StorageFault) {
         try working { (session) throws(SQLiteError) in try session.commit() }
     }
+        // SQLite would go on in a file that nobody can open any more.
+        if current?.connection.hasMoved == true { throw .moved }
 
     package func recover() throws(StorageFault) {
         // A connection that saw an error may hold a transaction it cannot end; a new one starts
@@ -144,7 +146,9 @@ extension EmbeddedStore: ServerStorage {
         current?.connection.rollback()
         current = nil
         do throws(SQLiteError) {
-            let connection = try EmbeddedSession.connect(path: path, vfs: vfs)
+        // It is kept until the file is back: another file, or a new one, would not be this data set.
+        if current?.connection.hasMoved == true { throw .moved }
+            let connection = try EmbeddedSession.connect(path: path, mode: .readWrite, vfs: vfs)
             current = try EmbeddedSession(
                 connection: connection, schema: schema, unsendable: unsendable)
         } catch {

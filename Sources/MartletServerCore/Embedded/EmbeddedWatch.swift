@@ -22,6 +22,7 @@ package final class EmbeddedWatch {
 
     /// One small question; nothing is read where nobody has written since the last look.
     package func look() throws(StorageFault) -> StorageLook {
+        if connection?.hasMoved == true { throw .moved }
         do throws(SQLiteError) {
             let open = try opened()
             let version = try open.integer("PRAGMA data_version") ?? 0

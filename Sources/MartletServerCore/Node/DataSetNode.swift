@@ -151,13 +151,31 @@ public final class DataSetNode {
                 let found = faultAfterRecovery(from: error)
                 fault = found
                 let problem = RequestCheck.problem(for: found)
-                return requests.map { _ in .failure(problem) }
+                return requests.map { request in
+                    found.kind == .full ? reading(request) ?? .failure(problem) : .failure(problem)
+                }
             }
         }
     }
 
     /// Why a batch could not be carried out, for a log; nil when none has failed since it was last
     /// asked for.
+    /// Answers a request that brings nothing, without writing, after a batch that found no room.
+    /// - Returns: Nil if the request brings change sets, or the storage does not answer.
+    private func reading(_ request: AdmittedRequest) -> Result<NodeAnswer, Problem>? {
+        guard request.isPull, !needsRecovery else { return nil }
+        do throws(StorageFault) {
+            let names = request.request.clientID.map { [$0] } ?? []
+            let known = try storage.devices(named: names)
+            feed.learn(known)
+            feed.meet(Set(names).subtracting(known.keys), at: feed.head.revision)
+        } catch {
+            needsRecovery = true
+            return nil
+        }
+        return answer(request, nil)
+    }
+
     public func takeFault() -> StorageFault? {
         fault.take()
     }

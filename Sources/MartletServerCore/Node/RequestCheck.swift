@@ -121,6 +121,14 @@ enum RequestCheck {
                 status: 503, kind: "storage",
                 detail: "the server has no room left on its disk; send the same again later",
                 retryAfter: 30)
+        case .moved:
+            Problem(
+                status: 503, kind: "storage",
+                detail: """
+                    what the data set is stored in was removed or replaced on the server, whose log says \
+                    what to do there; send the same again later
+                    """,
+                retryAfter: 30)
         case .changed:
             Problem(
                 status: 503, kind: "storage",

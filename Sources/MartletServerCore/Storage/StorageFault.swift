@@ -19,6 +19,8 @@ public struct StorageFault: Error, Hashable, Sendable, CustomStringConvertible {
         case refused
         /// The database cannot be reached.
         case unreachable
+        /// The data set's file was removed or replaced while it was open.
+        case moved
         /// Anything else: reading or writing failed, the file is damaged.
         case failed
     }
@@ -31,6 +33,14 @@ public struct StorageFault: Error, Hashable, Sendable, CustomStringConvertible {
         self.kind = kind
         self.description = description
     }
+
+    /// The file that is open is no longer the one under its path.
+    package static let moved = StorageFault(
+        .moved,
+        """
+        The data set's file was removed or replaced while the server had it open. The server puts off \
+        all writes to it. Put the file back, or stop the server and restore a backup.
+        """)
 
     /// What SQLite reported.
     public init(_ error: SQLiteError) {
