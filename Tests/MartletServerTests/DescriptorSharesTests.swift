@@ -85,5 +85,23 @@ struct WriterHealthTests {
         health.failed(.full)
         #expect(!health.isHindered, "all can be read")
         #expect(health.blocked == .seconds(9))
+        health.failed(.moved)
+        #expect(health.isHindered, "no moment's trouble")
+    }
+
+    @Test("a commit that takes long counts from three seconds on, until it ends")
+    func commit() {
+        let clock = Clock()
+        let health = WriterHealth { clock.now }
+        health.commits(true)
+        clock.advance(.milliseconds(2_999))
+        #expect(health.commitWait == nil)
+        #expect(health.blocked == .zero)
+        clock.advance(.milliseconds(1))
+        #expect(health.commitWait == .seconds(3))
+        #expect(health.blocked == .seconds(3))
+        health.commits(false)
+        #expect(health.commitWait == nil)
+        #expect(health.blocked == .zero)
     }
 }

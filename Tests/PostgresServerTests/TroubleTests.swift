@@ -1,6 +1,7 @@
 import ConnectionKit
 import Foundation
 import Martlet
+import MartletPostgres
 import MartletServer
 import PostgresKit
 import RedisKit
@@ -104,6 +105,40 @@ struct TroubleTests {
         #expect(try await device.parked().isEmpty)
         let count = try await ServedDatabase.teams(device).count
         #expect(try await database.column("SELECT count(*)::text FROM teams") == ["\(count)"])
+        await device.close()
+        await database.stop()
+    }
+
+    @Test("a commit that waits for a standby is told of while it waits")
+    func waiting() async throws {
+        let database = try await ServedDatabase(try await DatabaseServers.start(["--postgres"]))
+        let port = try await database.start()
+        let device = try await database.device("a", port)
+        device.start()
+        try await Self.set("SET synchronous_standby_names = 'nobody'", on: database)
+        try await waitUntil("readiness says so") {
+            // Until PostgreSQL has read its settings, a commit waits for nobody.
+            if try await device.status().outbox == 0 {
+                try await ServedDatabase.add("Owls", device)
+            }
+            return try await ServedDatabase.get(port, "/readyz").status == 503
+        }
+        let blocked = try await ServedDatabase.metric(
+            port, #"martlet_writer_blocked_seconds{data_set="team"}"#)
+        #expect(blocked ?? 0 >= 3)
+        try await database.untilLogged("waits for its commit")
+        let found = try await database.program { connection in
+            try PostgresDoctor(on: connection, now: 0).findings()
+        }
+        #expect(found.contains { $0.isError && $0.what.contains("synchronous standby") })
+        try await Self.set("RESET synchronous_standby_names", on: database)
+        try await waitUntil("the server is ready, and the device has its verdicts") {
+            let ready = try await ServedDatabase.get(port, "/readyz").status
+            return try await device.status().outbox == 0 && ready == 200
+        }
+        #expect(
+            try await ServedDatabase.metric(
+                port, #"martlet_writer_blocked_seconds{data_set="team"}"#) == 0)
         await device.close()
         await database.stop()
     }

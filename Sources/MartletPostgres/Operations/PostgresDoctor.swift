@@ -202,8 +202,34 @@ package struct PostgresDoctor {
         ]
     }
 
+    /// Returns a finding about commits that wait for a synchronous standby. PostgreSQL waits without a
+    /// limit.
+    private func standby() throws -> [Finding] {
+        let row = try connection.query(
+            """
+            SELECT count(*), \
+            coalesce(max(extract(epoch FROM clock_timestamp() - state_change)), 0)::bigint, \
+            current_setting('synchronous_standby_names') \
+            FROM pg_catalog.pg_stat_activity WHERE wait_event = 'SyncRep'
+            """)
+        let (count, seconds) = (try row.integer(0, 0), try row.integer(0, 1))
+        guard seconds >= 3 else { return [] }
+        return [
+            error(
+                "standby",
+                """
+                Commits (\(count)) wait for a synchronous standby (wait_event SyncRep), one of them for \
+                \(seconds) s.
+                """, "Until a standby answers, no server accepts anything.",
+                """
+                Have one of the standbys “\(try row.text(0, 2))” run and connect (pg_stat_replication), \
+                or take it out of synchronous_standby_names and SELECT pg_reload_conf().
+                """)
+        ]
+    }
+
     private func activity() throws -> [Finding] {
-        var found: [Finding] = []
+        var found = try standby()
         let rows = try connection.query(
             """
             SELECT pid::bigint, coalesce(application_name, ''), \

@@ -48,7 +48,7 @@ extension DataSetService {
     /// Begins to follow what others write to the data set.
     static func follow(
         _ name: String, _ opened: Opening, _ writer: Confined<DataSetNode>,
-        _ announcer: Announcer, _ setup: Setup
+        _ announcer: Announcer, _ health: WriterHealth, _ setup: Setup
     ) async throws -> Following {
         let feed = opened.feed
         let lookout = try await Confined(label: "martlet.lookout.\(name)") {
@@ -62,6 +62,7 @@ extension DataSetService {
         }
         let newest = Mutex<Revision>(0)
         let locked = LockedTables()
+        let waiting = Mutex(false)
         let follower = Follower(
             queue: lookout.queue, pulse: setup.pulse,
             work: .init(
@@ -89,6 +90,12 @@ extension DataSetService {
                     if look.tables != opened.tables { setup.changed() }
                     if look.hasOutsideChanges { intake.take() }
                     if let news = locked.found(look.locked) { tell(news, of: name, setup) }
+                    let wait = health.commitWait
+                    let isNews = waiting.withLock { waiting in
+                        defer { waiting = wait != nil }
+                        return !waiting
+                    }
+                    if isNews, let wait { tell(ofWait: wait, of: name, setup) }
                 },
                 report: { reason in
                     if reason != nil { setup.metrics.countStorageFault("look") }
@@ -127,6 +134,25 @@ extension DataSetService {
                 ])
         }
     }
+
+    /// Returns the words for a commit that takes long.
+    static func waits(for wait: Duration) -> String {
+        "the writer waits for its commit for \(wait.components.seconds) s already"
+    }
+
+    private static func tell(ofWait wait: Duration, of name: String, _ setup: Setup) {
+        setup.log.log(
+            .error, "storage",
+            [
+                ("dataSet", .text(name)), ("reason", .text(waits(for: wait))),
+                ("remedy", .text(waitRemedy)),
+            ])
+    }
+
+    private static let waitRemedy = """
+        See that the disk is not overloaded and, in PostgreSQL, that the standbys in \
+        synchronous_standby_names answer; martlet doctor says more. Until then nothing is accepted.
+        """
 
     private static let wentBack = """
         The log went back: the database was restored, or a standby that lagged took over. Devices send \

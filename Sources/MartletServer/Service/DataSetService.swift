@@ -73,12 +73,15 @@ final class DataSetService: Sendable {
         metrics = setup.metrics
         let unsendable = Self.unsendable(name, setup)
         let opening = Mutex<Opening?>(nil)
+        let health = WriterHealth()
+        self.health = health
         let writer = try await Confined(label: "martlet.writer.\(name)") {
             let opened = try setup.backing.open(now: setup.now(), unsendable: unsendable)
             let node = try DataSetNode(
                 storage: opened.storage, log: opened.log,
                 rules: try setup.rules(opened.storage.schema), filter: .everything,
                 cacheBytes: setup.cacheBytes)
+            node.committing = { health.commits($0) }
             opening.withLock { $0 = Opening(node, opened) }
             return node
         }
@@ -102,14 +105,12 @@ final class DataSetService: Sendable {
             feed: opened.feed, signal: signal, snapshots: snapshots,
             outlet: try await opened.readers.outlet(of: opened.feed, name: name),
             notices: DispatchQueue(label: "martlet.notices.\(name)"))
-        let health = WriterHealth()
-        self.health = health
         var limits = WriterQueue<AdmittedRequest, NodeAnswer>.Limits()
         limits.dependencyWait = .seconds(setup.dependencyWaitSeconds)
         queue = WriterQueue(
             queue: writer.queue, limits: limits,
             work: Self.work(name, writer, opened.feed, announcer, health, setup))
-        following = try await Self.follow(name, opened, writer, announcer, setup)
+        following = try await Self.follow(name, opened, writer, announcer, health, setup)
         // Connecting to a database takes longer than most answers do.
         if opened.readers.isRemote {
             Task { [reader] in try? await reader.run { _ = try $0.catchUp() } }
@@ -269,6 +270,7 @@ final class DataSetService: Sendable {
         guard age < .seconds(3) else {
             return "its storage has not answered for \(age.components.seconds) s"
         }
+        if let wait = health.commitWait { return Self.waits(for: wait) }
         return health.isHindered
             ? "nothing could be written for \(health.blocked.components.seconds) s" : nil
     }

@@ -9,6 +9,9 @@ final class WriterHealth: Sendable {
         var kind: StorageFault.Kind
     }
 
+    /// When the commit under way began; nil while there is none.
+    private let commit = Mutex<ContinuousClock.Instant?>(nil)
+
     /// Consecutive failures that last for less are no hindrance.
     private static let patience = Duration.seconds(3)
     /// An older failure says nothing about the writer's state, because nobody has tried since.
@@ -32,9 +35,23 @@ final class WriterHealth: Sendable {
         trouble.withLock { $0 = Trouble(since: $0?.since ?? now, last: now, kind: kind) }
     }
 
-    /// The time for which all batches have failed; zero while the writer works.
+    /// Notes that a commit begins or ends.
+    func commits(_ isUnderWay: Bool) {
+        commit.withLock { $0 = isUnderWay ? now() : nil }
+    }
+
+    /// How long the writer has waited for its commit, such as for a synchronous standby; nil if that is
+    /// no longer than usual.
+    var commitWait: Duration? {
+        guard let begin = commit.withLock({ $0 }) else { return nil }
+        let wait = now() - begin
+        return wait >= Self.patience ? wait : nil
+    }
+
+    /// The time for which all batches have failed, or the writer has waited for its commit; zero while
+    /// it works.
     var blocked: Duration {
-        trouble.withLock { $0.map { now() - $0.since } ?? .zero }
+        max(trouble.withLock { $0.map { now() - $0.since } } ?? .zero, commitWait ?? .zero)
     }
 
     /// Whether the data set counts as not served. On a full disk it counts as served, because

@@ -108,6 +108,8 @@ extension DataSetNode {
 
     /// Commits what was begun, and tells memory of its entries.
     func commit(_ entries: [LogEntry]) throws(StorageFault) {
+        committing(true)
+        defer { committing(false) }
         try storage.commit()
         outside.committed += outside.open
         outside.open = 0

@@ -18,6 +18,8 @@ public final class DataSetNode {
     public var devicesPerUser = 10_000
     /// How much of a request is done at a time.
     package var share = SetMeasure.Share()
+    /// Called when a commit begins (true), and when it has ended (false).
+    public var committing: (Bool) -> Void = { _ in }
     /// What answers pulls from memory.
     public let feed: DataSetFeed
     /// Bytes of other programs' changes that one batch takes along, about.
@@ -158,8 +160,6 @@ public final class DataSetNode {
         }
     }
 
-    /// Why a batch could not be carried out, for a log; nil when none has failed since it was last
-    /// asked for.
     /// Answers a request that brings nothing, without writing, after a batch that found no room.
     /// - Returns: Nil if the request brings change sets, or the storage does not answer.
     private func reading(_ request: AdmittedRequest) -> Result<NodeAnswer, Problem>? {
@@ -176,6 +176,8 @@ public final class DataSetNode {
         return answer(request, nil)
     }
 
+    /// Why a batch could not be carried out, for a log; nil when none has failed since it was last
+    /// asked for.
     public func takeFault() -> StorageFault? {
         fault.take()
     }
