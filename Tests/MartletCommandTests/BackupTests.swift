@@ -141,6 +141,43 @@ struct BackupTests {
         await served.stop()
     }
 
+    @Test("the backup of another data set takes a data set's place only if a flag says so")
+    func other() async throws {
+        var identities: [String] = []
+        var folders: [ServedData] = []
+        for name in ["Ants", "Bees"] {
+            let (served, _) = try await Self.served(isPostgres: false)
+            try await served.start()
+            let device = try await served.device("mine")
+            try await Self.add(name, device)
+            try await device.sync()
+            await device.close()
+            let made = await ServedData.run(
+                ["backup", "--json"] + Self.place(served, nil) + ["--out", served.path("b")])
+            let object = try JSONSerialization.jsonObject(with: Data(made.out.utf8))
+            identities.append(try #require((object as? [String: Any])?["identity"] as? String))
+            await served.stop()
+            folders.append(served)
+        }
+        let restore =
+            ["restore"] + Self.place(folders[0], nil) + ["--in", folders[1].path("b"), "--replace"]
+        let refused = await ServedData.run(restore)
+        #expect(refused.code == .failed)
+        for word in identities + ["--other-data-set"] { #expect(refused.err.contains(word)) }
+        let done = await ServedData.run(restore + ["--other-data-set"])
+        #expect(done.code == .done, "\(done.err)")
+        // A file that cannot be read tells no identity, so that the name counts.
+        let path = folders[0].data + "/team.sqlite"
+        try Data("rubbish".utf8).write(to: URL(fileURLWithPath: path))
+        #expect(await ServedData.run(restore).code == .done)
+        // A data set to which nobody has written has nothing to lose.
+        try FileManager.default.removeItem(atPath: folders[0].data)
+        try await folders[0].start()
+        await folders[0].stop()
+        let empty = await ServedData.run(restore)
+        #expect(empty.code == .done, "\(empty.err)")
+    }
+
     @Test(
         "tokens come along with a data set's file; what was revoked stays so, and others' stay away"
     )

@@ -59,6 +59,9 @@ extension CommandDescription {
             Option(name: "in", value: "FILE", help: "the backup; its manifest is FILE.json"),
             Option(name: "replace", help: "in a data folder: take the place of what is there"),
             Option(
+                name: "other-data-set",
+                help: "with --replace: also if the backup is one of another data set"),
+            Option(
                 name: "without-grants",
                 help: "in a database: leave out rights of roles, which may be missing"),
         ],
@@ -78,7 +81,9 @@ extension CommandDescription {
         case .file(let directory, let dataSet):
             let label = time().filter { $0.isNumber }
             let done = try EmbeddedBackup(directory: directory, dataSet: dataSet)
-                .restore(from: file, replaces: arguments.has("replace"), label: label)
+                .restore(
+                    from: file, replaces: arguments.has("replace"),
+                    acceptsOther: arguments.has("other-data-set"), label: label)
             show(done.manifest, file: file, kept: done.kept, arguments, console)
             if let tokens = done.tokens {
                 console.note(

@@ -90,7 +90,7 @@ public struct EmbeddedBackup {
     ///   - label: What is added to that name, such as the time.
     /// - Throws: `ServerFailure`, `SQLiteError`; nothing has changed then.
     public func restore(
-        from backup: String, replaces: Bool, label: String
+        from backup: String, replaces: Bool, acceptsOther: Bool = false, label: String
     ) throws -> Restored {
         let manifest = try BackupManifest.read(of: backup)
         guard manifest.storage == .sqlite else {
@@ -99,6 +99,7 @@ public struct EmbeddedBackup {
         try manifest.check(backup)
         try TokenStore.makeDirectory(directory)
         let lock = try DirectoryLock(directory: directory)
+    ///   - acceptsOther: Whether the backup may be one of another data set than the one that is there.
         defer { withExtendedLifetime(lock) {} }
         let isThere = FileManager.default.fileExists(atPath: path)
         guard replaces || !isThere else {
@@ -108,7 +109,10 @@ public struct EmbeddedBackup {
                 place, and the file is kept under another name.
                 """)
         }
-        if isThere { try UnfinishedRestore(of: dataSet, in: directory).settle() }
+        if isThere {
+            try UnfinishedRestore(of: dataSet, in: directory).settle()
+            if !acceptsOther { try refuseOther(manifest) }
+        }
         let draft = path + ".restoring"
         do {
             try prepare(draft, from: backup, manifest)
@@ -142,6 +146,22 @@ public struct EmbeddedBackup {
         let head = try DataSetFile(draft).check()
         guard head.revision == manifest.revision, head.lineage == manifest.lineage else {
             throw ServerFailure("The backup's log does not end where its manifest says.")
+    /// Refuses the backup of another data set than the one that is there. If the file cannot be read,
+    /// the names decide.
+    private func refuseOther(_ manifest: BackupManifest) throws {
+        let head = try? DataSetFile(path).head()
+        let hasSameName = manifest.dataSet == dataSet
+        guard head?.identity != manifest.identity, head != nil || !hasSameName else { return }
+        // A server has made an empty data set after the file was lost.
+        if head?.revision == 0, hasSameName { return }
+        throw ServerFailure(
+            """
+            The backup is one of the data set “\(manifest.dataSet)” (identity \(manifest.identity)), and \
+            “\(path)” is another one, “\(dataSet)” (identity \(head?.identity ?? "unknown")). Give the \
+            right backup, or add --other-data-set if this one shall take its place.
+            """)
+    }
+
         }
         try OpenFile(readingFrom: draft).synchronize()
     }
