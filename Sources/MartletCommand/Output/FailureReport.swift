@@ -3,6 +3,7 @@ import Martlet
 import MartletDemo
 import MartletPostgres
 import MartletServer
+import MartletServerCore
 import MartletStore
 import MartletTransfer
 import PostgresKit
@@ -23,6 +24,12 @@ struct FailureReport {
                 error.remedy == .wait ? .unreachable : .failed)
         case let error as SQLiteError:
             self.init("The file cannot be used: \(error.message). \(Self.advice(error))", .failed)
+        case let fault as StorageFault:
+            self.init(
+                """
+                The data set cannot be read: \(fault). Check your rights to its file and its folder; its \
+                disk must be writable, too.
+                """, .failed)
         case let error as AdoptionError:
             self.init(
                 (["Nothing was changed."] + error.problems.map { "- \($0)." })

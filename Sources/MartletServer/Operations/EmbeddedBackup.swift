@@ -42,16 +42,20 @@ public struct EmbeddedBackup {
         let draft = BackupManifest.draftPath(of: out)
         let draftTokens = BackupManifest.draftPath(of: outTokens)
         func clear() {
-            for file in [draft, draftTokens] { try? FileManager.default.removeItem(atPath: file) }
+            for file in [draft, draft + "-journal", draftTokens] {
+                try? FileManager.default.removeItem(atPath: file)
+            }
         }
         clear()
         defer { clear() }
         do {
-            let source = try Connection(path: path, mode: .readWrite)
-            let copy = try Connection(path: draft)
-            try copy.copy(from: source)
-            // One file, whatever becomes of it.
-            try copy.execute("PRAGMA journal_mode = DELETE")
+            try copy(to: draft)
+        } catch let error as SQLiteError where error.isDiskFull || error.isInputOutput {
+            throw ServerFailure(
+                """
+                “\(path)” cannot be copied to “\(out)”: \(error.message). See that both disks are sound, \
+                that the second has room, and that “ulimit -f” allows such a file.
+                """)
         }
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: draft)
         let head = try DataSetFile(draft).check()
@@ -68,6 +72,14 @@ public struct EmbeddedBackup {
         try BackupManifest.place(draft, at: out)
         try manifest.write(beside: out)
         return manifest
+    }
+
+    private func copy(to draft: String) throws {
+        let source = try Connection(path: path, mode: .readWrite)
+        let copy = try Connection(path: draft)
+        try copy.copy(from: source)
+        // One file, whatever becomes of it.
+        try copy.execute("PRAGMA journal_mode = DELETE")
     }
 
     /// What was restored.
@@ -87,6 +99,7 @@ public struct EmbeddedBackup {
     /// or of the folder.
     /// - Parameters:
     ///   - replaces: Whether a data set that is there makes room: its file gets another name.
+    ///   - acceptsOther: Whether the backup may be one of another data set than the one that is there.
     ///   - label: What is added to that name, such as the time.
     /// - Throws: `ServerFailure`, `SQLiteError`; nothing has changed then.
     public func restore(
@@ -99,7 +112,6 @@ public struct EmbeddedBackup {
         try manifest.check(backup)
         try TokenStore.makeDirectory(directory)
         let lock = try DirectoryLock(directory: directory)
-    ///   - acceptsOther: Whether the backup may be one of another data set than the one that is there.
         defer { withExtendedLifetime(lock) {} }
         let isThere = FileManager.default.fileExists(atPath: path)
         guard replaces || !isThere else {
@@ -134,18 +146,6 @@ public struct EmbeddedBackup {
         }
     }
 
-    private func remove(_ path: String) { try? FileManager.default.removeItem(atPath: path) }
-
-    /// Copies a backup, checks it, and writes it through to the disk.
-    private func prepare(
-        _ draft: String, from backup: String, _ manifest: BackupManifest
-    ) throws {
-        remove(draft)
-        try FileManager.default.copyItem(atPath: backup, toPath: draft)
-        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: draft)
-        let head = try DataSetFile(draft).check()
-        guard head.revision == manifest.revision, head.lineage == manifest.lineage else {
-            throw ServerFailure("The backup's log does not end where its manifest says.")
     /// Refuses the backup of another data set than the one that is there. If the file cannot be read,
     /// the names decide.
     private func refuseOther(_ manifest: BackupManifest) throws {
@@ -162,6 +162,27 @@ public struct EmbeddedBackup {
             """)
     }
 
+    private func remove(_ path: String) { try? FileManager.default.removeItem(atPath: path) }
+
+    /// Copies a backup, checks it, and writes it through to the disk.
+    private func prepare(
+        _ draft: String, from backup: String, _ manifest: BackupManifest
+    ) throws {
+        remove(draft)
+        do {
+            try FileManager.default.copyItem(atPath: backup, toPath: draft)
+        } catch {
+            // Foundation names the backup.
+            throw ServerFailure(
+                """
+                The backup cannot be copied to “\(draft)”. See that the disk there has room, that you may \
+                write there, and that “ulimit -f” allows such a file. Nothing was changed.
+                """)
+        }
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: draft)
+        let head = try DataSetFile(draft).check()
+        guard head.revision == manifest.revision, head.lineage == manifest.lineage else {
+            throw ServerFailure("The backup's log does not end where its manifest says.")
         }
         try OpenFile(readingFrom: draft).synchronize()
     }

@@ -4,6 +4,7 @@ internal import MartletProtocol
 internal import MartletServerCore
 internal import SQLiteKit
 internal import SQLiteRecords
+internal import SystemKit
 
 /// Looks what is wrong with the files of a data folder. Changes nothing; a server may run. Blocks.
 public struct EmbeddedDoctor {
@@ -26,7 +27,8 @@ public struct EmbeddedDoctor {
         guard FileManager.default.fileExists(atPath: directory) else {
             throw ServerFailure("There is no folder “\(directory)”; check --data.")
         }
-        var found = permissions() + owners()
+        var found =
+            FileFacts.isOnReadOnlyDisk(directory) ? [readOnly] : permissions() + owners()
         for name in try UnfinishedRestore.dataSets(in: directory) {
             guard let problem = UnfinishedRestore(of: name, in: directory).problem else { continue }
             found.append(
@@ -61,6 +63,16 @@ public struct EmbeddedDoctor {
             }
         }
         return found + Self.room(in: directory, for: bytes)
+    }
+
+    /// SQLite cannot read a write-ahead log there, either, so that rights would say nothing.
+    private var readOnly: Finding {
+        Finding(
+            .error, "readOnly", what: "The disk of “\(directory)” can only be read.",
+            why: "The server writes; a file system that met an error may have become read-only.",
+            fix:
+                "See the kernel's messages (dmesg), and mount the disk so that it can be written to."
+        )
     }
 
     private func permissions() -> [Finding] {

@@ -47,11 +47,25 @@ struct EmbeddedBacking: DataSetBacking {
                 path: path, script: script, identity: Hexadecimal.text(secureRandomBytes(16)),
                 now: now, unsendable: unsendable)
         } catch let fault as StorageFault {
-            throw ServerFailure(
-                """
-                “\(path)” cannot be opened: \(fault). The file, and its folder, have to belong to \
-                the user that the server runs as; martlet doctor says more.
-                """)
+            throw ServerFailure("\(fault). \(Self.remedy(for: fault))")
+        }
+    }
+
+    /// Returns what the operator should do about a fault at the opening.
+    static func remedy(for fault: StorageFault) -> String {
+        switch fault.kind {
+        case .full: "Make room on the disk; a server needs some at its start, too."
+        case .busy: "End the other program that has locked the file."
+        case .refused:
+            """
+            The rows do not fit the schema file. Correct the rows, such as those with equal values in \
+            the columns named here, or take the new rule out of the schema.
+            """
+        case .failed, .changed, .moved, .rolledBack, .unreachable:
+            """
+            The file, and its folder, have to belong to the user that the server runs as; martlet \
+            doctor says more.
+            """
         }
     }
 

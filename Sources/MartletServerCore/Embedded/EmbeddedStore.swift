@@ -56,6 +56,8 @@ public final class EmbeddedStore {
                 connection: opening.connection, schema: schema, unsendable: unsendable)
             self.identity = session.identity
             current = session
+        } catch let error as SQLiteError where error.isConstraint {
+            throw StorageFault(.refused, error.description)
         } catch let error as SQLiteError {
             throw StorageFault(error)
         }
@@ -135,19 +137,19 @@ extension EmbeddedStore: ServerStorage {
     package func takeRecompilations() -> Int { current?.connection.takeRecompilations() ?? 0 }
 
     package func commit() throws(StorageFault) {
-        try working { (session) throws(SQLiteError) in try session.commit() }
-    }
         // SQLite would go on in a file that nobody can open any more.
         if current?.connection.hasMoved == true { throw .moved }
+        try working { (session) throws(SQLiteError) in try session.commit() }
+    }
 
     package func recover() throws(StorageFault) {
         // A connection that saw an error may hold a transaction it cannot end; a new one starts
         // from what the file says.
         current?.connection.rollback()
-        current = nil
-        do throws(SQLiteError) {
         // It is kept until the file is back: another file, or a new one, would not be this data set.
         if current?.connection.hasMoved == true { throw .moved }
+        current = nil
+        do throws(SQLiteError) {
             let connection = try EmbeddedSession.connect(path: path, mode: .readWrite, vfs: vfs)
             current = try EmbeddedSession(
                 connection: connection, schema: schema, unsendable: unsendable)

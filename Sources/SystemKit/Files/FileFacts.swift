@@ -30,6 +30,12 @@ public struct FileFacts: Hashable, Sendable {
     /// Whether users other than the owner may read, write or search it.
     public var isOpenToOthers: Bool { permissions & 0o077 != 0 }
 
+    /// Whether a path is on a file system that can only be read. False if the system does not say.
+    public static func isOnReadOnlyDisk(_ path: String) -> Bool {
+        var facts = statvfs()
+        return statvfs(path, &facts) == 0 && UInt64(facts.f_flag) & UInt64(ST_RDONLY) != 0
+    }
+
     init(_ status: stat) {
         form =
             switch status.st_mode & S_IFMT {
