@@ -84,6 +84,16 @@ struct CertificateTests {
         await live.stop()
     }
 
+    @Test(
+        "is warned of once a day, and when it ends",
+        arguments: [
+            (Int64(1_000), Int64?.none, true), (1_000, 999, false), (90_000, 3_600, true),
+            (5_000, 4_999, true), (5_001, 5_000, false),
+        ])
+    func due(now: Int64, warned: Int64?, isDue: Bool) {
+        #expect(CertificateWatch.isDue(at: now, warned: warned, end: 5_000) == isDue)
+    }
+
     @Test("that has ended is told at the start")
     func ended() async throws {
         try await make("old", days: 100)

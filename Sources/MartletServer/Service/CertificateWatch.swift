@@ -39,7 +39,8 @@ final class CertificateWatch: Sendable {
                     if await renew(http) { warned = nil }
                     let seconds = now() / 1_000
                     guard let end = await http.counters().certificateEnd,
-                        end - seconds < Self.warnedBefore, seconds - (warned ?? 0) >= Self.day
+                        end - seconds < Self.warnedBefore,
+                        Self.isDue(at: seconds, warned: warned, end: end)
                     else { continue }
                     warned = seconds
                     warn(of: end, at: seconds)
@@ -80,6 +81,12 @@ final class CertificateWatch: Sendable {
                 ])
             return false
         }
+    }
+
+    /// Whether to warn: once a day, and once when the certificate has ended.
+    static func isDue(at seconds: Int64, warned: Int64?, end: Int64) -> Bool {
+        guard let warned else { return true }
+        return seconds - warned >= day || warned < end && end <= seconds
     }
 
     private func warn(of end: Int64, at seconds: Int64) {
