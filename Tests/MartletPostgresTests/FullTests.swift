@@ -63,6 +63,12 @@ struct FullTests {
                     #expect(problem.detail.contains("no room left on its disk"))
                 }
                 #expect(store.fault.contains("Make room on the server's disk"))
+                // A device of before and a new one read on, though a set beside them finds no room.
+                for client in ["d3", "d9"] {
+                    let pull = #"{"clientId":"\#(client)","maxRevision":0,"changeSets":[]}"#
+                    let answer = try store.process([pull, requests[0]])[0].get()
+                    #expect(answer.changeSets.map(\.revision) == [1])
+                }
             }
             #expect(
                 try store.rows(

@@ -27,4 +27,13 @@ struct OpeningRemedyTests {
         #expect(failure?.message.contains("Correct the rows") == true)
         #expect(failure?.message.contains("belong") == false)
     }
+
+    @Test("only what may be a matter of rights is called one")
+    func remedies() {
+        for kind in StorageFault.Kind.allCases {
+            let remedy = EmbeddedBacking.remedy(for: StorageFault(kind, ""))
+            #expect(remedy.contains("belong") == ![.full, .busy, .refused].contains(kind))
+        }
+        #expect(EmbeddedBacking.remedy(for: StorageFault(.full, "")).contains("Make room"))
+    }
 }

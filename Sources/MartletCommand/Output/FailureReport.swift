@@ -25,11 +25,7 @@ struct FailureReport {
         case let error as SQLiteError:
             self.init("The file cannot be used: \(error.message). \(Self.advice(error))", .failed)
         case let fault as StorageFault:
-            self.init(
-                """
-                The data set cannot be read: \(fault). Check your rights to its file and its folder; its \
-                disk must be writable, too.
-                """, .failed)
+            self.init("The data set cannot be used: \(fault). \(Self.advice(fault))", .failed)
         case let error as AdoptionError:
             self.init(
                 (["Nothing was changed."] + error.problems.map { "- \($0)." })
@@ -69,12 +65,25 @@ struct FailureReport {
         }
     }
 
+    private static func advice(_ fault: StorageFault) -> String {
+        switch fault.kind {
+        case .busy: "Another program is writing to it; try again when it is done."
+        case .full: "Free some space and run it again; nothing is half done."
+        case .moved: ""
+        case .changed, .failed, .refused, .rolledBack, .unreachable:
+            "Check your rights to its file and its folder, and that the disk can be written to."
+        }
+    }
+
     private static func advice(_ error: SQLiteError) -> String {
         if error.isBusy { return "Another program is writing to it; try again when it is done." }
         if error.isReadOnly { return "Get the right to write to it and to its folder." }
         if error.isDiskFull { return "Free some space and run it again; nothing is half done." }
         if error.isCannotOpen {
-            return "Check its path, that its folder is there, and your rights to both."
+            return """
+                Check its path, that its folder is there, your rights to both, and that the disk can be \
+                written to.
+                """
         }
         if error.isCorrupt { return "It is no SQLite file, or it is damaged; keep a copy of it." }
         return ""

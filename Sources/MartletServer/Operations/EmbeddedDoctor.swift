@@ -27,8 +27,8 @@ public struct EmbeddedDoctor {
         guard FileManager.default.fileExists(atPath: directory) else {
             throw ServerFailure("There is no folder “\(directory)”; check --data.")
         }
-        var found =
-            FileFacts.isOnReadOnlyDisk(directory) ? [readOnly] : permissions() + owners()
+        guard !FileFacts.isOnReadOnlyDisk(directory) else { return [readOnly] }
+        var found = permissions() + owners()
         for name in try UnfinishedRestore.dataSets(in: directory) {
             guard let problem = UnfinishedRestore(of: name, in: directory).problem else { continue }
             found.append(
@@ -65,7 +65,7 @@ public struct EmbeddedDoctor {
         return found + Self.room(in: directory, for: bytes)
     }
 
-    /// SQLite cannot read a write-ahead log there, either, so that rights would say nothing.
+    /// SQLite does not open the files there, so that nothing else can be said of them.
     private var readOnly: Finding {
         Finding(
             .error, "readOnly", what: "The disk of “\(directory)” can only be read.",
