@@ -15,8 +15,15 @@ extension DataSetService {
             self.feed = feed
         }
 
-        func look() throws(StorageFault) -> StorageLook {
-            let look = try watch.look()
+        func look(_ health: WriterHealth) throws(StorageFault) -> StorageLook {
+            let look: StorageLook
+            do throws(StorageFault) {
+                look = try watch.look()
+            } catch {
+                if error.kind == .moved { health.failed(.moved) }
+                throw error
+            }
+            if health.isMoved { health.worked() }
             if look.head != feed.head || look.floor != feed.floor { try reader.catchUp() }
             return look
         }
@@ -70,7 +77,7 @@ extension DataSetService {
                     // The earlier end of the log is used, because own change sets move the end
                     // without a look.
                     let before = newest.withLock { max($0, feed.head.revision) }
-                    let look = try lookout.here { try $0.look() }
+                    let look = try lookout.here { try $0.look(health) }
                     let head = feed.head.revision
                     newest.withLock { $0 = head }
                     if head < before {

@@ -330,6 +330,7 @@ final class DataSetService: Sendable {
         case .problem(let problem): return .failure(problem)
         case .needsLog: break
         }
+        guard !health.isMoved else { return .failure(.storage) }
         do {
             switch try await reader.run({ $0.deltas(question) }) {
             case .batch(let batch): return .success(batch)
@@ -367,6 +368,7 @@ final class DataSetService: Sendable {
     private func read(
         _ request: AdmittedRequest, with reader: Confined<LogReader>
     ) async -> Verdict {
+        guard !health.isMoved else { return .failure(.storage) }
         do {
             switch try await reader.run({ $0.answer(to: request) }) {
             case .answer(let answer): return .success(answer)

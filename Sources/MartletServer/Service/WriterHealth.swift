@@ -54,15 +54,18 @@ final class WriterHealth: Sendable {
         max(trouble.withLock { $0.map { now() - $0.since } } ?? .zero, commitWait ?? .zero)
     }
 
+    /// Whether the data set's file is no longer under its path, where a reader may find another one.
+    var isMoved: Bool { trouble.withLock { $0?.kind == .moved } }
+
     /// Whether the data set counts as not served. On a full disk it counts as served, because
     /// everything can still be read.
     var isHindered: Bool {
         trouble.withLock { trouble in
             guard let trouble, trouble.kind != .full else { return false }
+            // It stays so until a look finds the file in its place.
+            if trouble.kind == .moved { return true }
             let now = self.now()
-            // A file that was replaced is no moment's trouble.
-            return (trouble.kind == .moved || now - trouble.since >= Self.patience)
-                && now - trouble.last < Self.memory
+            return now - trouble.since >= Self.patience && now - trouble.last < Self.memory
         }
     }
 }
