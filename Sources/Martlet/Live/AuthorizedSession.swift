@@ -17,7 +17,9 @@ struct AuthorizedSession: Sendable {
     func start(_ request: StreamingRequest) async throws(TransportFailure) -> StreamingAnswer {
         let token = try await tokens.token()
         let answer = try await answer(to: request, token)
-        guard answer.status == 401, !answer.isForeign, let next = try await tokens.replacement(for: token) else {
+        guard answer.status == 401, !answer.isForeign,
+            let next = try await tokens.replacement(for: token)
+        else {
             return answer
         }
         return try await self.answer(to: request, next)
