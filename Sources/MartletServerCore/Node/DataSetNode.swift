@@ -16,10 +16,8 @@ public final class DataSetNode {
     public var rules: Rules
     /// The most devices of a user, because invented ones would stay for ever.
     public var devicesPerUser = 10_000
-    /// How much of a request is done at a time.
+/// How much of a request is done at a time.
     package var share = SetMeasure.Share()
-    /// Called when a commit begins (true), and when it has ended (false).
-    public var committing: (Bool) -> Void = { _ in }
     /// What answers pulls from memory.
     public let feed: DataSetFeed
     /// Bytes of other programs' changes that one batch takes along, about.
@@ -27,6 +25,8 @@ public final class DataSetNode {
 
     let storage: any ServerStorage
     let log: any LogSource
+    /// Called when a commit begins (true), and when it has ended (false).
+    public var committing: (Bool) -> Void = { _ in }
     var needsRecovery = false
     var fault: StorageFault?
     /// Entries made of what other programs wrote: in the open transaction, and since last asked.
