@@ -16,7 +16,8 @@ struct LogicalTests {
             [UInt8(ascii: "R"), 0, 0, 0, 7] + name + name + [0, 0, 1, 1] + name
             + [0, 0, 0, 20, 0xff, 0xff, 0xff, 0xff]
         #expect(
-            OutputMessage(relation) == .relation(7, columns: [.init(name: "id", isKey: true)]))
+            OutputMessage(relation)
+                == .relation(7, identity: 0, columns: [.init(name: "id", isKey: true)]))
         let update: [UInt8] =
             [UInt8(ascii: "U"), 0, 0, 0, 7, UInt8(ascii: "K"), 0, 1, UInt8(ascii: "t"), 0, 0, 0, 1]
             + [49, UInt8(ascii: "N"), 0, 2, UInt8(ascii: "t"), 0, 0, 0, 1, 50, UInt8(ascii: "u")]

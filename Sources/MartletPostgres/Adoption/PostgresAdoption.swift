@@ -122,18 +122,24 @@ package struct PostgresAdoption {
                 truncation: try Truncation.of(table, connection).triggers,
                 capture: logical == nil ? .triggers : .logical)
         }
-        if let logical, !new.isEmpty {
-            try LogicalChecks(connection).check(schema.tables, isNew: false)
-            try connection.execute(
-                """
-                ALTER PUBLICATION \(PostgresConnection.quoted(logical.publication)) SET \
-                \(CaptureSwitch.list(schema.tables).dropFirst(4))
-                """)
-        }
+        if let logical { try publish(schema.tables, new, logical) }
         if first > 0, !new.isEmpty {
             report.notes.append("servers that run take the new tables up within two seconds")
         }
         return report
+    }
+
+    /// Has the slot send what is written to the tables. A publication that is gone is a server's to make.
+    private func publish(
+        _ tables: [PostgresTable], _ new: [Int], _ state: LogicalState
+    ) throws {
+        try LogicalChecks(connection).check(tables, isNew: false)
+        let publication = LogicalPublication(state.publication, on: connection)
+        guard try publication.exists(),
+            try publication.lines(of: tables).contains(where: { $0.member == nil })
+        else { return }
+        try publication.complete(tables)
+        try publication.acknowledge(new.map { tables[$0] })
     }
 
     // MARK: - What is there

@@ -25,6 +25,7 @@ package struct CaptureSwitch {
         let dataSet = try dataSet()
         let state = try LogicalState.read(connection)
         let schema = try PostgresSchema.read(connection)
+        if let state, capture == .logical { return try report(of: state, schema.tables) }
         guard (state == nil) == (capture == .logical) else { return PostgresAdoption.Report() }
         switch capture {
         case .logical:
@@ -45,6 +46,7 @@ package struct CaptureSwitch {
         defer { _ = try? connection.query("SELECT pg_advisory_unlock($1)", [.integer(Self.lock)]) }
         let report = try plan(capture)
         guard !report.steps.isEmpty else { return report }
+        if try capture == .logical && LogicalState.read(connection) != nil { return try mend() }
         try PostgresRelease.checkServers(connection)
         switch capture {
         case .logical: try changeToLogical(LogicalState.name(try dataSet()))
@@ -60,6 +62,36 @@ package struct CaptureSwitch {
                 "make one with martlet postgres init or martlet postgres adopt")
         }
         return found
+    }
+
+    // MARK: - As it is
+
+    private func report(
+        of state: LogicalState, _ tables: [PostgresTable]
+    ) throws -> PostgresAdoption.Report {
+        try LogicalChecks(connection).check(tables, isNew: false)
+        guard try LogicalMending(on: connection).isNeeded(state, tables) else {
+            return PostgresAdoption.Report()
+        }
+        return PostgresAdoption.Report(steps: [
+            """
+            make the publication and the replication slot “\(state.slot)” whole, and compare the tables with \
+            the log
+            """
+        ])
+    }
+
+    /// Does what a server does that begins to read; servers may run.
+    private func mend() throws -> PostgresAdoption.Report {
+        let reader = LogicalReader(connection.address)
+        defer { reader.close() }
+        for _ in 0..<200 {
+            guard try reader.step(within: .zero) == .elsewhere else { break }
+            _ = try connection.query("SELECT pg_catalog.pg_sleep(0.05)")
+        }
+        var report = PostgresAdoption.Report(steps: reader.takeNotes())
+        report.notes = reader.faults
+        return report
     }
 
     // MARK: - To logical decoding
@@ -80,12 +112,8 @@ package struct CaptureSwitch {
         do {
             try slot.drop(name)
             try connection.transaction {
-                let tables = try PostgresSchema.read(connection).tables
-                try connection.execute(
-                    """
-                    DROP PUBLICATION IF EXISTS \(PostgresConnection.quoted(name));
-                    CREATE PUBLICATION \(PostgresConnection.quoted(name)) \(Self.list(tables))
-                    """)
+                try LogicalPublication(name, on: connection)
+                    .make(try PostgresSchema.read(connection).tables)
             }
             _ = try slot.make(name)
             try connection.transaction {
@@ -104,6 +132,7 @@ package struct CaptureSwitch {
                     VALUES (1, $1, $1, pg_current_wal_insert_lsn(), \
                     pg_snapshot_xmin(pg_current_snapshot()))
                     """, [.text(name)])
+                try LogicalPublication(name, on: connection).acknowledge(schema.tables)
                 try raiseVersion()
             }
         } catch {
@@ -113,11 +142,6 @@ package struct CaptureSwitch {
                 "DROP PUBLICATION IF EXISTS \(PostgresConnection.quoted(name))")
             throw error
         }
-    }
-
-    /// The tables of a publication.
-    static func list(_ tables: [PostgresTable]) -> String {
-        tables.isEmpty ? "" : "FOR TABLE " + tables.map(\.sqlName).joined(separator: ", ")
     }
 
     // MARK: - To triggers
@@ -149,6 +173,11 @@ package struct CaptureSwitch {
             // and before the triggers keep readers out, too.
             try read(reader, wait)
             reader.close()
+            let comparison = LogicalComparison(
+                on: connection, schema,
+                owed: try LogicalPublication(state.publication, on: connection)
+                    .lines(of: schema.tables).filter(\.isOwed), since: nil)
+            _ = try comparison.enter(try comparison.find())
             for table in schema.tables {
                 try ForeignTriggers.install(
                     on: connection, table: table,

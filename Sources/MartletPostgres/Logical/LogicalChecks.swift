@@ -67,7 +67,7 @@ struct LogicalChecks {
     }
 
     /// A row that is changed or deleted must be named by its key.
-    private func identity(
+    func identity(
         of table: PostgresTable
     ) throws(PostgresError) -> [AdoptionError.Problem] {
         let row = try connection.query(

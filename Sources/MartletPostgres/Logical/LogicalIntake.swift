@@ -44,6 +44,8 @@ struct LogicalIntake {
     private var horizon: UInt64
     /// Somebody waits to read how far this has come.
     private(set) var isAwaited = false
+    /// Whether the slot was found not to name deleted records: the table has to be compared.
+    private(set) var hasMissed = false
     /// Transactions received since that was last said.
     private(set) var unsaid = 0
 
@@ -78,6 +80,7 @@ struct LogicalIntake {
 
     /// Whether rows may be known to have been read that the tables do not say so of.
     var hasNews: Bool {
+        if hasMissed { return true }
         if let mark, mark.place <= position { return true }
         return false
     }
@@ -104,7 +107,8 @@ struct LogicalIntake {
         case .said("martlet.wait", _): isAwaited = true
         case .said("martlet.author", let author):
             received?.author = author.isEmpty || author.utf8.contains(0) ? nil : author
-        case .relation(let relation, let columns): try know(relation, columns)
+        case .relation(let relation, let identity, let columns):
+            try know(relation, identity, columns)
         case .insert(let relation, let row): try note(relation, [row])
         case .update(let relation, let old, let row):
             try note(relation, [old, row].compactMap(\.self))
@@ -114,7 +118,9 @@ struct LogicalIntake {
         }
     }
 
-    private mutating func know(_ relation: UInt32, _ columns: [OutputMessage.Column]) throws {
+    private mutating func know(
+        _ relation: UInt32, _ identity: UInt8, _ columns: [OutputMessage.Column]
+    ) throws {
         if tables[relation] == nil { tables = try Self.tables(connection) }
         sources[relation] = nil
         guard let table = tables[relation] else { return }
@@ -122,10 +128,7 @@ struct LogicalIntake {
         // The key may have had another name then, or have one now that another column had.
         let sole = keys.count == 1 ? keys[0] : nil
         let named = columns.firstIndex { $0.name == table.key.name }
-        let isPrimary = try connection.query(
-            "SELECT relreplident = 'd' FROM pg_catalog.pg_class WHERE oid = $1::bigint::oid",
-            [.integer(Int64(relation))])
-        let goesByKey = try isPrimary.count == 1 && isPrimary.boolean(0, 0)
+        let goesByKey = identity == UInt8(ascii: "d")
         guard let key = goesByKey ? sole ?? named : named ?? sole else {
             throw PostgresError(
                 .statement,
@@ -133,6 +136,11 @@ struct LogicalIntake {
             )
         }
         sources[relation] = Source(number: table.number, key: key)
+        guard !columns[key].isKey else { return }
+        try open()
+        if try LogicalPublication.missDeletions(of: table.number, on: connection) {
+            hasMissed = true
+        }
     }
 
     private mutating func note(_ relation: UInt32, _ rows: [OutputMessage.Row]) throws {

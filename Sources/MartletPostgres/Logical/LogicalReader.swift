@@ -30,6 +30,12 @@ package final class LogicalReader {
     private var open: Open?
     /// Sentences for the server's log about what was repaired; taken by whoever reads them.
     private var notes: [String] = []
+    /// Sentences about tables whose writes are not all read, with what to do.
+    package private(set) var faults: [String] = []
+    /// When it begins again, because tables are yet to be compared with the log.
+    private var again: ContinuousClock.Instant?
+    /// How long transactions are waited for before the tables are looked at again.
+    private static let pause = Duration.seconds(10)
 
     private struct Open {
         let connection: PostgresConnection
@@ -74,6 +80,7 @@ package final class LogicalReader {
     }
 
     private func read(within limit: Duration) throws -> Outcome {
+        if let again, again <= .now { close() }
         if open == nil {
             switch try begin() {
             case .reading: break
@@ -91,6 +98,7 @@ package final class LogicalReader {
             open.connection.close()
             throw error
         }
+        if open.intake.hasMissed { again = .now }
         self.open = open
         return hasFound ? .found : .reading
     }
@@ -153,7 +161,10 @@ package final class LogicalReader {
                 connection.close()
                 return .elsewhere
             }
-            notes += try LogicalSlot(on: connection).mend()
+            let mending = try LogicalMending(on: connection).run()
+            notes += mending.notes
+            faults = mending.faults
+            again = mending.isWaiting ? .now + Self.pause : nil
             // What is only how far this has come may be lost.
             try connection.execute("SET synchronous_commit = off")
             // Again: what it says is the lock's holder's to change.

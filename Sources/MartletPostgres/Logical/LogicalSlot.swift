@@ -97,8 +97,9 @@ struct LogicalSlot {
         return names
     }
 
-    /// Under another name where a copy of the data set, in another database of the server, has it.
-    private func makeAnew(_ name: String) throws(PostgresError) {
+    /// Makes the slot, under another name if a copy of the data set, in another database of the server, has
+    /// it.
+    func makeAnew(_ name: String) throws(PostgresError) {
         let taken = try connection.query(
             """
             SELECT EXISTS (SELECT FROM pg_catalog.pg_replication_slots WHERE slot_name = $1), \
@@ -114,68 +115,13 @@ struct LogicalSlot {
         _ = try connection.query("UPDATE _martlet.capture SET slot = $1", [.text(other)])
     }
 
-    /// Waits until the tables show every transaction that may have been committed before the slot
-    /// begins. The slot sends none of them, so the tables are compared with all of them.
-    /// - Throws: `PostgresError`, `.busy` if other transactions did not end in time.
-    private func awaitEarlier(rounds: Int = 1_000) throws(PostgresError) {
-        let next = try connection.query("SELECT pg_snapshot_xmax(pg_current_snapshot())::text")
-        let last = PostgresValue.text(try next.text(0, 0))
-        for _ in 0..<rounds {
-            let rows = try connection.query(
-                "SELECT pg_snapshot_xmin(pg_current_snapshot()) >= $1::text::xid8", [last])
-            if try rows.boolean(0, 0) { return }
-            _ = try connection.query("SELECT pg_catalog.pg_sleep(0.01)")
-        }
-        throw PostgresError(
-            .busy,
-            """
-            tables can be compared with the log once transactions that are open now have ended; see \
-            pg_stat_activity, the oldest xact_start
-            """)
-    }
-
-    /// Makes a slot that is gone or lost anew; then what was written meanwhile is found by comparing
-    /// the tables with the log. Also ends what was begun of that.
-    /// - Returns: Sentences about it.
-    func mend() throws -> [String] {
-        guard let state = try LogicalState.read(connection) else { return [] }
-        var notes: [String] = []
-        let standing = try standing(state.slot)
-        if standing?.isLost ?? true {
-            // First, so that whoever goes on from here knows.
-            _ = try connection.query("UPDATE _martlet.capture SET position = NULL")
-            try drop(state.slot)
-            try makeAnew(state.slot)
-            notes.append(
-                """
-                the replication slot “\(state.slot)” was \(standing == nil ? "gone" : "lost"); it was \
-                made anew
-                """)
-        } else if state.position != nil {
-            return []
-        }
+    /// From where the data set's slot has everything that nobody has read.
+    func place() throws(PostgresError) -> String {
         let rows = try connection.query(
             """
             SELECT confirmed_flush_lsn::text FROM pg_catalog.pg_replication_slots \
             WHERE slot_name = (SELECT slot FROM _martlet.capture)
             """)
-        let place = try rows.text(0, 0)
-        try awaitEarlier()
-        let schema = try PostgresSchema.read(connection)
-        let found = try connection.transaction {
-            let found = try PostgresComparison(on: connection, schema).enter(
-                .unread(since: state.horizon))
-            _ = try connection.query(
-                """
-                UPDATE _martlet.capture SET position = $1::text::pg_lsn, entered = entered + 1
-                """, [.text(place)])
-            return found
-        }
-        notes.append(
-            """
-            the tables were compared with the log: \(found.changed) records changed or new, \
-            \(found.deleted) gone
-            """)
-        return notes
+        return try rows.text(0, 0)
     }
 }

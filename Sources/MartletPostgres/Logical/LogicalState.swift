@@ -16,7 +16,8 @@ package struct LogicalState: Hashable, Sendable {
     /// Every transaction that ended before it is in `_martlet.foreign_changes` or in the log; nil
     /// while the tables have to be compared with the log.
     package let position: UInt64?
-    /// Every transaction with a smaller number has been read, or wrote nothing.
+    /// Every transaction with a smaller number has been read, or wrote nothing; 0 if the numbers are not
+    /// those of the log, because the database is a copy.
     package let horizon: UInt64
     /// Foreign transactions read so far.
     package let entered: Int64
@@ -52,6 +53,8 @@ package struct LogicalState: Hashable, Sendable {
     /// Whether a row's version, by its `xmin`, is of a transaction that has been read. Such numbers
     /// go round; what is frozen is older than all.
     static func isRead(_ version: Int64, horizon: UInt64) -> Bool {
+        // Until a copy of a database is compared, such numbers say nothing in it.
+        guard horizon > 0 else { return false }
         let version = UInt32(truncatingIfNeeded: version)
         return version < 3
             || Int32(bitPattern: version &- UInt32(truncatingIfNeeded: horizon)) < 0

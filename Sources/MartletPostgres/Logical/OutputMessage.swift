@@ -16,7 +16,7 @@ enum OutputMessage: Hashable {
     case commit(end: UInt64)
     /// What `pg_logical_emit_message` said.
     case said(prefix: String, content: String)
-    case relation(UInt32, columns: [Column])
+    case relation(UInt32, identity: UInt8, columns: [Column])
     case insert(UInt32, Row)
     /// - Parameter old: What named the row before, where that has changed.
     case update(UInt32, old: Row?, Row)
@@ -69,14 +69,14 @@ enum OutputMessage: Hashable {
         let relation = reader.number32()
         _ = reader.text()
         _ = reader.text()
-        reader.skip(1)
+        let identity = reader.byte() ?? 0
         var columns: [Column] = []
         for _ in 0..<Int(reader.number16()) where !reader.isShort {
             let isKey = (reader.byte() ?? 0) & 1 == 1
             columns.append(Column(name: reader.text(), isKey: isKey))
             reader.skip(8)
         }
-        return .relation(relation, columns: columns)
+        return .relation(relation, identity: identity, columns: columns)
     }
 
     private static func update(_ reader: inout OutputReader) -> OutputMessage? {

@@ -16,6 +16,8 @@ package struct PostgresComparison {
         case newer
         /// All rows: the table is another one than the log knows.
         case every
+        /// No row that the log knows: what such rows hold is compared otherwise.
+        case unknown
     }
 
     /// What was found.
@@ -44,6 +46,8 @@ package struct PostgresComparison {
         }
     }
 
+    /// Records that are noted with one statement.
+    private static let atOnce = 10_000
     /// Records that are named at most.
     fileprivate static let mostNamed = 20
 
@@ -126,11 +130,7 @@ package struct PostgresComparison {
             for id in ids { found.add(table.type.name, id) }
             guard notes, !ids.isEmpty else { continue }
             isNoted = true
-            _ = try connection.query(
-                """
-                INSERT INTO _martlet.foreign_changes (type, id) \
-                SELECT \(table.number), unnest($1::text[])
-                """, [PendingWrites.texts(ids)])
+            try note(table, ids)
         }
         if isNoted { try noteTransaction() }
     }
@@ -169,6 +169,13 @@ package struct PostgresComparison {
     package func enter(
         _ rule: Rule, of wanted: Set<Int64>? = nil
     ) throws(PostgresError) -> Differences {
+        try enter(rule, of: wanted, also: [])
+    }
+
+    /// - Parameter others: Records of these tables that are noted, too.
+    func enter(
+        _ rule: Rule, of wanted: Set<Int64>?, also others: [ValueComparison.Found]
+    ) throws(PostgresError) -> Differences {
         var found = Differences()
         let settled = try settled()
         // What others refer to comes first, and goes last.
@@ -178,6 +185,9 @@ package struct PostgresComparison {
         for table in tables {
             let ids = Self.changed(table, rule, settled) + " ORDER BY t.\(table.key.sqlName)"
             found.changed += Int64(try note(table, ids))
+            let those = others.filter { schema.tables[$0.type].number == table.number }
+            found.changed += Int64(those.count)
+            try note(table, those.map(\.id.description))
         }
         for table in tables.reversed() {
             found.deleted += Int64(try note(table, Self.gone(table) + " ORDER BY r.id DESC"))
@@ -225,6 +235,17 @@ package struct PostgresComparison {
         ).affectedCount
     }
 
+    private func note(_ table: PostgresTable, _ ids: [String]) throws(PostgresError) {
+        for start in stride(from: 0, to: ids.count, by: Self.atOnce) {
+            _ = try connection.query(
+                """
+                INSERT INTO _martlet.foreign_changes (type, id) \
+                SELECT \(table.number), unnest($1::text[])
+                """,
+                [PendingWrites.texts(Array(ids[start..<min(start + Self.atOnce, ids.count)]))])
+        }
+    }
+
     // MARK: - SQL
 
     /// Keys of rows that the log does not know as they are.
@@ -241,6 +262,7 @@ package struct PostgresComparison {
                 isOther += " AND " + isAfter("t.xmin", "\(settled & 0xffff_ffff)", orSame: true)
             }
         case .every: isOther = "true"
+        case .unknown: isOther = "false"
         }
         return """
             SELECT t.\(table.key.sqlName)::text FROM \(table.sqlName) AS t \

@@ -39,22 +39,32 @@ struct ValueComparison {
     }
 
     /// Looks, and changes nothing. What other programs wrote meanwhile may be among what is found: the
-    /// caller looks again.
-    func find() throws -> [Found] {
-        _ = try connection.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    /// caller looks again. In an open transaction it reads what that sees.
+    /// - Parameters:
+    ///   - wanted: The tables' numbers; nil for all.
+    ///   - takesUnknown: Whether rows are found, too, of which the log does not have all values, or that no
+    ///     device can be sent.
+    func find(in wanted: Set<Int64>? = nil, takesUnknown: Bool = false) throws -> [Found] {
+        let isOpen = connection.isInTransaction
+        if !isOpen {
+            _ = try connection.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        }
         // A failure here closes the command's connection.
         try fold()
         var found: [Found] = []
-        for (type, table) in schema.tables.enumerated() {
+        for (type, table) in schema.tables.enumerated()
+        where wanted?.contains(table.number) ?? true {
             let rows = try TableRows(table, on: connection)
             try rows.forEachMarked(
-                unsendable: { _, _ in },
+                unsendable: { id, _ in
+                    if takesUnknown { found.append(Found(type: type, id: id, revision: 0)) }
+                },
                 { id, row, mark in
-                    guard try isOther(id, row, type) else { return }
+                    guard try isOther(id, row, type, takesUnknown) else { return }
                     found.append(Found(type: type, id: id, revision: mark.revision))
                 })
         }
-        _ = try connection.query("COMMIT")
+        if !isOpen { _ = try connection.query("COMMIT") }
         return found
     }
 
@@ -129,12 +139,14 @@ struct ValueComparison {
 
     // MARK: - Rows
 
-    private func isOther(_ id: RecordID, _ row: Attributes, _ type: Int) throws -> Bool {
-        guard let known = try folded(id, type) else { return false }
+    private func isOther(
+        _ id: RecordID, _ row: Attributes, _ type: Int, _ takesUnknown: Bool
+    ) throws -> Bool {
+        guard let known = try folded(id, type) else { return takesUnknown }
         // The log reads back each value as it was written.
         return zip(row.names, row.values).contains { name, value in
             guard let told = known.attributes[name] else {
-                return known.isWhole && value != .null
+                return known.isWhole ? value != .null : takesUnknown
             }
             return told != value
         }

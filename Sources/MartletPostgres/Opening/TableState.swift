@@ -1,18 +1,23 @@
 import PostgresKit
 
 /// The synchronised tables as the database has them now, as one number: where it is another one,
-/// tables, columns, their types or keys have come, gone or changed, or a table got its first trigger of
-/// the user's or lost the last one.
+/// tables, columns, their types or keys have come, gone or changed, a table got its first trigger of the
+/// user's or lost the last one, or the slot sends other things than before.
 enum TableState {
     private static let sql = """
         SELECT pg_catalog.hashtextextended(pg_catalog.concat_ws('/', \
         (SELECT tables FROM _martlet.dataset WHERE number = 1), \
-        (SELECT string_agg(concat_ws(',', t.number, c.oid, c.relnamespace, c.relname, c.relrowsecurity, \
+        (SELECT string_agg(concat_ws(',', t.number, c.oid, c.relnamespace, c.relname, c.relrowsecurity, c.relreplident, \
+        (SELECT i.indexrelid FROM pg_catalog.pg_index AS i WHERE i.indrelid = c.oid AND i.indisreplident), \
         (SELECT count(*) FROM pg_catalog.pg_inherits AS i \
         WHERE i.inhparent = c.oid OR i.inhrelid = c.oid), \
         \(Catalogue.hasTriggers(among: "ARRAY(SELECT relation::oid FROM _martlet.types)"))), ' ' \
         ORDER BY t.number) FROM _martlet.types AS t \
         LEFT JOIN pg_catalog.pg_class AS c ON c.oid = t.relation::oid), \
+        (SELECT string_agg(concat_ws(',', p.oid, p.puballtables, p.pubinsert, p.pubupdate, p.pubdelete, \
+        p.pubtruncate, r.oid), ' ' ORDER BY p.oid, r.oid) FROM _martlet.capture AS k \
+        JOIN pg_catalog.pg_publication AS p ON p.pubname = k.publication \
+        LEFT JOIN pg_catalog.pg_publication_rel AS r ON r.prpubid = p.oid), \
         (SELECT string_agg(concat_ws(',', a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, \
         a.attnotnull, a.attgenerated, a.attidentity, a.xmin, (SELECT string_agg(concat(e.oid, e.enumlabel), \
         ',' ORDER BY e.oid) FROM pg_catalog.pg_enum AS e WHERE e.enumtypid = a.atttypid)), ' ' \

@@ -43,11 +43,23 @@ package final class PostgresMoment {
     /// Begins the transaction, and shares what it sees.
     private static func begin(_ connection: PostgresConnection) throws -> String {
         let logical = try LogicalMoment(connection)
+        func hasUnread() throws -> Bool {
+            do throws(PostgresError) {
+                return try logical?.hasUnread(connection) ?? false
+            } catch {
+                guard error.kind == .busy else { throw error }
+                throw PostgresRefusal(
+                    """
+                    A backup of a data set with --cdc logical needs a server that runs: it reads what other \
+                    programs wrote before the backup. Now \(error.message).
+                    """)
+            }
+        }
         defer { logical?.close() }
         for _ in 0..<tries {
             try connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             let snapshot = try connection.query("SELECT pg_catalog.pg_export_snapshot()").text(0, 0)
-            guard try logical?.hasUnread(connection) ?? false else { return snapshot }
+            guard try hasUnread() else { return snapshot }
             try connection.rollback()
         }
         throw PostgresRefusal(
@@ -86,14 +98,21 @@ package enum PostgresRestoring {
         let connection = try PostgresConnection(
             address, PostgresOptions(statement: nil, answer: nil, name: "martlet restore"))
         defer { connection.close() }
-        let row = try connection.query("SELECT identity, revision, hash FROM _martlet.dataset")
+        let row = try connection.query(
+            """
+            SELECT identity, revision, hash, xmin::text::bigint, \
+            pg_snapshot_xmax(pg_current_snapshot()) FROM _martlet.dataset
+            """)
         guard try row.text(0, 0) == identity, try row.integer(0, 1) == revision,
             LineageHash(stored: try row.binary(0, 2)).text == lineage
         else {
             throw PostgresRefusal(
                 "The restored data set does not end where the backup's manifest says.")
         }
-        try MartletTables.upgrade(on: connection)
+        // pg_restore wrote all of it in the transaction that wrote this row.
+        let next = UInt64(bitPattern: try row.integer(0, 4))
+        let age = UInt32(truncatingIfNeeded: next) &- UInt32(try row.integer(0, 3))
+        try MartletTables.upgrade(on: connection, copiedBefore: next - UInt64(age) + 1)
         try connection.execute("ANALYZE")
     }
 }

@@ -1,3 +1,4 @@
+import MartletCore
 import PostgresKit
 
 /// What is wrong with replication slots: with the data set's own, and with others that keep the
@@ -65,16 +66,7 @@ struct SlotFindings {
                     "What they write reaches no device.",
                     "ALTER SYSTEM SET wal_level = logical; and start PostgreSQL again."))
         }
-        let publication = try connection.query(
-            "SELECT count(*) FROM pg_catalog.pg_publication WHERE pubname = $1",
-            [.text(state.publication)])
-        if try publication.integer(0, 0) == 0 {
-            found.append(
-                finding(
-                    true, "The publication “\(state.publication)” is gone.",
-                    "What other programs write reaches no device.",
-                    "martlet postgres adopt --cdc triggers, and --cdc logical again."))
-        }
+        found += try publication(LogicalPublication(state.publication, on: connection))
         guard let slot, !slot.isLost else {
             return found + [
                 finding(
@@ -103,6 +95,47 @@ struct SlotFindings {
                     "Look for old transactions in pg_stat_activity."))
         }
         return found
+    }
+
+    private static let mending = """
+        Start a server: it mends that, and compares the tables with the log. If its role may not, run as the \
+        tables' owner: martlet postgres adopt --cdc logical.
+        """
+
+    private func publication(
+        _ publication: LogicalPublication
+    ) throws -> [PostgresDoctor.Finding] {
+        guard try publication.exists() else {
+            return [
+                finding(
+                    true, "The publication “\(publication.name)” is gone.",
+                    "What other programs write reaches no device.", Self.mending)
+            ]
+        }
+        // Tables of an older release do not say what is needed; of what is wrong with them others tell.
+        guard try MartletTables.dataSet(on: connection)?.format == MartletTables.format,
+            let tables = try? PostgresSchema.read(connection).tables
+        else { return [] }
+        return try publication.lines(of: tables).compactMap { line in
+            let name = "“\(line.table.type.name)”"
+            if line.member == nil {
+                return finding(
+                    true, "The publication “\(publication.name)” does not send all of \(name).",
+                    "What other programs write to it reaches no device.", Self.mending)
+            }
+            if let problem = line.problem {
+                return finding(
+                    true, "The replica identity of the table \(name) lacks its key.",
+                    "Deletions and changes of keys by other programs reach no device.",
+                    "\(problem.remedy); a server then compares the table with the log.")
+            }
+            guard line.isOwed else { return nil }
+            return finding(
+                false, "Writes of other programs to \(name) may have been missed.",
+                "Devices would not have them.",
+                "Start a server: it compares the table with the log once open transactions have ended."
+            )
+        }
     }
 
     private func other(_ slot: Slot) -> [PostgresDoctor.Finding] {

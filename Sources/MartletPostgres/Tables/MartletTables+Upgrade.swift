@@ -14,8 +14,9 @@ extension MartletTables {
     typealias Steps = [Int64: String]
 
     /// Format 2 can say that external writes are read from the write-ahead log. Format 3 records
-    /// the database that it is in, and more about columns than their names.
-    static let steps: Steps = [1: capture, 2: notes]
+    /// the database that it is in, and more about columns than their names. Format 4 records with which
+    /// line of the publication a table is read.
+    static let steps: Steps = [1: capture, 2: notes, 3: published]
 
     /// The data set of the database; nil where there is none.
     static func dataSet(on connection: PostgresConnection) throws -> PostgresDataSet? {
@@ -53,9 +54,12 @@ extension MartletTables {
     /// Brings the tables from an older release's form to this one, in one transaction; does nothing
     /// if they have it. If several processes try at once, one does it and the others wait. It also
     /// clears notes that a copy brought along from another database.
+    /// - Parameter horizon: The transaction before which all rows are as the log says, if the tables are
+    ///   a copy of which that is known; otherwise 0.
     /// - Throws: `AdoptionError` for tables that a newer release wrote, or none; `PostgresError`.
     static func upgrade(
-        on connection: PostgresConnection, steps: Steps = steps, to target: Int64 = format
+        on connection: PostgresConnection, steps: Steps = steps, to target: Int64 = format,
+        copiedBefore horizon: UInt64 = 0
     ) throws {
         guard let found = try dataSet(on: connection) else {
             throw AdoptionError(
@@ -64,7 +68,7 @@ extension MartletTables {
         }
         guard found.format < target else {
             guard found.format == target else { throw newer(found.format, target) }
-            return try settle(on: connection)
+            return try settle(on: connection, horizon)
         }
         try connection.transaction {
             let rows = try connection.query("SELECT format FROM _martlet.dataset FOR UPDATE")
@@ -81,7 +85,7 @@ extension MartletTables {
                     "UPDATE _martlet.dataset SET format = $1", [.integer(format + 1)])
             }
         }
-        try settle(on: connection)
+        try settle(on: connection, horizon)
     }
 
     /// SQL for an identifier that tells this database from every copy of it.
@@ -92,9 +96,10 @@ extension MartletTables {
 
     /// Clears the notes of a dump that mean nothing in this database: numbers of transactions and
     /// files, and places in the write-ahead log. The dump holds the rows and the changes that the
-    /// log had yet to take, so all rows are as the log says. It does nothing if the tables are
+    /// log had yet to take, so all rows are as the log says; with a replication slot, the dump lacks those
+    /// changes, and the rows are compared by values (decision 0245). It does nothing if the tables are
     /// still in their database.
-    private static func settle(on connection: PostgresConnection) throws {
+    private static func settle(on connection: PostgresConnection, _ horizon: UInt64) throws {
         let isHome = "coalesce(home = \(home), false)"
         guard try !connection.query("SELECT \(isHome) FROM _martlet.dataset").boolean(0, 0)
         else { return }
@@ -105,11 +110,16 @@ extension MartletTables {
                 try connection.execute(
                     """
                     UPDATE _martlet.dataset SET settled = pg_snapshot_xmin(pg_current_snapshot());
-                    UPDATE _martlet.capture SET position = NULL,
-                        horizon = pg_snapshot_xmin(pg_current_snapshot());
+                    UPDATE _martlet.capture SET position = NULL, horizon = '\(horizon)';
                     UPDATE _martlet.types SET file = NULL;
                     UPDATE _martlet.columns SET place = NULL, form = NULL, version = NULL
                     """)
+                if horizon > 0, let state = try LogicalState.read(connection) {
+                    let tables = try PostgresSchema.read(connection).tables
+                    let publication = LogicalPublication(state.publication, on: connection)
+                    let known = try publication.lines(of: tables).filter(\.isKnown)
+                    try publication.acknowledge(known.map(\.table))
+                }
             }
             _ = try connection.query("UPDATE _martlet.dataset SET home = \(home)")
         }

@@ -11,7 +11,7 @@ enum MartletTables {
     static let surrogate = ReservedWords.surrogateKey
 
     /// Raised with every change of these tables that an older server could not work with.
-    static let format: Int64 = 3
+    static let format: Int64 = 4
 
     /// One script for all of it, run in a transaction.
     static let script = """
@@ -76,6 +76,7 @@ enum MartletTables {
         CREATE INDEX foreign_changes_record ON _martlet.foreign_changes (type, id);
         \(capture)
         \(notes)
+        \(published)
         """
 
     /// Has a row where other programs' writes are read from the write-ahead log: see `LogicalState`.
@@ -96,5 +97,11 @@ enum MartletTables {
             ADD COLUMN IF NOT EXISTS form text, ADD COLUMN IF NOT EXISTS version text;
         CREATE INDEX IF NOT EXISTS foreign_transactions_parted
             ON _martlet.foreign_transactions (transaction) WHERE parted;
+        """
+
+    /// The line of the publication by which each table is read; see `LogicalPublication.Line`.
+    static let published = """
+        ALTER TABLE _martlet.types ADD COLUMN IF NOT EXISTS published text;
+        UPDATE _martlet.types AS t SET published = \(LogicalPublication.member);
         """
 }

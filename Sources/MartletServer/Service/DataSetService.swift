@@ -272,7 +272,8 @@ final class DataSetService: Sendable {
         }
         if let wait = health.commitWait { return Self.waits(for: wait) }
         return health.isHindered
-            ? "nothing could be written for \(health.blocked.components.seconds) s" : nil
+            ? "nothing could be written for \(health.blocked.components.seconds) s"
+            : following.reading?.hindrance
     }
 
     /// How many of the data set's tables another program keeps locked.

@@ -17,6 +17,26 @@ final class OutsideReading: Sendable {
     private let report: @Sendable (_ words: String, _ isFailure: Bool) -> Void
     private let isStopped = Mutex(false)
 
+    /// What keeps other programs' writes from being read.
+    private struct Trouble {
+        /// When reading began to fail.
+        var since: ContinuousClock.Instant?
+        var faults: [String] = []
+    }
+
+    /// Failures that last for less are no hindrance.
+    private static let patience = Duration.seconds(3)
+    private let trouble = Mutex(Trouble())
+
+    /// Why other programs' writes are not all read; nil if they are, here or by another process.
+    var hindrance: String? {
+        trouble.withLock { trouble in
+            if let fault = trouble.faults.first { return fault }
+            guard let since = trouble.since, .now - since >= Self.patience else { return nil }
+            return "what other programs write cannot be read"
+        }
+    }
+
     init(
         _ reader: Confined<any OutsideReader>, found: @escaping @Sendable () -> Void,
         report: @escaping @Sendable (_ words: String, _ isFailure: Bool) -> Void
@@ -38,11 +58,16 @@ final class OutsideReading: Sendable {
     private func run(hasFailed: Bool) {
         guard !isStopped.withLock({ $0 }) else { return }
         do {
-            let (hasFound, notes) = try reader.here { reader in
+            let (hasFound, notes, faults) = try reader.here { reader in
                 let hasFound = try reader.step(within: Self.step)
-                return (hasFound, reader.takeNotes())
+                return (hasFound, reader.takeNotes(), hasFound == nil ? [] : reader.faults)
             }
             for note in notes { report(note, false) }
+            let known = trouble.withLock { trouble in
+                defer { trouble = Trouble(faults: faults) }
+                return trouble.faults
+            }
+            for fault in faults where !known.contains(fault) { report(fault, true) }
             if hasFailed { report("other programs' writes are read again", false) }
             if let hasFound {
                 if hasFound { found() }
@@ -54,6 +79,10 @@ final class OutsideReading: Sendable {
             return
         } catch {
             if !hasFailed { report(String(describing: error), true) }
+            // What waits for others' transactions is read later.
+            if (error as? StorageFault)?.kind != .busy {
+                trouble.withLock { $0.since = $0.since ?? .now }
+            }
             again(hasFailed: true)
         }
     }

@@ -85,6 +85,8 @@ protocol OutsideReader: AnyObject {
     func step(within limit: Duration) throws(StorageFault) -> Bool?
     /// Sentences for the operator, each once.
     func takeNotes() -> [String]
+    /// Sentences about writes that are not read, with what to do.
+    var faults: [String] { get }
 }
 
 /// A file that snapshots are made of.

@@ -1,0 +1,49 @@
+import PostgresKit
+
+/// Compares tables with the log where the replication slot did not send everything.
+struct LogicalComparison {
+    private let connection: PostgresConnection
+    private let schema: PostgresSchema
+    /// The tables whose rows are compared by transactions, and those whose rows are compared by values.
+    private let (byNumber, byValue): (Set<Int64>, Set<Int64>)
+    /// The tables that miss deletions and new records at most.
+    private let byKey: Set<Int64>
+    private let horizon: UInt64
+
+    /// - Parameters:
+    ///   - owed: The tables that the slot did not send all of.
+    ///   - horizon: The transaction before which all others have been read, if all tables have to be
+    ///     compared; 0 if numbers of transactions say nothing, because the database is a copy.
+    init(
+        on connection: PostgresConnection, _ schema: PostgresSchema,
+        owed: [LogicalPublication.Line], since horizon: UInt64?
+    ) {
+        self.connection = connection
+        self.schema = schema
+        self.horizon = horizon ?? 0
+        let all = Set(horizon == nil ? [] : schema.tables.map(\.number))
+        byValue =
+            horizon == 0 ? all : Set(owed.filter { $0.known != "" }.map(\.table.number))
+        byNumber = all.subtracting(byValue)
+        byKey = Set(owed.map(\.table.number)).subtracting(byValue).subtracting(byNumber)
+    }
+
+    /// Returns the records whose rows have other values than the log says, or of which it does not know
+    /// all values. In an open transaction it reads what that sees.
+    func find() throws -> [ValueComparison.Found] {
+        guard !byValue.isEmpty else { return [] }
+        return try ValueComparison(on: connection, schema).find(in: byValue, takesUnknown: true)
+    }
+
+    /// Notes what was found, and what else differs, within the open transaction.
+    func enter(
+        _ found: [ValueComparison.Found]
+    ) throws(PostgresError) -> PostgresComparison.Differences {
+        let comparison = PostgresComparison(on: connection, schema)
+        var all = try comparison.enter(.unread(since: horizon), of: byNumber)
+        let others = try comparison.enter(.unknown, of: byValue.union(byKey), also: found)
+        all.changed += others.changed
+        all.deleted += others.deleted
+        return all
+    }
+}
