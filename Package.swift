@@ -173,7 +173,8 @@ let package = Package(
         .testTarget(
             name: "MartletCommandTests",
             dependencies: [
-                "MartletCommand", "Martlet", "MartletServer", "PostgresKit", "SQLiteKit",
+                "MartletCommand", "Martlet", "MartletServer", "MartletPostgres", "PostgresKit",
+                "SQLiteKit",
                 "TestDatabases",
             ], swiftSettings: safe),
         .testTarget(

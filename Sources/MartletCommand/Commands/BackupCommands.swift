@@ -178,9 +178,12 @@ extension CommandDescription {
         }
         try manifest.check(file)
         guard try PostgresRestoring.isEmpty(address) else {
+            let what =
+                (try? PostgresRestoring.isCutShort(address)) == true
+                ? "holds what an earlier restore that was cut short has left" : "is not empty"
             throw CommandError(
                 """
-                The database (\(address)) is not empty. Make one for the backup (createdb), restore \
+                The database (\(address)) \(what). Make one for the backup (createdb), restore \
                 into it, and give the servers its address; or rename the two.
                 """)
         }
@@ -190,7 +193,7 @@ extension CommandDescription {
         try PostgresTools(address: address).run(
             "pg_restore",
             ["--dbname=\(name)", "--single-transaction", "--exit-on-error", "--no-owner"]
-                + (withoutGrants ? ["--no-privileges"] : []) + [file])
+                + (withoutGrants ? ["--no-privileges"] : []), input: file)
         try PostgresRestoring.finish(
             address, identity: manifest.identity, revision: manifest.revision,
             lineage: manifest.lineage)

@@ -17,8 +17,10 @@ struct PostgresTools {
     ]
 
     /// Runs a program until it ends. Blocks.
+    /// - Parameter input: A file that this process hands to the program's standard input. If this process is
+    ///   killed, the program meets an early end, fails, and its transaction is undone.
     /// - Throws: `CommandError` where it is not there, or fails: with what it said.
-    func run(_ program: String, _ arguments: [String]) throws {
+    func run(_ program: String, _ arguments: [String], input: String? = nil) throws {
         guard let path = Self.find(program) else {
             throw CommandError(
                 "\(program) is not installed; on Debian: apt-get install postgresql-client")
@@ -35,14 +37,35 @@ struct PostgresTools {
         let said = Pipe()
         process.standardError = said
         process.standardOutput = FileHandle.nullDevice
-        process.standardInput = FileHandle.nullDevice
+        let handed = try input.map { (try Self.open($0), Pipe()) }
+        process.standardInput = handed?.1 ?? FileHandle.nullDevice
         try process.run()
+        if let (file, pipe) = handed { Self.hand(file, to: pipe) }
         let bytes = try said.fileHandleForReading.readToEnd() ?? Data()
         process.waitUntilExit()
         guard process.terminationStatus == 0 else {
             let text = String(decoding: bytes.suffix(2_000), as: UTF8.self)
                 .trimmingCharacters(in: .whitespacesAndNewlines)
             throw CommandError("\(program) failed: \(text)")
+        }
+    }
+
+    private static func open(_ path: String) throws -> FileHandle {
+        guard let file = FileHandle(forReadingAtPath: path) else {
+            throw CommandError("The file \(path) cannot be read.")
+        }
+        return file
+    }
+
+    /// Writes a file into a pipe, on a thread of its own, until the reader has gone.
+    private static func hand(_ file: FileHandle, to pipe: Pipe) {
+        signal(SIGPIPE, SIG_IGN)
+        let end = pipe.fileHandleForWriting
+        Thread.detachNewThread {
+            while let part = try? file.read(upToCount: 1 << 18), !part.isEmpty {
+                guard (try? end.write(contentsOf: part)) != nil else { break }
+            }
+            try? end.close()
         }
     }
 

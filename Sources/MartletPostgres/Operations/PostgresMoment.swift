@@ -89,6 +89,17 @@ package enum PostgresRestoring {
         ).boolean(0, 0)
     }
 
+    /// Whether the database holds a copy of a data set that neither `finish` nor a server has looked at yet.
+    package static func isCutShort(_ address: PostgresAddress) throws -> Bool {
+        let connection = try PostgresConnection(
+            address, PostgresOptions(name: "martlet restore"))
+        defer { connection.close() }
+        guard try MartletTables.dataSet(on: connection) != nil else { return false }
+        return try connection.query(
+            "SELECT coalesce(home <> \(MartletTables.home), false) FROM _martlet.dataset"
+        ).boolean(0, 0)
+    }
+
     /// Checks that a restored data set ends where its manifest says, and counts its rows for the
     /// planner.
     /// - Throws: `PostgresRefusal` where it does not end there; `PostgresError`.

@@ -89,7 +89,7 @@ extension MartletTables {
     }
 
     /// SQL for an identifier that tells this database from every copy of it.
-    private static let home = """
+    static let home = """
         (SELECT system_identifier::text FROM pg_catalog.pg_control_system()) || '/' \
         || (SELECT oid::text FROM pg_catalog.pg_database WHERE datname = current_database())
         """
