@@ -81,8 +81,8 @@ struct LogicalCaptureServingTests {
                 """)
         }
         try await database.untilLogged("its replica identity lacks the key")
-        try await waitUntil("the server is not ready") {
-            try await ServedDatabase.get(port, "/readyz").status == 503
+        try await waitUntil("the server says that it is limited") {
+            try await ServedDatabase.get(port, "/readyz").body.contains(#""limited":1"#)
         }
         try await database.program { connection in
             try connection.execute(
@@ -97,8 +97,9 @@ struct LogicalCaptureServingTests {
         }
         names.removeLast()
         try await Self.until(names, device)
-        try await waitUntil("the server is ready") {
-            try await ServedDatabase.get(port, "/readyz").status == 200
+        try await waitUntil("the server is not limited any more") {
+            let answer = try await ServedDatabase.get(port, "/readyz")
+            return answer.status == 200 && !answer.body.contains("limited")
         }
         await device.close()
         try await Self.release(database)

@@ -35,7 +35,8 @@ extension RequestHandler {
 
     /// `GET /readyz`: requests will be answered. The storage of every data set that is open answers,
     /// can be written to, and what other processes wrote is known here. If another program keeps tables
-    /// locked, all the rest is served, here as on every other server: the answer says it, and is 200.
+    /// locked, or some of its writes cannot be read, all the rest is served, here as on every other server:
+    /// the answer says it, and is 200.
     func readiness(_ request: HTTPRequest) async -> Outcome {
         let hindrances = dataSets.hindrances()
         guard hindrances.isEmpty else {
@@ -51,8 +52,7 @@ extension RequestHandler {
                 )
             )
         }
-        return await health(
-            request, limited: dataSets.lockedTables.count { $0.count > 0 })
+        return await health(request, limited: dataSets.limitedCount)
     }
 
     /// `GET /metrics`, for programs on this machine only: there is no token for it, and a proxy

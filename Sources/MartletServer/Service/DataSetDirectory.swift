@@ -366,6 +366,9 @@ final class DataSetDirectory: Sendable {
         open.map { ($0.name, $0.service.lockedTables) }
     }
 
+    /// The number of data sets of which some cannot be served.
+    var limitedCount: Int { open.count { $0.service.isLimited } }
+
     /// Data sets that are open and cannot be served just now, and why. One that cannot be opened is not
     /// among them: the server can serve the others, and would be taken out of service for all.
     func hindrances() -> [(dataSet: String, reason: String)] {

@@ -279,6 +279,9 @@ final class DataSetService: Sendable {
     /// How many of the data set's tables another program keeps locked.
     var lockedTables: Int { following.locked.count }
 
+    /// Whether some of it cannot be served while all the rest is.
+    var isLimited: Bool { lockedTables > 0 || following.reading?.isLimited == true }
+
     /// How long the writer has done nothing but fail, in seconds.
     var writerBlocked: Double {
         let (seconds, attoseconds) = health.blocked.components

@@ -28,10 +28,12 @@ final class OutsideReading: Sendable {
     private static let patience = Duration.seconds(3)
     private let trouble = Mutex(Trouble())
 
-    /// Why other programs' writes are not all read; nil if they are, here or by another process.
+    /// Whether some writes are not read while all others are.
+    var isLimited: Bool { trouble.withLock { !$0.faults.isEmpty } }
+
+    /// Why no writes of other programs are read; nil if they are, here or by another process.
     var hindrance: String? {
         trouble.withLock { trouble in
-            if let fault = trouble.faults.first { return fault }
             guard let since = trouble.since, .now - since >= Self.patience else { return nil }
             return "what other programs write cannot be read"
         }
