@@ -56,7 +56,8 @@ struct EmbeddedDifferenceTests {
         for (column, base) in [("rank", 2), ("size", 4), ("age", 6)] {
             columns += ", \(column) INTEGER DEFAULT 3"
             try server.restart(script: "CREATE TABLE teams (\(columns));")
-            try server.send(SetText().update("teams", "2", #""revision":\#(base),"name":"\#(column)""#))
+            try server.send(
+                SetText().update("teams", "2", #""revision":\#(base),"name":"\#(column)""#))
         }
         #expect(server.node.head.revision == 8)
         let asked = #"{"clientId":"d2","protocol":1,"maxRevision":2,"rows":true,"changeSets":[]}"#

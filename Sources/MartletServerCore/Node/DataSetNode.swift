@@ -16,7 +16,7 @@ public final class DataSetNode {
     public var rules: Rules
     /// The most devices of a user, because invented ones would stay for ever.
     public var devicesPerUser = 10_000
-/// How much of a request is done at a time.
+    /// How much of a request is done at a time.
     package var share = SetMeasure.Share()
     /// What answers pulls from memory.
     public let feed: DataSetFeed
