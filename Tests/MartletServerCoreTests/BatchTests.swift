@@ -91,7 +91,7 @@ struct BatchTests {
         let server = try TestServer(RandomSets.schema)
         try server.send(SetText("a", sequence: 1).create("teams", "-1", #""name":"A""#))
         let (storage, node) = try counting(server)
-        let requests = try (1...8).map { device in
+        let requests = try (1...4).map { device in
             try server.admitted(
                 request(
                     "r\(device)",
@@ -104,8 +104,8 @@ struct BatchTests {
         for result in node.process(requests, now: 1) {
             #expect(try result.get().refused == [.stale: 2])
         }
-        #expect(storage.calls["truths"] == [16])
-        #expect(storage.calls["facts"] == [16])
+        #expect(storage.calls["truths"] == [8])
+        #expect(storage.calls["facts"] == [8])
         #expect(storage.count("apply") == 0)
     }
 
