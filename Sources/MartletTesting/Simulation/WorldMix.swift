@@ -31,11 +31,13 @@ struct WorldMix {
         people = roll < 60 ? .together : roll < 85 && mayBeApart ? .apart : .alone
         network = Network.allCases[random.below(Network.allCases.count)]
         longestPause = [8_200, 8_200, 8_200, 2_000, 300][random.below(5)]
-        if random.below(3) == 0 {
+        // Draws of its own leave all else of a world as its seed has it.
+        var apart = random
+        if apart.below(3) == 0 {
             // A few records are much work, so what is put off comes up in small worlds, too.
             share.mostSteps = 10_000
-            share.largeSet = 1 + random.below(3)
-            share.mostFollowed = random.below(2)
+            share.largeSet = 1 + apart.below(3)
+            share.mostFollowed = apart.below(2)
         }
     }
 
