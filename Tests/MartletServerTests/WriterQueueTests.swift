@@ -132,6 +132,22 @@ struct WriterQueueTests {
             ])
     }
 
+    @Test("lets go of each request as its turn comes, while others of its party wait")
+    func release() {
+        final class Body {}
+        var turns = PartyTurns<Body>()
+        weak var first: Body?
+        do {
+            let body = Body()
+            first = body
+            turns.append(body, of: "a")
+        }
+        turns.append(Body(), of: "a")
+        #expect(first != nil && turns.count == 2)
+        turns.removeFirst()
+        #expect(first == nil && turns.count == 1 && turns.first != nil)
+    }
+
     @Test("refuses with busy what would wait behind too much, and takes more later")
     func bound() async throws {
         let writer = Writer(isHeld: true)

@@ -1,4 +1,4 @@
-/// What waits for a client: how long some has waited, and how fast the client takes it.
+/// Counts the bytes that a client takes after they had to wait, and tells how fast it takes them.
 struct Backlog {
     /// Bytes that had to wait and have left since: it grows as long as the client reads.
     private(set) var takenByteCount = 0

@@ -41,11 +41,11 @@ extension DeviceNode {
         }
     }
 
-    /// The number of times in a row that a device begins anew without a wait. After a restore of the server it may need
+    /// The number of times in a row that a device starts over without a wait. After a restore of the server it may need
     /// a new identity, give up what is staged, and look for a common history: one time for each.
     private static let mostBeginnings = 4
 
-    /// Waits before the device begins anew again. After the wait it does what the server says, as before.
+    /// Has the device wait before it starts over once more. After the wait it follows the server's word again.
     private func waitToBegin() -> [Action] {
         beginnings = 0
         return pause(

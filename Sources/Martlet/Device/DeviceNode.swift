@@ -144,7 +144,7 @@ public final class DeviceNode {
     var partFailures = 0
     private var lastNumber = 0
     var failures = 0
-    /// The number of times that the server has told the device to begin anew, since the last answer or wait.
+    /// The number of times that the server has told the device to start over, since the last answer or wait.
     var beginnings = 0
     /// The number of consecutive requests with change sets that were not answered.
     var uploadFailures = 0

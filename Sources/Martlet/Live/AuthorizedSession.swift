@@ -57,7 +57,7 @@ struct AuthorizedSession: Sendable {
     /// wait; the server says some of those before it knows a request's name.
     private static let refusals = Set(400..<500).subtracting([408, 429])
 
-    /// What is known of the server.
+    /// Holds what a session has learnt about the server; all copies of the session share it.
     private final class Knowledge: Sendable {
         /// Whether it has repeated the name of a request.
         let repeatsNames = Mutex(false)

@@ -28,8 +28,8 @@ struct LogicalComparison {
         byKey = Set(owed.map(\.table.number)).subtracting(byValue).subtracting(byNumber)
     }
 
-    /// Returns the records whose rows have other values than the log says, or of which it does not know
-    /// all values. In an open transaction it reads what that sees.
+    /// Returns the records whose rows differ from the log, and those whose values the log has only in part. If
+    /// a transaction is open, this reads the tables as the transaction sees them.
     func find() throws -> [ValueComparison.Found] {
         guard !byValue.isEmpty else { return [] }
         return try ValueComparison(on: connection, schema).find(in: byValue, takesUnknown: true)

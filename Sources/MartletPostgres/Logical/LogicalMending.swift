@@ -4,7 +4,7 @@ import PostgresKit
 /// Mends how other programs' writes are read: remakes the publication and the slot if they are gone, puts
 /// tables back into the publication, and has the log take what was missed meanwhile.
 struct LogicalMending {
-    /// What was done, and what could not be done.
+    /// Tells what the mending changed, and what the operator still has to do.
     struct Outcome {
         /// Sentences about what was done.
         var notes: [String] = []
@@ -90,8 +90,8 @@ struct LogicalMending {
             """
     }
 
-    /// Makes the publication and the slot anew if one is gone. Without the publication the slot cannot be
-    /// read any further, also if there is another one later.
+    /// Makes the publication and the slot again if one of the two is gone. After its publication was dropped
+    /// PostgreSQL cannot read a slot any further, even if somebody makes another publication of that name.
     /// - Returns: Sentences about it; all tables have to be compared if there are any.
     private func remake(
         _ state: LogicalState, _ publication: LogicalPublication, _ tables: [PostgresTable]

@@ -3,7 +3,8 @@
 struct PartyTurns<Element> {
     /// What arrives first leaves first.
     private struct Line<Member> {
-        private var members: [Member] = []
+        /// Nil if it was taken.
+        private var members: [Member?] = []
         private var taken = 0
 
         var count: Int { members.count - taken }
@@ -12,6 +13,8 @@ struct PartyTurns<Element> {
         mutating func append(_ member: Member) { members.append(member) }
 
         mutating func removeFirst() {
+            // A request may hold megabytes.
+            members[taken] = nil
             taken += 1
             guard taken > 32, 2 * taken > members.count else { return }
             members.removeFirst(taken)
