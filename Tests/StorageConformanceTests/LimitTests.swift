@@ -80,8 +80,8 @@ struct LimitTests {
 
     @Test(
         "sets that are much work are decided some at a time, and all in the end",
-        arguments: StorageKind.all)
-    func work(kind: StorageKind) async throws {
+        arguments: StorageKind.all, [900, 1_200])
+    func work(kind: StorageKind, count: Int) async throws {
         let server = try await TestDataSet(
             kind,
             """
@@ -95,7 +95,7 @@ struct LimitTests {
         // How much is done at a time depends on the storage.
         server.isCompared = false
         server.node.share.mostSteps = 7_000_000
-        let players = (1...1_200).map { "-\($0)" }
+        let players = (1...count).map { "-\($0)" }
         let rows = players.map { "\"\($0)\":{\"team\":-1}" }.joined(separator: ",")
         try server.send(
             """

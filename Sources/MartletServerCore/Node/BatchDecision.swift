@@ -259,13 +259,15 @@ struct BatchDecision {
             items[item].isPartial = false
             try renew([item])
         }
-        let records = items[item].recordCount
-        guard records >= share.largeSet else { return try judgeInTurn(item) }
-        try settle()
+        guard items[item].facts.decided == nil else { return try judgeInTurn(item) }
+        let (request, records) = (items[item].request, items[item].recordCount)
+        let isLarge = records >= share.largeSet
+        if isLarge { try settle() }
         try judgeInTurn(item)
+        works[request]?.steps += records * SetMeasure.stepsOfRecord
+        guard isLarge else { return }
         try settle()
-        works[items[item].request]?.steps +=
-            storage.steps - before + records * SetMeasure.stepsOfRecord
+        works[request]?.steps += storage.steps - before
         items[item].facts = SetFacts()
     }
 

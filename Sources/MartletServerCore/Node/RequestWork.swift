@@ -22,7 +22,7 @@ struct RequestWork {
     var decided: Set<String> = []
     /// Whether a set was refused that may yet be accepted.
     var hasRetryable = false
-    /// The work of the large sets, in steps of SQLite's machine, about.
+    /// The work of the sets so far, in steps of SQLite's machine, about.
     var steps = 0
 
     /// Records that refused sets would have created, under keys that others may have, by type; with

@@ -30,7 +30,7 @@ package enum SetMeasure {
     package struct Share: Hashable, Sendable {
         /// The steps after which the other sets of a request wait for its next one.
         package var mostSteps = SetMeasure.mostSteps
-        /// The records from which a set is carried out alone, and its work counted.
+        /// The records from which a set is carried out alone, so that the steps for it can be told.
         package var largeSet = 1_000
         /// The sets of a batch of which it is known at once what their deletes lead to.
         package var mostFollowed = 4

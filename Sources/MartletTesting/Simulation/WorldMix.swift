@@ -35,7 +35,7 @@ struct WorldMix {
         var apart = random
         if apart.below(3) == 0 {
             // A few records are much work, so what is put off comes up in small worlds, too.
-            share.mostSteps = 10_000
+            share.mostSteps = 40_000
             share.largeSet = 1 + apart.below(3)
             share.mostFollowed = apart.below(2)
         }
