@@ -156,9 +156,13 @@ actor ServerProcess {
         throw NotListening(description: "No token was made:\n\(lastLines)")
     }
 
-    /// The number of files that the server has open, connections among them.
-    func openFiles() throws -> Int {
-        try FileManager.default.contentsOfDirectory(atPath: "/proc/\(identifier)/fd").count
+    /// The names of the files that the server has open, a connection's being like "socket:[7]".
+    func openFiles() throws -> [String] {
+        let folder = "/proc/\(identifier)/fd"
+        return try FileManager.default.contentsOfDirectory(atPath: folder).compactMap {
+            // One that was closed meanwhile has no name.
+            try? FileManager.default.destinationOfSymbolicLink(atPath: "\(folder)/\($0)")
+        }
     }
 
     /// The most bytes that the server has held.
