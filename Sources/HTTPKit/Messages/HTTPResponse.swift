@@ -17,6 +17,8 @@ public struct HTTPResponse: Sendable {
     /// The party for which the answer counts until the client has taken it; nil if only the address
     /// counts.
     public var party: String?
+    /// Something that is let go of when the connection has taken the answer over, or is gone.
+    public var attachment: (any Sendable)?
     /// What the connection does once it is a WebSocket; see `webSocket(_:maxMessageByteCount:_:)`.
     var webSocket: WebSocketTalk?
     /// The body, if it was long; `body` is empty then.

@@ -106,6 +106,30 @@ extension HTTPConnection {
         answered()
         readable()
     }
+
+    // MARK: - Pieces
+
+    /// Sends bytes behind those that wait. Where none do they go to the system at once, which saves
+    /// three calls to the kernel.
+    func write(_ bytes: [UInt8]) {
+        guard let bufferevent else { return }
+        var start = 0
+        if ssl == nil, unsentByteCount == 0 {
+            // What is wrong with the socket libevent finds out by itself.
+            start = max(0, martlet_send(bufferevent_getfd(bufferevent), bytes, bytes.count))
+        }
+        guard start < bytes.count else { return }
+        bytes.withUnsafeBytes { all in
+            let rest = UnsafeRawBufferPointer(rebasing: all[start...])
+            bufferevent_write(bufferevent, rest.baseAddress, rest.count)
+        }
+        core.makeRoom(besides: self)
+    }
+
+    /// Bytes given to the connection and not yet to the system.
+    var unsentByteCount: Int {
+        bufferevent.map { evbuffer_get_length(bufferevent_get_output($0)) } ?? 0
+    }
 }
 
 /// A streamed answer under way.

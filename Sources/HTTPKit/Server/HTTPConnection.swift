@@ -37,7 +37,7 @@ final class HTTPConnection {
     let isCounted: Bool
     var phase = Phase.idle
     private(set) var bufferevent: OpaquePointer?
-    private var ssl: OpaquePointer?
+    private(set) var ssl: OpaquePointer?
     private(set) var timer: DeadlineTimer?
     private var scanner = HeadScanner()
     private(set) var head: RequestHead?
@@ -124,17 +124,19 @@ final class HTTPConnection {
 
     func close() {
         guard phase != .closed else { return }
+        let isHandled = phase == .handling || phase == .admitting
         if case .streaming = phase { core.counters.openStreams -= 1 }
         phase = .closed
         endWebSocket()
         stream?.resume()
         stream = nil
-        if task != nil {
+        if let task {
             core.counters.abortedRequests += 1
-            task?.cancel()
-            task = nil
+            task.cancel()
         }
-        releaseRequest()
+        // What a handler still does for a client that is gone counts until it ends.
+        if !isHandled { releaseRequest() }
+        task = nil
         timer?.cancel()
         timer = nil
         if let ssl {
@@ -164,6 +166,11 @@ final class HTTPConnection {
         case .webSocket: closeWebSocket(.goingAway, "The server stops.")
         default: break
         }
+    }
+
+    /// The handler of a client that is gone has ended.
+    private func releaseIfClosed() {
+        if phase == .closed { releaseRequest() }
     }
 
     func releaseRequest() {
@@ -276,7 +283,7 @@ final class HTTPConnection {
     }
 
     private func decided(_ admission: HTTPAdmission) {
-        guard case .admitting = phase, head != nil else { return }
+        guard case .admitting = phase, head != nil else { return releaseIfClosed() }
         task = nil
         switch admission {
         case .refused(let response):
@@ -364,7 +371,7 @@ final class HTTPConnection {
     }
 
     private func finish(_ response: HTTPResponse) {
-        guard case .handling = phase, let head else { return }
+        guard case .handling = phase, let head else { return releaseIfClosed() }
         task = nil
         reader = response.party.map { .named($0) } ?? .address(address)
         if response.hangsUp { return close() }
@@ -433,34 +440,10 @@ final class HTTPConnection {
         readable()
     }
 
-    // MARK: - Pieces
-
-    /// Sends bytes behind those that wait. Where none do they go to the system at once, which saves
-    /// three calls to the kernel.
-    func write(_ bytes: [UInt8]) {
-        guard let bufferevent else { return }
-        var start = 0
-        if ssl == nil, unsentByteCount == 0 {
-            // What is wrong with the socket libevent finds out by itself.
-            start = max(0, martlet_send(bufferevent_getfd(bufferevent), bytes, bytes.count))
-        }
-        guard start < bytes.count else { return }
-        bytes.withUnsafeBytes { all in
-            let rest = UnsafeRawBufferPointer(rebasing: all[start...])
-            bufferevent_write(bufferevent, rest.baseAddress, rest.count)
-        }
-        core.makeRoom(besides: self)
-    }
-
     /// Counts bytes that begin to wait, and bytes that have left.
     private func outputChanged(added: Int, taken: Int) {
         core.waitingByteCount += added - taken
         backlog.note(taken: taken, hasMore: unsentByteCount > 0, Clock.now())
-    }
-
-    /// Bytes given to the connection and not yet to the system.
-    var unsentByteCount: Int {
-        bufferevent.map { evbuffer_get_length(bufferevent_get_output($0)) } ?? 0
     }
 
     /// The request's head is not needed any more; a connection may stay without one for hours.

@@ -29,22 +29,14 @@ struct DeltaSocket: Sendable {
             let record = try await handler.record(of: token)
             await socket.allowMessages(
                 upTo: Limits.requestBytes, of: RequestHandler.party(record))
-            let question = query.question(record.principal)
-            let answer = try await handler.dataSets.ask(record.dataSet) {
-                await $0.deltas(question)
-            }
-            switch answer {
-            case .failure(let problem): await Self.end(socket, problem)
-            case .success(let first):
-                try await handler.dataSets.use(record.dataSet) { service in
-                    let listening = Listening(
-                        handler: handler, service: service, token: token, expires: record.expires)
-                    await withTaskGroup { group in
-                        group.addTask { await follow(listening, question, first, socket) }
-                        // The first of the two to end has closed the socket, which ends the other.
-                        await hear(socket, token)
-                        group.cancelAll()
-                    }
+            try await handler.dataSets.use(record.dataSet) { service in
+                let listening = Listening(
+                    handler: handler, service: service, token: token, record: record)
+                await withTaskGroup { group in
+                    group.addTask { await follow(listening, socket) }
+                    // The first of the two to end has closed the socket, which ends the other.
+                    await hear(socket, token)
+                    group.cancelAll()
                 }
             }
         } catch let denial as TokenDenial {
@@ -71,13 +63,10 @@ struct DeltaSocket: Sendable {
 
     // MARK: - Down
 
-    private func follow(
-        _ listening: Listening, _ question: DeltaQuestion, _ first: DeltaBatchBytes,
-        _ socket: WebSocket
-    ) async {
+    private func follow(_ listening: Listening, _ socket: WebSocket) async {
         do {
             // A quiet WebSocket is pinged; nothing need be said.
-            let ending = try await listening.run(question, first) {
+            let ending = try await listening.run(query.question(listening.record.principal)) {
                 try await socket.send($0.json)
             } quiet: {
             }
@@ -145,7 +134,10 @@ extension RequestHandler {
             }
             let record = try await admitted(request)
             let question = query.question(record.principal)
-            let answer = try await dataSets.ask(record.dataSet) { await $0.deltas(question) }
+            let claim = answers.claim(of: Self.party(record))
+            let answer = try await dataSets.ask(record.dataSet) {
+                await $0.deltas(question, claim)
+            }
             var outcome = upgrade(handshake, socket, token: Self.bearer(request))
             if case .failure(let problem) = answer {
                 outcome = Outcome(problem)
@@ -184,7 +176,7 @@ extension RequestHandler {
             let request = try await reading.read(json: sync)
             outcome = await answer(
                 AdmittedRequest(principal: token.principal, request: request, source: sync),
-                dataSet: token.dataSet)
+                token)
             outcome.device = request.clientID
         } catch {
             outcome = Outcome(error)

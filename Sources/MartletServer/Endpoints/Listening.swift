@@ -20,26 +20,28 @@ struct Listening: Sendable {
     let handler: RequestHandler
     let service: DataSetService
     let token: [UInt8]
-    /// When the token ends by itself, in milliseconds since 1970.
-    let expires: Int64?
+    /// What the token stood for when the listening began.
+    let record: TokenRecord
 
     /// Sends what there is, then what comes, until one of the endings.
     ///
     /// Nothing is queued: the next batch is made when the last one is on its way, and holds all
     /// there is by then.
     /// - Parameters:
-    ///   - first: The batch after the question's version.
+    ///   - first: The batch after the question's version; nil if it has still to be made.
     ///   - send: Sends a batch; waits while the listener reads slowly.
     ///   - quiet: Gives a sign of life, each `heartbeat` of the handler's.
     /// - Throws: What `send` and `quiet` throw, `CancellationError`, and the storage's failures.
     func run(
-        _ question: DeltaQuestion, _ first: DeltaBatchBytes,
+        _ question: DeltaQuestion, _ first: DeltaBatchBytes? = nil,
         send: (DeltaBatchBytes) async throws -> Void, quiet: () async throws -> Void
     ) async throws -> Ending {
         var question = question
         let generation = try await handler.tokenWatch.generation(handler.tokens)
-        if !first.isEmpty { try await send(first) }
-        question.advance(past: first)
+        if let first {
+            if !first.isEmpty { try await send(first) }
+            question.advance(past: first)
+        }
         return try await follow(question, generation, send: send, quiet: quiet)
     }
 
@@ -86,11 +88,14 @@ struct Listening: Sendable {
 
     /// How long the token is still good; nil where it does not end by itself.
     private var left: Duration? {
-        expires.map { .milliseconds($0 - handler.now()) }
+        record.expires.map { .milliseconds($0 - handler.now()) }
     }
 
     private func batch(_ question: DeltaQuestion) async -> Result<DeltaBatchBytes, Problem> {
         if let made = service.madeDeltas(question) { return .success(made) }
-        return await service.deltas(question)
+        // Bytes that wait for a listener count elsewhere, so another may have its batch made.
+        let claim = handler.answers.claim(of: RequestHandler.party(record))
+        defer { claim.giveBack() }
+        return await service.deltas(question, claim)
     }
 }

@@ -36,13 +36,17 @@ extension RequestHandler {
                 ? query.question(token.principal)
                 : query.question(
                     token.principal, byteLimit: Limits.answerBytes, mostEntryBytes: .max)
-            let first = try await dataSets.ask(token.dataSet) { await $0.deltas(question) }.get()
+            let claim = answers.claim(of: Self.party(token))
+            let first = try await dataSets.ask(token.dataSet) {
+                await $0.deltas(question, claim)
+            }.get()
             var outcome: Outcome
             if isStream {
                 outcome = stream(question, first, token, request, begin)
             } else {
                 outcome = try await poll(
-                    question, first, query.wait, token.dataSet, request)
+                    question, first, query.wait, token.dataSet, request, claim)
+                outcome.response.attachment = claim
             }
             outcome.device = question.clientID
             return outcome
@@ -66,18 +70,19 @@ extension RequestHandler {
 
     private func poll(
         _ question: DeltaQuestion, _ first: DeltaBatchBytes, _ wait: Int64,
-        _ dataSet: String, _ request: HTTPRequest
+        _ dataSet: String, _ request: HTTPRequest, _ claim: AnswerClaim
     ) async throws -> Outcome {
         var batch = first
         if batch.isEmpty, wait > 0 {
             // A waiting poll uses nothing, so it must not keep other requests out.
+            claim.giveBack()
             await request.stopCounting()
             try await dataSets.use(dataSet) { service in
                 _ = await service.signal.wait(beyond: question.since, for: .seconds(wait))
             }
             // The token may have been revoked meanwhile.
             _ = try await admitted(request)
-            batch = try await dataSets.ask(dataSet) { await $0.deltas(question) }.get()
+            batch = try await dataSets.ask(dataSet) { await $0.deltas(question, claim) }.get()
         }
         let isWorthwhile = batch.json.count > 512
         let acceptsGzip = ContentCoding.acceptsGzip(request.headers["accept-encoding"])
@@ -102,7 +107,7 @@ extension RequestHandler {
             try await writer.write([UInt8]("retry: 2000\n\n".utf8))
             try await dataSets.use(token.dataSet) { service in
                 let listening = Listening(
-                    handler: self, service: service, token: bearer, expires: token.expires)
+                    handler: self, service: service, token: bearer, record: token)
                 _ = try await listening.run(question, first) {
                     try await writer.write(Self.event($0))
                 } quiet: {

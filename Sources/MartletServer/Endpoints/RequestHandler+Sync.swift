@@ -89,7 +89,7 @@ extension RequestHandler {
                 AdmittedRequest(
                     principal: token.principal, request: message, source: source,
                     acceptsGzip: ContentCoding.acceptsGzip(request.headers["accept-encoding"])),
-                dataSet: token.dataSet)
+                token)
             outcome.device = message.clientID
             return outcome
         } catch {
@@ -101,14 +101,18 @@ extension RequestHandler {
         }
     }
 
-    func answer(_ admitted: AdmittedRequest, dataSet: String) async -> Outcome {
+    func answer(_ admitted: AdmittedRequest, _ token: TokenRecord) async -> Outcome {
+        let claim = answers.claim(of: Self.party(token))
         do {
-            switch try await dataSets.ask(dataSet, { await $0.answer(admitted) }) {
+            switch try await dataSets.ask(token.dataSet, { await $0.answer(admitted, claim) }) {
             case .failure(let problem): return Outcome(problem)
-            case .success(let answer): return outcome(answer)
+            case .success(let answer):
+                var outcome = outcome(answer)
+                outcome.response.attachment = claim
+                return outcome
             }
         } catch {
-            return failed(error, dataSet)
+            return failed(error, token.dataSet)
         }
     }
 

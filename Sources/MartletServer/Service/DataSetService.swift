@@ -303,26 +303,35 @@ final class DataSetService: Sendable {
     }
 
     /// Decides on what a request brings, and answers it.
-    func answer(_ request: AdmittedRequest) async -> Verdict {
-        guard request.request.changeSets.isEmpty else { return await decide(request) }
+    /// - Parameter claim: Takes the place in which the answer is made.
+    func answer(_ request: AdmittedRequest, _ claim: AnswerClaim) async -> Verdict {
+        guard request.request.changeSets.isEmpty else { return await decide(request, claim) }
+        do { try await claim.take() } catch { return .failure(Self.gone) }
         switch feed.answer(to: request) {
         case .answer(let answer):
             metrics.countPull(isHit: true)
             return .success(answer)
         case .problem(let problem): return .failure(problem)
-        case .needsNode: return await decide(request)
+        case .needsNode: return await decide(request, claim)
         case .needsLog:
             metrics.countPull(isHit: false)
-            return await read(request)
+            return await read(request, claim)
         }
     }
+
+    /// Nobody reads it.
+    private static let gone = Problem.busy("The client went away before it was answered.")
 
     /// The deltas after a cursor where they were just made for another listener; nil where there is
     /// work to do. Takes a moment only.
     func madeDeltas(_ question: DeltaQuestion) -> DeltaBatchBytes? { feed.madeDeltas(question) }
 
     /// The deltas after a cursor.
-    func deltas(_ question: DeltaQuestion) async -> Result<DeltaBatchBytes, Problem> {
+    /// - Parameter claim: Takes the place in which they are made.
+    func deltas(
+        _ question: DeltaQuestion, _ claim: AnswerClaim
+    ) async -> Result<DeltaBatchBytes, Problem> {
+        do { try await claim.take() } catch { return .failure(Self.gone) }
         let result = await batch(question)
         if case .success(let batch) = result, batch.isDifference { metrics.countDifference() }
         return result
@@ -346,11 +355,14 @@ final class DataSetService: Sendable {
         }
     }
 
-    private func decide(_ request: AdmittedRequest) async -> Verdict {
+    private func decide(_ request: AdmittedRequest, _ claim: AnswerClaim) async -> Verdict {
+        // Another answer may be made while the writer decides.
+        claim.giveBack()
         switch await queue.submit(request) {
         case .success(.made(let answer)): return .success(answer)
         case .failure(let problem): return .failure(problem)
         case .success(.unread(let unread)):
+            do { try await claim.take() } catch { return .failure(Self.gone) }
             do {
                 return try await reader.run { $0.answer(unread) }
             } catch {
@@ -359,25 +371,27 @@ final class DataSetService: Sendable {
         }
     }
 
-    private func read(_ request: AdmittedRequest) async -> Verdict {
-        guard request.request.check != nil else { return await read(request, with: reader) }
+    private func read(_ request: AdmittedRequest, _ claim: AnswerClaim) async -> Verdict {
+        guard request.request.check != nil else { return await read(request, with: reader, claim) }
+        // Comparisons have a room of their own, and wait in it for each other.
+        claim.giveBack()
         let user = request.principal.identity
         let verdict = await comparisons.run(user: user, device: request.request.clientID ?? "") {
-            await read(request, with: comparer)
+            await read(request, with: comparer, claim)
         }
         return verdict
             ?? .failure(.busy("Comparisons are under way for the device or its user; try again."))
     }
 
     private func read(
-        _ request: AdmittedRequest, with reader: Confined<LogReader>
+        _ request: AdmittedRequest, with reader: Confined<LogReader>, _ claim: AnswerClaim
     ) async -> Verdict {
         guard !health.isMoved else { return .failure(.storage) }
         do {
             switch try await reader.run({ $0.answer(to: request) }) {
             case .answer(let answer): return .success(answer)
             case .problem(let problem): return .failure(problem)
-            case .needsNode, .needsLog: return await decide(request)
+            case .needsNode, .needsLog: return await decide(request, claim)
             }
         } catch {
             return .failure(.stopping)

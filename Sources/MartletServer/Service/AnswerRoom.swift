@@ -1,0 +1,109 @@
+internal import Synchronization
+
+/// Lets a few answers at a time be made from the log and handed to their connections.
+///
+/// An answer may have megabytes, and hundreds of requests may want one. If each were made as soon as a
+/// thread is free, those that are made would wait in memory behind those that are still to be made.
+/// Parties take turns, so that the requests of one keep those of others waiting for one answer each.
+final class AnswerRoom: Sendable {
+    /// A few for each processor: some are made while others are handed over.
+    static let places = 8
+
+    private final class Waiter: Sendable {
+        let resumed = Mutex<CheckedContinuation<Void, any Error>?>(nil)
+
+        /// Resumes the one who waits; false if that has happened already.
+        func resume(throwing error: (any Error)? = nil) -> Bool {
+            let continuation = resumed.withLock { resumed in
+                defer { resumed = nil }
+                return resumed
+            }
+            guard let continuation else { return false }
+            if let error { continuation.resume(throwing: error) } else { continuation.resume() }
+            return true
+        }
+    }
+
+    private struct State {
+        var free = AnswerRoom.places
+        var waiting = PartyTurns<Waiter>()
+    }
+
+    private let state = Mutex(State())
+
+    /// Requests that wait for a place.
+    var waitingCount: Int { state.withLock { $0.waiting.count } }
+
+    /// What a request of a party needs to take a place.
+    func claim(of party: String) -> AnswerClaim { AnswerClaim(room: self, party: party) }
+
+    /// Waits for a place.
+    /// - Throws: `CancellationError` if the client goes away meanwhile.
+    fileprivate func take(_ party: String) async throws {
+        try Task.checkCancellation()
+        let waiter = Waiter()
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                waiter.resumed.withLock { $0 = continuation }
+                let isFree = state.withLock { state in
+                    guard state.free > 0 else {
+                        state.waiting.append(waiter, of: party)
+                        return false
+                    }
+                    state.free -= 1
+                    return true
+                }
+                if isFree {
+                    if !waiter.resume() { giveBack() }
+                } else if Task.isCancelled {
+                    _ = waiter.resume(throwing: CancellationError())
+                }
+            }
+        } onCancel: {
+            _ = waiter.resume(throwing: CancellationError())
+        }
+    }
+
+    /// Hands a place to the one whose turn it is.
+    fileprivate func giveBack() {
+        while true {
+            let next = state.withLock { state in
+                let next = state.waiting.first
+                if next == nil { state.free += 1 } else { state.waiting.removeFirst() }
+                return next
+            }
+            guard let next, !next.resume() else { return }
+        }
+    }
+}
+
+/// A request's place in the `AnswerRoom`, from when it is taken until nobody holds the claim.
+final class AnswerClaim: Sendable {
+    private let room: AnswerRoom
+    private let party: String
+    private let isTaken = Mutex(false)
+
+    fileprivate init(room: AnswerRoom, party: String) {
+        self.room = room
+        self.party = party
+    }
+
+    /// Waits for a place, unless the claim has one. One task at a time.
+    /// - Throws: `CancellationError` if the client goes away meanwhile.
+    func take() async throws {
+        guard !isTaken.withLock(\.self) else { return }
+        try await room.take(party)
+        isTaken.withLock { $0 = true }
+    }
+
+    /// Gives the place back, if the claim has one.
+    func giveBack() {
+        let wasTaken = isTaken.withLock { isTaken in
+            defer { isTaken = false }
+            return isTaken
+        }
+        if wasTaken { room.giveBack() }
+    }
+
+    deinit { giveBack() }
+}
