@@ -1,4 +1,5 @@
 import SocketTalk
+import Synchronization
 import Testing
 import Waiting
 
@@ -110,6 +111,70 @@ struct RequestRoomTests {
                 #expect(await client.read(until: "wait 0\n").contains("200 OK"))
             }
             #expect(await server.counters().requestsInFlight == 0)
+        }
+    }
+}
+
+@Suite("A client that goes away")
+struct AbandonedRequestTests {
+    @Test("counts as long as its handler works")
+    func counts() async throws {
+        let gate = Gate()
+        try await withServer {
+            $0.maxRequestsInFlight = 1
+        } handler: { request in
+            if request.path == "/long" { await gate.wait() }
+            return await echo(request)
+        } _: { server, port in
+            let gone = RawClient(port: port)
+            await gone.send("GET /long HTTP/1.1\r\nHost: h\r\n\r\n")
+            try await waitUntil("it is handled") { await server.counters().requests == 1 }
+            await gone.abort()
+            try await waitUntil("it is gone") { await server.counters().openConnections == 0 }
+            let early = RawClient(port: port)
+            await early.send("GET /early HTTP/1.1\r\nHost: h\r\n\r\n")
+            #expect(await early.readAll().hasPrefix("HTTP/1.1 503 "))
+            gate.open()
+            try await waitUntil("its handler has ended") {
+                await server.counters().requestsInFlight == 0
+            }
+            let late = RawClient(port: port)
+            await late.send("GET /late HTTP/1.1\r\nHost: h\r\n\r\n")
+            #expect(await late.read(until: "late 0\n").contains("200 OK"))
+        }
+    }
+
+    @Test("lets go of what its answer holds, as one that takes it does")
+    func attachment() async throws {
+        let held = Held()
+        try await withServer { _ in
+        } handler: { request in
+            var answer = await echo(request)
+            answer.attachment = Held.Piece(held)
+            return answer
+        } _: { server, port in
+            let client = RawClient(port: port)
+            await client.send("GET /a HTTP/1.1\r\nHost: h\r\n\r\n")
+            #expect(await client.read(until: "a 0\n").contains("200 OK"))
+            try await waitUntil("nothing is held") { held.count.load(ordering: .relaxed) == 0 }
+            #expect(held.total.load(ordering: .relaxed) == 1)
+        }
+    }
+
+    private final class Held: Sendable {
+        let count = Atomic(0)
+        let total = Atomic(0)
+
+        final class Piece: Sendable {
+            let held: Held
+
+            init(_ held: Held) {
+                self.held = held
+                held.count.add(1, ordering: .relaxed)
+                held.total.add(1, ordering: .relaxed)
+            }
+
+            deinit { held.count.subtract(1, ordering: .relaxed) }
         }
     }
 }

@@ -50,6 +50,10 @@ extension Problem {
         Problem(status: 503, kind: "busy", detail: detail, retryAfter: 1)
     }
 
+    /// For the log and the metrics: nobody is there to read it.
+    static let gone = Problem(
+        status: 499, kind: "gone", detail: "The client went away before it was answered.")
+
     static let stopping = Problem(
         status: 503, kind: "busy", detail: "The server is stopping; try again in a moment.",
         retryAfter: 2)

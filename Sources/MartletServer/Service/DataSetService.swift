@@ -306,7 +306,7 @@ final class DataSetService: Sendable {
     /// - Parameter claim: Takes the place in which the answer is made.
     func answer(_ request: AdmittedRequest, _ claim: AnswerClaim) async -> Verdict {
         guard request.request.changeSets.isEmpty else { return await decide(request, claim) }
-        do { try await claim.take() } catch { return .failure(Self.gone) }
+        do { try await claim.take() } catch { return .failure(.gone) }
         switch feed.answer(to: request) {
         case .answer(let answer):
             metrics.countPull(isHit: true)
@@ -319,9 +319,6 @@ final class DataSetService: Sendable {
         }
     }
 
-    /// Nobody reads it.
-    private static let gone = Problem.busy("The client went away before it was answered.")
-
     /// The deltas after a cursor where they were just made for another listener; nil where there is
     /// work to do. Takes a moment only.
     func madeDeltas(_ question: DeltaQuestion) -> DeltaBatchBytes? { feed.madeDeltas(question) }
@@ -331,7 +328,7 @@ final class DataSetService: Sendable {
     func deltas(
         _ question: DeltaQuestion, _ claim: AnswerClaim
     ) async -> Result<DeltaBatchBytes, Problem> {
-        do { try await claim.take() } catch { return .failure(Self.gone) }
+        do { try await claim.take() } catch { return .failure(.gone) }
         let result = await batch(question)
         if case .success(let batch) = result, batch.isDifference { metrics.countDifference() }
         return result
@@ -362,7 +359,7 @@ final class DataSetService: Sendable {
         case .success(.made(let answer)): return .success(answer)
         case .failure(let problem): return .failure(problem)
         case .success(.unread(let unread)):
-            do { try await claim.take() } catch { return .failure(Self.gone) }
+            do { try await claim.take() } catch { return .failure(.gone) }
             do {
                 return try await reader.run { $0.answer(unread) }
             } catch {
