@@ -162,7 +162,7 @@ let package = Package(
             name: "MartletTransferTests",
             dependencies: [
                 "MartletTransfer", "Martlet", "MartletStore", "MartletCore", "MartletProtocol",
-                "CompressionKit",
+                "CompressionKit", "MartletServerCore", "MartletTesting", "SmallWorlds", "SQLiteKit",
             ], swiftSettings: safe),
         .testTarget(
             name: "MartletDemoTests",
@@ -189,6 +189,7 @@ let package = Package(
             dependencies: [
                 "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "MartletTesting",
                 "SQLiteKit", "SQLiteFaults", "MartletServerCore", "SmallWorlds", "CompressionKit",
+                "Waiting",
             ],
             swiftSettings: strict),
         .target(

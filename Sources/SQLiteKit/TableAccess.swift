@@ -10,6 +10,8 @@ public struct TableAccess: Hashable, Sendable {
     /// triggers, those whose rows a REPLACE may push out, and those whose rowids are set
     /// (https://sqlite.org/c3ref/update_hook.html).
     public internal(set) var unclearWrites: Set<String> = []
+    /// The tables that triggers and views write, each under the name of the innermost trigger or view.
+    public internal(set) var triggeredWrites: [String: Set<String>] = [:]
     /// The columns that the statement's own updates set, by table.
     public internal(set) var updatedColumns: [String: Set<String>] = [:]
     /// Whether the statement changes the schema.
@@ -20,7 +22,7 @@ public struct TableAccess: Hashable, Sendable {
     /// The tables that the statement makes, changes or drops, and those whose indexes it makes or
     /// drops.
     public internal(set) var changedTables: Set<String> = []
-    /// The triggers and views that the statement makes or drops.
+    /// The triggers and views that the statement makes or drops, and the tables and views of the triggers.
     public internal(set) var changedObjects: Set<String> = []
     /// Temporary tables and views that the statement makes: they stand before others of the same name.
     public internal(set) var temporaries: Set<String> = []
@@ -110,11 +112,12 @@ final class AccessCollector {
             guard let table else { break }
             let name = String(cString: table)
             guard !name.hasPrefix("sqlite_") else { break }
-            if trigger == nil {
+            if let trigger {
+                access.unclearWrites.insert(name)
+                access.triggeredWrites[String(cString: trigger), default: []].insert(name)
+            } else {
                 access.writes.insert(name)
                 if action == SQLITE_UPDATE, let second { noteUpdate(name, String(cString: second)) }
-            } else {
-                access.unclearWrites.insert(name)
             }
             // This answer makes SQLite carry out a DELETE without a condition row by row, and so
             // report each row (https://sqlite.org/c3ref/set_authorizer.html). A DROP would end
@@ -161,6 +164,7 @@ final class AccessCollector {
             if let second { access.changedTables.insert(String(cString: second)) }
         case SQLITE_CREATE_TRIGGER, SQLITE_DROP_TRIGGER, SQLITE_CREATE_VIEW, SQLITE_DROP_VIEW:
             if let first { access.changedObjects.insert(String(cString: first)) }
+            if let second { access.changedObjects.insert(String(cString: second)) }
         default:
             break
         }

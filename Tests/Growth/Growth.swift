@@ -3,9 +3,9 @@ internal import Foundation
 /// Does every operation with an input and with one that is ten times as large, counts the work of both,
 /// and fails when the work grows by more than the input.
 ///
-///     Growth                       every operation, and some random histories
+///     Growth                       every operation, some random histories, and a long life
 ///     Growth NAME…                 the operations whose names contain one of these
-///     Growth --seed N [--seeds M]  the random histories of these seeds alone
+///     Growth --seed N [--seeds M]  the random histories of these seeds alone, and the first one's long life
 ///     … --all                      also says what each costs
 ///
 /// The counts are steps of SQLite's machine, pages, requests for memory, bytes of these, and the most
@@ -43,7 +43,24 @@ enum Growth {
             let count = seeds ?? (seed == nil ? histories : 1)
             operations += (first..<first + count).map { RandomHistory.operation(seed: $0) }
         }
-        exit(try operations.filter { try !run($0, saysAll: saysAll) }.isEmpty ? 0 : 1)
+        var isGood = try operations.filter { try !run($0, saysAll: saysAll) }.isEmpty
+        if arguments.isEmpty {
+            isGood = try live(seed: seed ?? Int.random(in: 1...1_000_000)) && isGood
+        }
+        exit(isGood ? 0 : 1)
+    }
+
+    /// Says what a device keeps more of the longer it is used.
+    /// - Returns: Whether there is nothing of that kind.
+    private static func live(seed: Int) throws -> Bool {
+        let start = ContinuousClock.now
+        var life = try LongLife(seed: seed)
+        let grown = try life.run()
+        for line in grown { say("TOO MUCH  long life of seed \(seed): \(line)") }
+        say(
+            "\(grown.isEmpty ? "" : "FAILED  ")long life of seed \(seed): \(ContinuousClock.now - start)"
+        )
+        return grown.isEmpty
     }
 
     static func say(_ line: String) {

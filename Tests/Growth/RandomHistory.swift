@@ -14,6 +14,8 @@ struct RandomHistory {
     private let devices: [SmallDevice]
     /// How often each event comes.
     private let weights: [(event: Event, weight: Int)]
+    /// What comes once more at the end, each many times in a row.
+    private let bursts: [Burst]
     /// The records that are edited most: a number, or a share of all.
     private let hot: Int?
     private var texts = 0
@@ -26,6 +28,19 @@ struct RandomHistory {
         case foreign, foreignUnsendable, outside, exchange, stream, decide, compact
     }
 
+    /// An event that comes many times in a row, before the device exchanges or while it does.
+    private struct Burst {
+        let event: Event
+        let device: Int
+        /// Whether an answer is on its way meanwhile.
+        let isUnderWay: Bool
+    }
+
+    /// What a device can do by itself.
+    private static let own: [Event] = [
+        .insert, .insertChild, .update, .updateNew, .delete, .swap, .foreign,
+    ]
+
     /// A history of some length.
     static func operation(seed: Int) -> Operation {
         var operation = Operation("history of seed \(seed)", size: 120, allowed: 16) {
@@ -34,6 +49,7 @@ struct RandomHistory {
             // Events that are rare do not come ten times as often by chance.
             world.phase = "all of it"
             try history.run(count)
+            for burst in history.bursts { try history.run(burst, count / 4) }
         }
         operation.isRandom = true
         return operation
@@ -50,6 +66,15 @@ struct RandomHistory {
         // Else the queue grows with the history, and all that comes may move all of it.
         weights.append((.exchange, 3))
         self.weights = weights
+        // Drawn before all that depends on the length, so that both lengths have the same.
+        var bursts: [Burst] = []
+        for event in Self.own.shuffled(using: &random).prefix(2) {
+            bursts.append(
+                Burst(
+                    event: event, device: Int.random(in: 0..<3, using: &random),
+                    isUnderWay: Bool.random(using: &random)))
+        }
+        self.bursts = bursts
         hot = [1, 3, nil, nil].randomElement(using: &random) ?? nil
         let author = try world.author(teams: 20, notes: 20)
         devices = [author, try world.device(), try world.device()]
@@ -71,8 +96,43 @@ struct RandomHistory {
         for device in devices + devices { try exchange(device) }
     }
 
+    /// One event many times in a row. Each part is counted apart: of these events there are ten times as many
+    /// in the longer history.
+    private mutating func run(_ burst: Burst, _ count: Int) throws {
+        let device = devices[burst.device]
+        let name = "many times \(burst.event)\(burst.isUnderWay ? ", while an answer comes" : "")"
+        world.phase = name + ", written"
+        if burst.isUnderWay {
+            try act(burst.event, on: device)
+            var left = count
+            var history = self
+            let world = world
+            device.whileAnswered = {
+                world.phase = name + ", written"
+                while left > 0 {
+                    left -= 1
+                    try history.act(burst.event, on: device)
+                }
+                world.phase = name + ", exchanged"
+            }
+            defer { device.whileAnswered = {} }
+            world.phase = name + ", exchanged"
+            try exchange(device)
+            self = history
+        } else {
+            for _ in 0..<count { try act(burst.event, on: device) }
+        }
+        world.phase = name + ", exchanged"
+        try exchange(device)
+        world.phase = name + ", fetched"
+        for other in devices + devices { try exchange(other) }
+    }
+
     private mutating func act(_ event: Event) throws {
-        let device = devices[Int.random(in: 0..<devices.count, using: &random)]
+        try act(event, on: devices[Int.random(in: 0..<devices.count, using: &random)])
+    }
+
+    private mutating func act(_ event: Event, on device: SmallDevice) throws {
         switch event {
         case .insert, .insertChild, .update, .updateNew, .delete, .swap, .large:
             try save(event, on: device)
@@ -156,14 +216,16 @@ struct RandomHistory {
     private mutating func foreign(on device: SmallDevice) throws {
         let number = next()
         let program = try device.connection()
-        try program.execute(
-            """
-            BEGIN;
-            INSERT INTO players(id, name, score) VALUES (
-                (SELECT id FROM martlet_new_id), 'f\(number)', 1);
-            UPDATE teams SET city = 'f\(number)' WHERE id = (SELECT max(id) FROM teams);
-            COMMIT
-            """)
+        try world.count("foreign") {
+            try program.execute(
+                """
+                BEGIN;
+                INSERT INTO players(id, name, score) VALUES (
+                    (SELECT id FROM martlet_new_id), 'f\(number)', 1);
+                UPDATE teams SET city = 'f\(number)' WHERE id = (SELECT max(id) FROM teams);
+                COMMIT
+                """)
+        }
     }
 
     /// Decides one of the refused sets.

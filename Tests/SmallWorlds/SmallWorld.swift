@@ -1,3 +1,4 @@
+internal import Foundation
 package import Martlet
 internal import MartletCore
 package import MartletProtocol
@@ -41,6 +42,20 @@ package final class SmallWorld {
         count += 1
         let disk = FaultDisk(
             name: "\(name)-\(count)", seed: UInt64(count), countsWork: pace.countsWork)
+        let device = SmallDevice(switchedOff: disk, number: UInt64(count))
+        device.pace = pace
+        try device.open(script: script)
+        return device
+    }
+
+    /// A device that goes on with a copy of a file in which a client has worked, and which it has closed.
+    package func device(ofFileAt path: String, script: String?) throws -> SmallDevice {
+        count += 1
+        let disk = FaultDisk(name: "\(name)-\(count)", seed: UInt64(count))
+        for ending in ["", "-wal"] {
+            guard let bytes = FileManager.default.contents(atPath: path + ending) else { continue }
+            disk.install([UInt8](bytes), at: "device.sqlite" + ending)
+        }
         let device = SmallDevice(switchedOff: disk, number: UInt64(count))
         device.pace = pace
         try device.open(script: script)
@@ -143,9 +158,15 @@ package final class SmallServer {
     /// Looks at each request and each answer, uncompressed.
     package var checkRequest: ([UInt8]) throws -> Void = { _ in }
     package var checkAnswer: ([UInt8]) throws -> Void = { _ in }
+    /// The longest body that it takes, or that something in front of it lets through.
+    package var longestBody = Int.max
 
     package func answer(_ body: [UInt8]) throws -> (status: Int, body: [UInt8]) {
         try checkRequest(body)
+        guard body.count <= longestBody else {
+            let problem = Problem(status: 413, kind: "tooLarge", detail: "The body is too large.")
+            return (413, SyncCoder.encode(problem))
+        }
         let request = try SyncCoder.decodeRequest(body)
         let admitted = AdmittedRequest(
             principal: Principal(name: "staff"), request: request, source: body)

@@ -80,7 +80,9 @@ struct RowCopy {
     /// where a key is to follow. Those that name none are left out, so that most copies look up
     /// nothing.
     private static func known(_ type: EntityType, _ store: LocalStore) throws -> [String] {
-        let literal = type.name.split(separator: "'", omittingEmptySubsequences: false)
+        let literal = type.name.unicodeScalars.split(
+            separator: "'", omittingEmptySubsequences: false
+        ).map { String($0) }
             .joined(separator: "''")
         let sources = [
             (SQLName.quoted(type.name), "", SQLName.quoted(type.key)),

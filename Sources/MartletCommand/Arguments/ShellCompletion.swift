@@ -87,6 +87,8 @@ enum ShellCompletion: String, CaseIterable {
     }
 
     private func escaped(_ text: String) -> String {
-        text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "\\'")
+        text.unicodeScalars.split(separator: "'", omittingEmptySubsequences: false).map {
+            String($0)
+        }.joined(separator: "\\'")
     }
 }

@@ -35,7 +35,9 @@ struct ReplicaComparison {
 
     private func quoted(_ name: String) -> String {
         "\""
-            + name.split(separator: "\"", omittingEmptySubsequences: false)
+            + name.unicodeScalars.split(separator: "\"", omittingEmptySubsequences: false).map {
+                String($0)
+            }
             .joined(separator: "\"\"") + "\""
     }
 

@@ -150,7 +150,9 @@ struct DemoEdit {
 
     private func quoted(_ name: String) -> String {
         "\""
-            + name.split(separator: "\"", omittingEmptySubsequences: false)
+            + name.unicodeScalars.split(separator: "\"", omittingEmptySubsequences: false).map {
+                String($0)
+            }
             .joined(separator: "\"\"") + "\""
     }
 }

@@ -196,7 +196,9 @@ struct RangeComparison {
         // PostgreSQL has no text with NUL, so none is equal to one; where it is cut off matters to
         // no order.
         let parts = text.prefix { $0 != "\0" }
-            .split(separator: "'", omittingEmptySubsequences: false)
+            .unicodeScalars.split(separator: "'", omittingEmptySubsequences: false).map {
+                String($0)
+            }
         return "'\(parts.joined(separator: "''"))'"
     }
 

@@ -269,7 +269,9 @@ struct ForeignTriggerSQL {
 
     private func literal(_ text: String) -> String {
         "'"
-            + text.split(separator: "'", omittingEmptySubsequences: false)
+            + text.unicodeScalars.split(separator: "'", omittingEmptySubsequences: false).map {
+                String($0)
+            }
             .joined(separator: "''") + "'"
     }
 }

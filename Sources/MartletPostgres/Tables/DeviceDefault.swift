@@ -22,7 +22,9 @@ enum DeviceDefault {
             return isPlain ? "'\(literal)'" : nil
         case .text, .uuid, .date, .time, .timestamp, .timestamptz, .json, .jsonb, .enumeration,
             .array:
-            let quoted = literal.split(separator: "'", omittingEmptySubsequences: false)
+            let quoted = literal.unicodeScalars.split(
+                separator: "'", omittingEmptySubsequences: false
+            ).map { String($0) }
                 .joined(separator: "''")
             return "'\(quoted)'"
         }

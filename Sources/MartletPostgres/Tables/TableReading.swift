@@ -125,7 +125,9 @@ struct TableReading {
     var nextKey: String? {
         guard let key, case .integer = key.column.form else { return nil }
         if let sequence = key.source.sequence {
-            let quoted = sequence.split(separator: "'", omittingEmptySubsequences: false)
+            let quoted = sequence.unicodeScalars.split(
+                separator: "'", omittingEmptySubsequences: false
+            ).map { String($0) }
                 .joined(separator: "''")
             return "pg_catalog.nextval('\(quoted)'::pg_catalog.regclass)"
         }

@@ -48,7 +48,9 @@ enum CaptureTriggers {
     }
 
     private static func literal(_ text: String) -> String {
-        "'" + text.replacing("'", with: "''") + "'"
+        "'"
+            + text.unicodeScalars.split(separator: "'", omittingEmptySubsequences: false)
+            .map { String($0) }.joined(separator: "''") + "'"
     }
 
     /// Removes all capture triggers, whatever schema they were made for. Those of tables that are away stay.
@@ -145,20 +147,22 @@ enum CaptureTriggers {
     /// is renamed, SQLite renames it in the triggers, too. Nil if there are no such triggers.
     static func noted(by triggers: [String: String], _ number: Int64) -> [String]? {
         guard let statement = triggers[name("delete", number)] else { return nil }
-        let old = "OLD.\""
+        // By bytes: a letter after a quote may be one character with it.
+        let old = Array("OLD.\"".utf8)
+        let quote = UInt8(ascii: "\"")
         var names: [String] = []
-        var rest = statement[...]
+        var rest = Array(statement.utf8)[...]
         while let start = rest.firstRange(of: old) {
-            var name = ""
+            var name: [UInt8] = []
             rest = rest[start.upperBound...]
-            while let end = rest.firstIndex(of: "\"") {
+            while let end = rest.firstIndex(of: quote) {
                 name += rest[..<end]
                 rest = rest[end...].dropFirst()
-                guard rest.first == "\"" else { break }
-                name += "\""
+                guard rest.first == quote else { break }
+                name.append(quote)
                 rest = rest.dropFirst()
             }
-            names.append(name)
+            names.append(String(decoding: name, as: UTF8.self))
         }
         // The first is the key.
         return Array(names.dropFirst())

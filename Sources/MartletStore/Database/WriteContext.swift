@@ -53,7 +53,11 @@ public final class WriteContext: ReadContext {
                     + " could no longer be read. Change them in the schema that opens the file, or in"
                     + " a migration.")
         }
-        let written = access.writes.union(access.changedObjects)
+        var written = access.writes.union(access.changedObjects)
+        // Martlet's own triggers write what they note.
+        for (trigger, tables) in access.triggeredWrites where !CreateScript.isOwn(trigger) {
+            written.formUnion(tables)
+        }
         if let own = written.first(where: { CreateScript.isOwn($0) && !isTools($0) }) {
             throw StoreError(
                 .misuse,

@@ -65,7 +65,9 @@ struct FullTextIndex: Hashable, Sendable {
 
     private static func literal(_ text: String) -> String {
         "'"
-            + text.split(separator: "'", omittingEmptySubsequences: false)
+            + text.unicodeScalars.split(separator: "'", omittingEmptySubsequences: false).map {
+                String($0)
+            }
             .joined(separator: "''") + "'"
     }
 

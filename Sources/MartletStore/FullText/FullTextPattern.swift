@@ -60,7 +60,9 @@ public struct FullTextPattern: Hashable, Sendable {
 
     private static func quoted(_ word: String) -> String {
         "\""
-            + word.split(separator: "\"", omittingEmptySubsequences: false)
+            + word.unicodeScalars.split(separator: "\"", omittingEmptySubsequences: false).map {
+                String($0)
+            }
             .joined(separator: "\"\"") + "\""
     }
 }

@@ -32,7 +32,7 @@ final class TableStatements {
     /// The types whose names have all been found to be columns.
     var checkedTypes: Set<ObjectIdentifier> = []
     private var finder: (statement: Statement, layout: RowLayout)?
-    private var lastNames: [String] = []
+    private var lastNames: [String]?
     private var lastInsert = ""
 
     init(_ description: TableDescription, schema: Schema?) {

@@ -16,7 +16,7 @@ package struct RandomSchema {
 
     private static let names = [
         "teams", "order", "Größe", "two words", "it's", "a\"b", "x[y]", "semi;colon", "--dash",
-        "x.y", "new", "old",
+        "x.y", "new", "old", "t'\u{301}",
     ]
 }
 
@@ -28,7 +28,10 @@ package struct RandomTable {
     /// Whether the table has a rowid that statements can name.
     package let hasRowID: Bool
     package let columns: [RandomColumn]
-    package let script: String
+    /// What the declaration lists: columns, the first of which is the key.
+    private let parts: [String]
+    private let options: [String]
+    private let indexes: [String]
 
     init(
         _ name: String, place: Int, among others: [RandomTable], using random: inout SeededRandom
@@ -57,25 +60,34 @@ package struct RandomTable {
         var options: [String] = isStrict ? ["STRICT"] : []
         hasRowID = !isText || !random.chance(25)
         if !hasRowID { options.append("WITHOUT ROWID") }
-        let lines = parts.joined(separator: ", ")
-        var script =
-            "CREATE TABLE \(Self.quoted(name))(\(lines)) \(options.joined(separator: ", "));"
-        for number in 0..<Int.random(in: 0...2, using: &random) {
-            let index = "u\(place)_\(number)"
-            script += " " + Self.index(index, on: name, of: columns, using: &random)
+        self.parts = parts
+        self.options = options
+        indexes = (0..<Int.random(in: 0...2, using: &random)).map { number in
+            Self.index("u\(place)_\(number)", on: name, of: columns, using: &random)
         }
-        self.script = script
+    }
+
+    package var script: String { script(with: []) }
+
+    /// The declaration with further constraints.
+    package func script(with constraints: [String]) -> String {
+        let lines = (parts + constraints).joined(separator: ", ")
+        let table = "CREATE TABLE \(quoted)(\(lines)) \(options.joined(separator: ", "));"
+        return ([table] + indexes).joined(separator: " ")
     }
 
     package var quoted: String { Self.quoted(name) }
     package var quotedKey: String { Self.quoted(key) }
 
     package static func quoted(_ name: String) -> String {
-        "\"" + name.replacing("\"", with: "\"\"") + "\""
+        "\""
+            + name.unicodeScalars.split(separator: "\"", omittingEmptySubsequences: false)
+            .map { String($0) }.joined(separator: "\"\"") + "\""
     }
 
     private static let columnNames = [
         "name", "n", "group", "naïve", "with space", "quo\"te", "its", "semi;", "rank", "NEW", "_x",
+        "q\"\u{301}",
     ]
 
     /// One name in two ways: no device can have both.
@@ -192,10 +204,9 @@ extension RandomColumn.Kind {
     }
 
     /// A literal that the kind takes; some come again and again, so that they meet.
-    /// - Parameter sendable: Whether a set can carry it; else it is one that SQLite takes and no set can
-    ///   carry, now and then.
-    package func literal(using random: inout SeededRandom, sendable: Bool = false) -> String {
-        if !sendable, random.chance(3) { return unsendable(using: &random) }
+    /// - Parameter odd: How many of a hundred are such as SQLite takes and no set can carry.
+    package func literal(using random: inout SeededRandom, odd: Int = 3) -> String {
+        if odd > 0, random.chance(odd) { return unsendable(using: &random) }
         return switch self {
         case .text:
             random.one(of: [

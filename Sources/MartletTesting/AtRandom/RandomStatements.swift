@@ -9,17 +9,20 @@ package struct RandomStatements {
     private let place: Place
     private let mark: String
     private let sendable: Bool
+    private let odd: Int
     private var random: SeededRandom
     private var count = 0
 
     /// - Parameters:
     ///   - mark: Part of the text keys of new rows, so that those of several writers differ.
     ///   - sendable: Whether a set can carry all values and keys.
+    ///   - odd: How many of a hundred values are such as no set can carry, if not all are sendable.
     package init(
         _ schema: RandomSchema, seed: UInt64, mark: String = "", on place: Place = .device,
-        sendable: Bool = false
+        sendable: Bool = false, odd: Int = 3
     ) {
         self.sendable = sendable || place == .server
+        self.odd = odd
         self.schema = schema
         self.place = place
         self.mark = mark
@@ -27,10 +30,13 @@ package struct RandomStatements {
     }
 
     /// A script of one transaction, with the settings of the connection that runs it.
-    package mutating func transaction(foreignKeys: Bool) -> String {
+    /// - Parameter rotates: Whether records may hand values on to each other.
+    package mutating func transaction(foreignKeys: Bool, rotates: Bool = false) -> String {
         var script = "PRAGMA foreign_keys = \(foreignKeys ? "ON" : "OFF");"
         script += " PRAGMA recursive_triggers = \(random.chance(50) ? "ON" : "OFF");\n"
-        let body = (0..<Int.random(in: 1...3, using: &random)).map { _ in statement() + ";" }
+        let body = (0..<Int.random(in: 1...3, using: &random)).map { _ in
+            (rotates && random.chance(10) ? rotation() : statement()) + ";"
+        }
         guard body.count > 1 || random.chance(20) else { return script + body.joined() }
         if random.chance(25) {
             let undone = statement()
@@ -46,6 +52,26 @@ package struct RandomStatements {
             let statement = statement()
             if !statement.contains(" OR ") { return statement }
         }
+    }
+
+    /// Two or three records hand the values of a column on in a circle.
+    package mutating func rotation() -> String {
+        let table = random.one(of: schema.tables)
+        let (name, key) = (table.quoted, table.quotedKey)
+        guard let column = table.columns.filter({ !$0.isRequired }).randomElement(using: &random)
+        else { return statement() }
+        let count = random.one(of: [2, 2, 3])
+        let first = Int.random(in: 0..<3, using: &random)
+        let members = "WHERE \(key) IN (SELECT k FROM handed)"
+        return """
+            DROP TABLE IF EXISTS temp.handed;
+            CREATE TEMP TABLE handed AS SELECT \(key) AS k, \(column.quoted) AS v FROM \(name)
+            LIMIT \(count) OFFSET \(first);
+            UPDATE \(name) SET \(column.quoted) = NULL \(members);
+            UPDATE \(name) SET \(column.quoted) = (SELECT next.v FROM handed AS own JOIN handed AS next
+            ON next.rowid = own.rowid % (SELECT count(*) FROM handed) + 1
+            WHERE own.k = \(name).\(key)) \(members)
+            """
     }
 
     /// A new record, under the next temporary id.
@@ -188,7 +214,7 @@ package struct RandomStatements {
     private mutating func value(_ column: RandomColumn) -> String {
         if !column.isRequired, random.chance(20) { return "NULL" }
         guard let target = column.target else {
-            return column.kind.literal(using: &random, sendable: sendable)
+            return column.kind.literal(using: &random, odd: sendable ? 0 : odd)
         }
         return existingKey(schema.tables[target])
     }

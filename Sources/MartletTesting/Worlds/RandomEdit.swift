@@ -65,7 +65,7 @@ struct RandomEdit {
 
     private func ids(of type: EntityType, _ context: WriteContext) throws -> [RecordID] {
         let names = [type.key, type.name].map { name in
-            "\"\(name.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\""))\""
+            "\"\(name.unicodeScalars.split(separator: "\"", omittingEmptySubsequences: false).map { String($0) }.joined(separator: "\"\""))\""
         }
         return try context.rows("SELECT \(names[0]) AS id FROM \(names[1]) ORDER BY 1")
             .compactMap { $0["id"].flatMap { RecordID($0) } }

@@ -13,14 +13,19 @@ public struct CSVFile: Hashable, Sendable {
     /// - Throws: `TransferError` when the name has another ending.
     public init(_ url: URL) throws(TransferError) {
         let name = url.lastPathComponent
-        let ending = [".csv.gz", ".csv"].first { name.hasSuffix($0) }
-        guard let ending, name.count > ending.count else {
+        let ending = Self.ending(of: name)
+        guard let ending, name.utf8.count > ending.utf8.count else {
             throw TransferError(
                 "\(name) is not a CSV file; its name should end in .csv or .csv.gz.")
         }
         self.url = url
-        type = String(name.dropLast(ending.count))
+        type = String(decoding: name.utf8.dropLast(ending.utf8.count), as: UTF8.self)
         isCompressed = ending == ".csv.gz"
+    }
+
+    /// A name may end in a letter that Swift takes for one character with the point after it.
+    private static func ending(of name: String) -> String? {
+        [".csv.gz", ".csv"].first { name.utf8.suffix($0.utf8.count).elementsEqual($0.utf8) }
     }
 
     /// The CSV files named, and those in the folders named, by their types' names.
@@ -37,7 +42,7 @@ public struct CSVFile: Hashable, Sendable {
                 continue
             }
             let found = try FileManager.default.contentsOfDirectory(atPath: path)
-                .filter { $0.hasSuffix(".csv") || $0.hasSuffix(".csv.gz") }
+                .filter { ending(of: $0) != nil }
                 .map { try CSVFile(url.appendingPathComponent($0)) }
             guard !found.isEmpty else {
                 throw TransferError("The folder \(path) has no .csv or .csv.gz files.")

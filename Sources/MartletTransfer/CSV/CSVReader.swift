@@ -68,11 +68,19 @@ public struct CSVReader {
         return chunk[position]
     }
 
+    static let byteOrderMark: [UInt8] = [0xef, 0xbb, 0xbf]
+
+    /// Many letters begin with the mark's first byte.
     private mutating func skipByteOrderMark() throws {
         isAtStart = false
-        guard try peek() == 0xef else { return }
-        for byte: UInt8 in [0xef, 0xbb, 0xbf] {
-            guard try peek() == byte else { throw fault("expected UTF-8 text") }
+        var read: [UInt8] = []
+        for byte in Self.byteOrderMark {
+            guard try peek() == byte else {
+                chunk = read + chunk[position...]
+                position = 0
+                return
+            }
+            read.append(byte)
             position += 1
         }
     }

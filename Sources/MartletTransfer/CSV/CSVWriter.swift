@@ -31,6 +31,8 @@ public struct CSVWriter {
         let utf8 = field.text.utf8
         let needsQuotes =
             field.isQuoted || utf8.contains { $0 == UInt8(ascii: ",") || $0 == 34 || $0 < 14 }
+            // At the start of a file it would be taken for a mark of the file's, and left out.
+            || utf8.starts(with: CSVReader.byteOrderMark)
         guard needsQuotes else {
             bytes.append(contentsOf: utf8)
             return

@@ -2,6 +2,7 @@ public import Martlet
 public import MartletCore
 import MartletProtocol
 import MartletStore
+import SQLiteRecords
 
 /// Brings records from other places into a device's file, in change sets.
 ///

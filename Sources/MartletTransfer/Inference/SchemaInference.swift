@@ -3,7 +3,7 @@ import SQLiteRecords
 
 /// Finds out a schema from CSV files, for data that comes without one.
 ///
-/// A column `id` is the key. A column `NAME_id` whose values are all ids of one of the other files
+/// A column `id`, in letters of either case, is the key. A column `NAME_id` whose values are all ids of one of the other files
 /// is a reference to it: the file called NAME, or its plural, where leading words may be left out
 /// (`birth_country_id` → `countries`). A column of integers of at most 64 bits is INTEGER, of numbers
 /// that a 64-bit floating point number holds without losing a digit REAL, anything else TEXT.
@@ -13,6 +13,8 @@ public struct SchemaInference: Sendable {
     public struct Table: Hashable, Sendable {
         public let name: String
         public let recordCount: Int
+        /// The key's column, as the file spells it.
+        public let key: String
         /// The columns but the key, with what they were found to hold.
         public let columns: [Column]
     }
@@ -47,7 +49,9 @@ public struct SchemaInference: Sendable {
                     name: column.name, kind: column.kind.declaredType, target: holds ? guess : nil,
                     refused: holds ? nil : guess)
             }
-            return Table(name: survey.name, recordCount: survey.recordCount, columns: columns)
+            return Table(
+                name: survey.name, recordCount: survey.recordCount, key: survey.key,
+                columns: columns)
         }
     }
 
@@ -55,7 +59,8 @@ public struct SchemaInference: Sendable {
     /// that deleting what it points at need not read the whole table.
     public var script: String {
         tables.map { table in
-            var lines = ["    id INTEGER PRIMARY KEY"]
+            let key = table.key == "id" ? "id" : SQLName.quoted(table.key)
+            var lines = ["    \(key) INTEGER PRIMARY KEY"]
             lines += table.columns.map { column in
                 let reference =
                     column.target.map { " REFERENCES \(SQLName.quoted($0))(id)" } ?? ""
@@ -121,6 +126,7 @@ private struct TableSurvey {
     }
 
     let name: String
+    let key: String
     private(set) var recordCount = 0
     private(set) var ids: Set<String> = []
     /// All but the key.
@@ -136,14 +142,15 @@ private struct TableSurvey {
         }
         try Self.checkNames(file, header.map(\.text))
         var kinds = [Kind?](repeating: nil, count: header.count)
-        let key = header.firstIndex { $0.text == "id" }
+        let key = Self.keyIndex(header)
+        self.key = key.map { header[$0].text } ?? "id"
         while let record = try reader.next() {
             recordCount += 1
             for (index, field) in record.enumerated() {
                 if index == key {
                     guard ids.insert(field.text).inserted else {
                         throw CSVFault(
-                            file: reader.file, line: reader.line, column: "id",
+                            file: reader.file, line: reader.line, column: self.key,
                             message: "another record has this id; ids are unique within a file")
                     }
                 } else if !field.isNull {
@@ -154,10 +161,21 @@ private struct TableSurvey {
         columns = header.indices.filter { $0 != key }.map { (header[$0].text, kinds[$0] ?? .text) }
     }
 
+    private static func keyIndex(_ header: [CSVField]) -> Int? {
+        header.firstIndex { SQLName.folded($0.text) == "id" }
+    }
+
     private static func checkNames(_ file: CSVFile, _ names: [String]) throws {
         guard !ReservedWords.types.contains(file.type) else {
             throw TransferError(
                 "No type can be called \(file.type), a word of the wire; rename the file.")
+        }
+        var seen: Set<String> = []
+        if let name = names.first(where: { !seen.insert(SQLName.folded($0)).inserted }) {
+            throw CSVFault(
+                file: file.name, line: 1, column: name,
+                message:
+                    "the column is there twice, as the case of letters does not count; rename one")
         }
         if let word = names.first(where: {
             ReservedWords.attributes.contains($0) || $0.hasPrefix(ReservedWords.prefix)
@@ -204,7 +222,7 @@ private struct TableSurvey {
         guard guesses.contains(where: { $0 != nil }) else { return [] }
         var reader = try file.open()
         guard let header = try reader.next() else { return [] }
-        let key = header.firstIndex { $0.text == "id" }
+        let key = Self.keyIndex(header)
         let positions = header.indices.filter { $0 != key }
         var broken: Set<Int> = []
         while let record = try reader.next() {

@@ -53,7 +53,7 @@ extension PostgresConnection {
 
     /// A name as SQL takes it, whatever is in it.
     public static func quoted(_ name: String) -> String {
-        "\"\(name.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\""))\""
+        "\"\(name.unicodeScalars.split(separator: "\"", omittingEmptySubsequences: false).map { String($0) }.joined(separator: "\"\""))\""
     }
 
     /// Listens on a connection of its own, made again whenever it is lost.

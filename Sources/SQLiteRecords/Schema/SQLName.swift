@@ -4,7 +4,8 @@ public enum SQLName {
     /// (https://sqlite.org/lang_keywords.html).
     public static func quoted(_ name: String) -> String {
         guard name.utf8.contains(UInt8(ascii: "\"")) else { return "\"\(name)\"" }
-        let doubled = name.split(separator: "\"", omittingEmptySubsequences: false)
+        let doubled = name.unicodeScalars.split(separator: "\"", omittingEmptySubsequences: false)
+            .map { String($0) }
             .joined(separator: "\"\"")
         return "\"\(doubled)\""
     }

@@ -1,0 +1,135 @@
+import Foundation
+import MartletProtocol
+import MartletStore
+import MartletTesting
+import Synchronization
+
+/// Something that an app's save does.
+enum AppDeed: Sendable {
+    case sql(String)
+    case insert(table: RandomTable, key: SQLValue, RecordValues)
+    /// Of the record at a place among those that are there.
+    case update(table: RandomTable, place: Int, RecordValues)
+    case upsert(table: RandomTable, place: Int, RecordValues)
+    case delete(table: RandomTable, place: Int)
+
+    var description: String {
+        switch self {
+        case .sql(let sql): sql
+        case .insert(let table, let key, let values):
+            "-- insert into \(table.name) \(key) \(values)"
+        case .update(let table, let place, let values): "-- update \(table.name) \(place) \(values)"
+        case .upsert(let table, let place, let values): "-- upsert \(table.name) \(place) \(values)"
+        case .delete(let table, let place): "-- delete \(table.name) \(place)"
+        }
+    }
+
+    /// - Returns: What hooks were told amiss.
+    func perform(
+        _ context: WriteContext, _ schema: RandomSchema, _ told: ToldWrites
+    ) throws -> [String] {
+        switch self {
+        case .sql(let sql):
+            try context.rows(sql)
+            return []
+        case .insert(let table, let key, let values):
+            told.clear()
+            let given = key == .null ? values : values.adding(table.key, key)
+            let made = try PlainTable(table.name).insert(given, in: context)
+            let after = try Self.row(SQLValue(made), table, context)
+            return told.faults(table, given: values, before: nil, after: after)
+        case .update(let table, let place, let values), .upsert(let table, let place, let values):
+            guard let key = try Self.key(at: place, table, context) else { return [] }
+            told.clear()
+            let before = try Self.row(key, table, context)
+            let given = values.adding(table.key, key)
+            if case .update = self {
+                guard try PlainTable(table.name).update(given, in: context) else {
+                    return ["a record that is there was not found"]
+                }
+            } else {
+                try PlainTable(table.name).upsert(given, in: context)
+            }
+            let after = try Self.row(key, table, context)
+            return told.faults(table, given: values, before: before, after: after)
+        case .delete(let table, let place):
+            guard let key = try Self.key(at: place, table, context) else { return [] }
+            let isDone =
+                switch key {
+                case .integer(let number):
+                    try PlainTable(table.name).delete(number, in: context)
+                case .text(let text): try PlainTable(table.name).delete(text, in: context)
+                default: true
+                }
+            return isDone ? [] : ["a record that is there was not found"]
+        }
+    }
+
+    private static func key(
+        at place: Int, _ table: RandomTable, _ context: ReadContext
+    ) throws -> SQLValue? {
+        try context.rows("SELECT \(table.quotedKey) FROM \(table.quoted) LIMIT 1 OFFSET \(place)")
+            .first?.values.first
+    }
+
+    private static func row(
+        _ key: SQLValue, _ table: RandomTable, _ context: ReadContext
+    ) throws -> RecordValues? {
+        try context.rows(
+            "SELECT * FROM \(table.quoted) WHERE \(table.quotedKey) = ? COLLATE BINARY", [key]
+        ).first
+    }
+}
+
+/// What hooks are told of the last write, by column.
+final class ToldWrites: Sendable {
+    private enum Told: Sendable {
+        case absent, null, value
+    }
+
+    private let last = Mutex<[String: Told]>([:])
+
+    func clear() { last.withLock { $0 = [:] } }
+
+    func note(_ write: RowWrite, _ schema: RandomSchema) throws {
+        guard let table = schema.tables.first(where: { $0.name == write.table }) else { return }
+        for column in table.columns {
+            let told = try Self.told(column, write)
+            last.withLock { $0[column.name] = told }
+        }
+    }
+
+    private static func told(_ column: RandomColumn, _ write: RowWrite) throws -> Told {
+        func told<Value>(_ written: WrittenValue<Value>) -> Told {
+            switch written {
+            case .absent: .absent
+            case .null: .null
+            case .value: .value
+            }
+        }
+        switch write.values?[column.name] {
+        case .integer?: return told(try write.written(column.name, as: Int64.self))
+        case .real?: return told(try write.written(column.name, as: Double.self))
+        case .blob?: return told(try write.written(column.name, as: Data.self))
+        default: return told(try write.written(column.name, as: String.self))
+        }
+    }
+
+    /// Compares what hooks were told with what the write was given, and with what it did.
+    func faults(
+        _ table: RandomTable, given: RecordValues, before: RecordValues?, after: RecordValues?
+    ) -> [String] {
+        let told = last.withLock { $0 }
+        // Nothing is written of a record that names its key alone.
+        guard !told.isEmpty, let after else { return [] }
+        return table.columns.filter { column in
+            let (old, new) = (before?[column.name], after[column.name])
+            return switch told[column.name] {
+            case .absent?: given[column.name] != nil || before != nil && old != new
+            case .null?: given[column.name] != .some(.null) || new != .some(.null)
+            case .value?: given[column.name] == nil || new == nil || new == .some(.null)
+            case nil: true
+            }
+        }.map { "a hook was told \(told[$0.name].map { "\($0)" } ?? "nothing") of \($0.name)" }
+    }
+}
