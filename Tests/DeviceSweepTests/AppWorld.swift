@@ -103,7 +103,7 @@ final class AppWorld {
     private func observe() async throws {
         for table in schema.tables {
             observers.append(AppObserver(rowsOf: table, in: database))
-            let keys = try await keys(of: table).shuffled(using: &random).prefix(2)
+            let keys = try await keys(of: table).shuffled(using: &random).prefix(4)
             let absent: SQLValue = table.isText ? .text("k3") : .integer(isSynced ? -7 : 4)
             for key in Set(keys + [absent]) {
                 observers.append(AppObserver(record: key, of: table, in: database))
@@ -173,6 +173,7 @@ final class AppWorld {
 
     private func deed() -> AppDeed {
         let table = random.one(of: schema.tables)
+        if !isSynced, random.chance(15) { return .sql(keyChange(table)) }
         if random.chance(40) {
             return .sql(isSynced ? statements.ofSave() : statements.statement())
         }
@@ -187,6 +188,20 @@ final class AppWorld {
         case 7, 8: return .upsert(table: table, place: place, values)
         default: return .delete(table: table, place: place)
         }
+    }
+
+    /// Gives a record another key, by any name of the key. A device that is kept in step refuses that.
+    private func keyChange(_ table: RandomTable) -> String {
+        let (name, key) = (table.quoted, table.quotedKey)
+        let new =
+            table.isText
+            ? "'moved\(random.next() % 50)'" : "(SELECT ifnull(max(\(key)), 0) + 1 FROM \(name))"
+        let spelt = table.isText ? key : random.one(of: [key, "rowid", "oid", "_rowid_"])
+        let place = Int.random(in: 0..<3, using: &random)
+        return """
+            UPDATE \(name) SET \(spelt) = \(new)
+            WHERE \(key) = (SELECT \(key) FROM \(name) LIMIT 1 OFFSET \(place))
+            """
     }
 
     private func value(_ column: RandomColumn) -> SQLValue {

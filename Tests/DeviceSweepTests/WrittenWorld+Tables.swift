@@ -39,6 +39,7 @@ extension WrittenWorld {
     private func tryAgain() throws {
         for set in try device.store.parked() where random.chance(50) {
             _ = try? device.store.retry(set.identifier, now: 1_000)
+            isDecided = true
         }
     }
 
@@ -54,6 +55,7 @@ extension WrittenWorld {
             guard random.chance(percent), isOnly || now == column else { return }
             run(transaction().replacing(column, with: now))
         }
+        var isExchanged = false
         for name in ["elsewhere", "nowhere"].prefix(random.chance(70) ? 1 : 2) {
             run("ALTER TABLE \(table.quoted) RENAME COLUMN \(now) TO \(name)")
             now = name
@@ -63,12 +65,15 @@ extension WrittenWorld {
             write(30)
             guard random.chance(60) else { continue }
             try exchangeAway()
+            isExchanged = true
         }
         run("ALTER TABLE \(table.quoted) RENAME COLUMN \(now) TO \(column)")
         now = column
-        write(50)
+        // What the server sent meanwhile is shown once the device has looked.
+        if !isExchanged { write(50) }
         device.close()
         try device.open(script: script)
+        if isExchanged { write(50) }
         // Nothing of this is new to the server, but the names between are not known there.
         isLoose = true
         try tryAgain()

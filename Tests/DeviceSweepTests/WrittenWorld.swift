@@ -16,6 +16,8 @@ final class WrittenWorld {
     let schema: RandomSchema
     /// The tables as the device declares them: one may refuse what others write.
     let script: String
+    /// The constraint of the device's that the server does not have, if it is part of a table.
+    private let narrowing: String?
     let world: SmallWorld
     let device: SmallDevice
     /// Somebody else, whose file other programs write to as well.
@@ -33,23 +35,54 @@ final class WrittenWorld {
     /// Whether rows were changed in a way that nothing can notice but a check.
     var isTampered = false
     var tally: [String: Int] = [:]
+    /// What each of the two has shown.
+    private var witness: Witness
+    private var colleagues: Witness
+    /// Whether a person has decided on a refused save since the last exchange.
+    var isDecided = false
 
     init(seed: UInt64) throws {
         self.seed = seed
         random = SeededRandom(seed: seed &* 0x1234_5678_9abc_def1)
         schema = RandomSchema(using: &random)
-        statements = RandomStatements(schema, seed: seed)
+        statements = RandomStatements(schema, seed: seed, odd: random.one(of: [3, 3, 3, 20]))
         world = try SmallWorld("written-\(seed)", script: schema.script)
-        script = schema.script + (random.chance(15) ? Self.narrow(schema, &random) : "")
+        (script, narrowing) =
+            random.chance(30) ? Self.narrow(schema, &random) : (schema.script, nil)
+        witness = Witness(schema)
+        colleagues = Witness(schema)
         device = try world.device(script: script)
         colleague = try world.device(script: schema.script)
     }
 
-    /// A unique index that the server does not have.
-    private static func narrow(_ schema: RandomSchema, _ random: inout SeededRandom) -> String {
-        let table = random.one(of: schema.tables)
-        let column = random.one(of: table.columns)
-        return " CREATE UNIQUE INDEX narrow ON \(table.quoted)(\(column.quoted));"
+    /// The declarations, with a unique index or a constraint that the server does not have.
+    private static func narrow(
+        _ schema: RandomSchema, _ random: inout SeededRandom
+    ) -> (script: String, constraint: String?) {
+        let narrowed = random.one(of: schema.tables)
+        let column = random.one(of: narrowed.columns)
+        if random.chance(50) {
+            let index = "CREATE UNIQUE INDEX narrow ON \(narrowed.quoted)(\(column.quoted));"
+            return (schema.script + " " + index, nil)
+        }
+        let value = column.target == nil ? column.kind.literal(using: &random, odd: 0) : "7"
+        let check = "CHECK (\(column.quoted) IS NOT \(value))"
+        let tables = schema.tables.map { table in
+            table.script(with: table.name == narrowed.name ? [check] : [])
+        }
+        return (tables.joined(separator: "\n"), ", " + check)
+    }
+
+    /// Takes away what is narrower on the device than on the server.
+    private func widen() throws {
+        run("DROP INDEX IF EXISTS narrow")
+        guard let narrowing else { return }
+        let connection = try device.connection()
+        try connection.execute("PRAGMA writable_schema = ON")
+        let change = try connection.prepare("UPDATE sqlite_schema SET sql = replace(sql, ?1, '')")
+        change.bind(1, text: narrowing)
+        try change.run()
+        try connection.execute("PRAGMA writable_schema = RESET")
     }
 
     func run(steps: Int) throws {
@@ -65,10 +98,11 @@ final class WrittenWorld {
             case 38..<50: try save()
             default: try step()
             }
-            if random.chance(40) { try exchange() }
+            if random.chance(40) { try exchange(settles: false) }
         }
         try exchange()
         if seed % 20 == 7 { try writeMany() }
+        if seed % 32 == 3, !isTriggered { try writeBulk() }
         if seed % 40 == 5, !isTriggered { try writeLong() }
         try end()
     }
@@ -78,8 +112,8 @@ final class WrittenWorld {
     private func end() throws {
         if isTriggered { run("DROP TRIGGER IF EXISTS others") }
         isTriggered = false
-        run("DROP INDEX IF EXISTS narrow")
         device.close()
+        try widen()
         try device.open(script: schema.script)
         try exchange()
         #expect(try device.store.retryQuarantined(now: 1_000) == 0, "\(story)")
@@ -137,6 +171,12 @@ final class WrittenWorld {
     func run(_ script: String, on other: SmallDevice? = nil) {
         do {
             let connection = try (other ?? device).connection()
+            let isOthers = other != nil
+            func see() {
+                let rows = Witness.visible(schema, connection)
+                if isOthers { colleagues.see(rows) } else { witness.see(rows) }
+            }
+            see()
             do {
                 try connection.execute(script)
                 history.append(script)
@@ -150,6 +190,7 @@ final class WrittenWorld {
                 // It fails if nothing is open any more.
                 try? connection.execute("ROLLBACK")
             }
+            see()
         } catch {
             Issue.record("\(error) \(story)")
         }
@@ -158,7 +199,7 @@ final class WrittenWorld {
     func transaction() -> String {
         let foreignKeys = random.chance(70)
         if !foreignKeys { isLoose = true }
-        return statements.transaction(foreignKeys: foreignKeys)
+        return statements.transaction(foreignKeys: foreignKeys, rotates: true)
     }
 
     func step() throws {
@@ -206,11 +247,12 @@ final class WrittenWorld {
             history.append("-- the last one by a colleague")
         }
         try colleague.store.endLeases()
-        try colleague.sync(with: world.server)
+        try watched(colleague, &colleagues) { try colleague.sync(with: world.server) }
         for set in try colleague.store.parked() {
             try colleague.store.drop(set.identifier, now: 1_000)
         }
         for record in try colleague.store.withheld() { try colleague.store.drop(record) }
+        try colleagues.settle(rows(colleague.connection()))
         // Two may have written the same record.
         isLoose = true
         if writes { isDisturbed = true }
@@ -224,10 +266,13 @@ final class WrittenWorld {
         history.append("-- looked")
     }
 
-    func exchange() throws {
+    /// - Parameter settles: Whether all that is withheld is given up; else some of it stays.
+    func exchange(settles: Bool = true) throws {
         if random.chance(15) { try exchangeInVain() }
         let before = try rows(device.connection())
         let known = try rows(world.server.connection())
+        // The device does not show these, and they may be in the way of what is saved.
+        let hidden = try device.store.quarantined().count
         try sync()
         let after = try rows(device.connection())
         let served = try rows(world.server.connection())
@@ -236,7 +281,7 @@ final class WrittenWorld {
         let unfit = parked.filter {
             $0.message.contains("CHECK") || $0.message.contains("expected")
         }
-        let isAlone = !isDisturbed && !isLoose && !isTriggered
+        let isAlone = !isDisturbed && !isLoose && !isTriggered && hidden == 0
         let refused = parked.map { "\($0.reason) \($0.message)" }
         // schema.md: what such an index forbids to move needs two saves.
         let isOfIndex =
@@ -255,7 +300,7 @@ final class WrittenWorld {
             tally["exchanged", default: 0] += 1
         }
         for set in parked { try giveUp { try device.store.drop(set.identifier, now: 1_000) } }
-        for record in withheld {
+        for record in withheld where settles || random.chance(50) {
             try giveUp(mayBeNeeded: true) { try device.store.drop(record) }
         }
         #expect(try device.store.contradiction() == nil, "\(story)")
@@ -265,6 +310,7 @@ final class WrittenWorld {
         {
             #expect(settled == served, "differs once all is settled: \(story)")
         }
+        try witness.settle(Witness.visible(schema, device.connection()))
         history.append("-- exchanged")
         isLoose = false
         isDisturbed = false
@@ -273,18 +319,46 @@ final class WrittenWorld {
     /// Exchanges. A record that does not fit the device's tables is fetched once more, and quarantined.
     func sync() throws {
         try device.store.endLeases()
-        for _ in 0..<3 {
-            try device.sync(with: world.server)
-            if device.errors.isEmpty { break }
-            tally["fetched once more", default: 0] += 1
+        try watched(device, &witness) {
+            for _ in 0..<3 {
+                try device.sync(with: world.server)
+                if device.errors.isEmpty { break }
+                tally["fetched once more", default: 0] += 1
+            }
         }
         #expect(device.errors.isEmpty, "\(story)")
+    }
+
+    /// An exchange of a device, which may change for others what the device has shown, and nothing else.
+    private func watched(
+        _ device: SmallDevice, _ witness: inout Witness, isLost: Bool = false,
+        _ exchange: () throws -> Void
+    ) throws {
+        let before = try Witness.visible(schema, device.connection())
+        witness.see(before)
+        let known = try rows(world.server.connection())
+        try exchange()
+        let after = try Witness.visible(schema, device.connection())
+        let served = try rows(world.server.connection())
+        let unseen = witness.unseen(known, served)
+        #expect(unseen.isEmpty || isDecided, "nobody saw what was overwritten: \(unseen) \(story)")
+        let store = try device.store
+        if !isLost, try store.parkedCount == 0, try store.withheldCount == 0,
+            try store.quarantined().isEmpty
+        {
+            let missing = witness.missing(before, after)
+            #expect(missing.isEmpty, "saved and not there: \(missing) \(story)")
+        }
+        witness.settle(after)
+        isDecided = false
     }
 
     /// An exchange whose answer is lost, and writes after it.
     private func exchangeInVain() throws {
         try device.store.endLeases()
-        try device.sync(with: world.server, lost: Int.random(in: 1...2, using: &random))
+        try watched(device, &witness, isLost: true) {
+            try device.sync(with: world.server, lost: Int.random(in: 1...2, using: &random))
+        }
         history.append("-- exchanged, an answer was lost")
         isLoose = true
         if random.chance(60) { run(transaction()) }
@@ -306,15 +380,7 @@ final class WrittenWorld {
     /// The rows of each table by their keys, as SQL writes the values.
     func rows(_ connection: Connection) throws -> Rows {
         var rows: Rows = [:]
-        for table in schema.tables {
-            let values = ([table.quotedKey] + table.columns.map(\.quoted)).map { "quote(\($0))" }
-            let select = "SELECT \(values.joined(separator: ", ")) FROM \(table.quoted)"
-            let found = try connection.prepare(select).rows { (row) throws(SQLiteError) in
-                values.indices.map { row.text(Int32($0)) }
-            }
-            rows[table.name] = Dictionary(
-                uniqueKeysWithValues: found.map { ($0[0], Array($0.dropFirst())) })
-        }
+        for table in schema.tables { rows[table.name] = try Witness.read(table, connection) }
         return rows
     }
 

@@ -15,9 +15,9 @@ struct LongLife {
     private var saves = 0
 
     /// Change sets after which a device keeps as much as it ever will.
-    private static let grown = 11_000
+    private static let grown = 10_500
     /// Change sets of a whole life.
-    private static let old = 14_000
+    private static let old = 12_500
     /// Rows that a table may have gained: some are let go of a thousand at a time.
     private static let slack: Int64 = 1_100
     /// What is kept for ever, for each new record: a temporary id finds its record.

@@ -17,7 +17,7 @@ struct RandomHistory {
     /// What comes once more at the end, each many times in a row.
     private let bursts: [Burst]
     /// The records that are edited most: a number, or a share of all.
-    private let hot: Int?
+    private var hot: Int?
     private var texts = 0
     /// Records that can still be given a value that cannot be sent: all such records are put back with each
     /// remote change, which is known, and would cost more than all else.
@@ -28,12 +28,12 @@ struct RandomHistory {
         case foreign, foreignUnsendable, outside, exchange, stream, decide, compact
     }
 
-    /// An event that comes many times in a row, before the device exchanges or while it does.
+    /// An event that comes many times in a row, before the device exchanges and while an answer is on its way.
     private struct Burst {
         let event: Event
         let device: Int
-        /// Whether an answer is on its way meanwhile.
-        let isUnderWay: Bool
+        /// Whether all of it is about one record.
+        let isOfOne: Bool
     }
 
     /// What a device can do by itself.
@@ -72,7 +72,7 @@ struct RandomHistory {
             bursts.append(
                 Burst(
                     event: event, device: Int.random(in: 0..<3, using: &random),
-                    isUnderWay: Bool.random(using: &random)))
+                    isOfOne: Bool.random(using: &random)))
         }
         self.bursts = bursts
         hot = [1, 3, nil, nil].randomElement(using: &random) ?? nil
@@ -100,30 +100,23 @@ struct RandomHistory {
     /// in the longer history.
     private mutating func run(_ burst: Burst, _ count: Int) throws {
         let device = devices[burst.device]
-        let name = "many times \(burst.event)\(burst.isUnderWay ? ", while an answer comes" : "")"
+        let world = world
+        let name = "many times \(burst.event)\(burst.isOfOne ? " of one" : "")"
+        if burst.isOfOne { hot = 1 }
         world.phase = name + ", written"
-        if burst.isUnderWay {
-            try act(burst.event, on: device)
-            var left = count
-            var history = self
-            let world = world
-            device.whileAnswered = {
-                world.phase = name + ", written"
-                while left > 0 {
-                    left -= 1
-                    try history.act(burst.event, on: device)
-                }
-                world.phase = name + ", exchanged"
+        for _ in 0..<count { try act(burst.event, on: device) }
+        var history = self
+        var left = count
+        device.whileAnswered = {
+            while left > 0 {
+                left -= 1
+                try history.act(burst.event, on: device)
             }
-            defer { device.whileAnswered = {} }
-            world.phase = name + ", exchanged"
-            try exchange(device)
-            self = history
-        } else {
-            for _ in 0..<count { try act(burst.event, on: device) }
         }
+        defer { device.whileAnswered = {} }
         world.phase = name + ", exchanged"
         try exchange(device)
+        self = history
         world.phase = name + ", fetched"
         for other in devices + devices { try exchange(other) }
     }
