@@ -80,14 +80,11 @@ struct RowCopy {
     /// where a key is to follow. Those that name none are left out, so that most copies look up
     /// nothing.
     private static func known(_ type: EntityType, _ store: LocalStore) throws -> [String] {
-        let literal = type.name.unicodeScalars.split(
-            separator: "'", omittingEmptySubsequences: false
-        ).map { String($0) }
-            .joined(separator: "''")
+        let ofType = "type = \(SQLName.literal(type.name)) AND "
         let sources = [
             (SQLName.quoted(type.name), "", SQLName.quoted(type.key)),
-            ("martlet_passed", "type = '\(literal)' AND ", "id"),
-            ("martlet_quarantine", "type = '\(literal)' AND ", "id"),
+            ("martlet_passed", ofType, "id"),
+            ("martlet_quarantine", ofType, "id"),
         ]
         return try sources.compactMap { table, condition, key in
             let query = "SELECT 1 FROM main.\(table) WHERE \(condition)"

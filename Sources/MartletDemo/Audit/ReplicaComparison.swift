@@ -1,5 +1,6 @@
 import MartletCore
 import SQLiteKit
+import SQLiteRecords
 
 /// Compares a device's tables with the server's, row by row and column by column, in the files.
 struct ReplicaComparison {
@@ -33,13 +34,7 @@ struct ReplicaComparison {
         return "\(type.name): \(here) records here, \(there) on the server, \(other) differ"
     }
 
-    private func quoted(_ name: String) -> String {
-        "\""
-            + name.unicodeScalars.split(separator: "\"", omittingEmptySubsequences: false).map {
-                String($0)
-            }
-            .joined(separator: "\"\"") + "\""
-    }
+    private func quoted(_ name: String) -> String { SQLName.quoted(name) }
 
     /// The records of all types in the server's file.
     func recordCount() throws -> Int {

@@ -1,5 +1,6 @@
 import MartletProtocol
 import MartletStore
+import SQLiteRecords
 
 /// One save of somebody at work: a few records changed, made or deleted in one change set.
 struct DemoEdit {
@@ -148,11 +149,5 @@ struct DemoEdit {
             place.type, id, Attributes(names: [place.attribute], values: [.text(mark)]))
     }
 
-    private func quoted(_ name: String) -> String {
-        "\""
-            + name.unicodeScalars.split(separator: "\"", omittingEmptySubsequences: false).map {
-                String($0)
-            }
-            .joined(separator: "\"\"") + "\""
-    }
+    private func quoted(_ name: String) -> String { SQLName.quoted(name) }
 }

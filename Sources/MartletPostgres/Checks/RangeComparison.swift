@@ -195,11 +195,7 @@ struct RangeComparison {
     private static func literal(_ text: String) -> String {
         // PostgreSQL has no text with NUL, so none is equal to one; where it is cut off matters to
         // no order.
-        let parts = text.prefix { $0 != "\0" }
-            .unicodeScalars.split(separator: "'", omittingEmptySubsequences: false).map {
-                String($0)
-            }
-        return "'\(parts.joined(separator: "''"))'"
+        SQLName.literal(String(text.prefix { $0 != "\0" }))
     }
 
     // MARK: - Rows

@@ -1,5 +1,6 @@
 import MartletCore
 import PostgresKit
+import SQLiteRecords
 
 /// The statements that make one table's triggers.
 struct ForeignTriggerSQL {
@@ -267,11 +268,5 @@ struct ForeignTriggerSQL {
         capture == .logical ? "coalesce(\(Self.isBehind), false)" : "true"
     }
 
-    private func literal(_ text: String) -> String {
-        "'"
-            + text.unicodeScalars.split(separator: "'", omittingEmptySubsequences: false).map {
-                String($0)
-            }
-            .joined(separator: "''") + "'"
-    }
+    private func literal(_ text: String) -> String { SQLName.literal(text) }
 }

@@ -1,3 +1,5 @@
+internal import SQLiteRecords
+
 /// Defaults of PostgreSQL's as SQLite says them: the constants. What else a default may be, the
 /// server fills in, and the device hears of it with the answer.
 enum DeviceDefault {
@@ -22,11 +24,7 @@ enum DeviceDefault {
             return isPlain ? "'\(literal)'" : nil
         case .text, .uuid, .date, .time, .timestamp, .timestamptz, .json, .jsonb, .enumeration,
             .array:
-            let quoted = literal.unicodeScalars.split(
-                separator: "'", omittingEmptySubsequences: false
-            ).map { String($0) }
-                .joined(separator: "''")
-            return "'\(quoted)'"
+            return SQLName.literal(literal)
         }
     }
 

@@ -125,11 +125,7 @@ struct TableReading {
     var nextKey: String? {
         guard let key, case .integer = key.column.form else { return nil }
         if let sequence = key.source.sequence {
-            let quoted = sequence.unicodeScalars.split(
-                separator: "'", omittingEmptySubsequences: false
-            ).map { String($0) }
-                .joined(separator: "''")
-            return "pg_catalog.nextval('\(quoted)'::pg_catalog.regclass)"
+            return "pg_catalog.nextval(\(SQLName.literal(sequence))::pg_catalog.regclass)"
         }
         return key.source.expression
     }

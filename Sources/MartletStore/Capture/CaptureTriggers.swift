@@ -47,11 +47,7 @@ enum CaptureTriggers {
         "martlet_capture_\(event)_\(number)"
     }
 
-    private static func literal(_ text: String) -> String {
-        "'"
-            + text.unicodeScalars.split(separator: "'", omittingEmptySubsequences: false)
-            .map { String($0) }.joined(separator: "''") + "'"
-    }
+    private static func literal(_ text: String) -> String { SQLName.literal(text) }
 
     /// Removes all capture triggers, whatever schema they were made for. Those of tables that are away stay.
     static func dropAll(_ connection: Connection) throws(SQLiteError) {

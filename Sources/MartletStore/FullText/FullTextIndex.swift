@@ -63,13 +63,7 @@ struct FullTextIndex: Hashable, Sendable {
             + "DROP TABLE IF EXISTS \(table);\n" + script + rebuild + ";\n"
     }
 
-    private static func literal(_ text: String) -> String {
-        "'"
-            + text.unicodeScalars.split(separator: "'", omittingEmptySubsequences: false).map {
-                String($0)
-            }
-            .joined(separator: "''") + "'"
-    }
+    private static func literal(_ text: String) -> String { SQLName.literal(text) }
 
     /// The index as the database describes it.
     /// - Throws: `MissingTable` where any of it is missing, was declared otherwise, or was made

@@ -1,3 +1,5 @@
+internal import SQLiteRecords
+
 /// What a full-text search looks for.
 ///
 /// What a person has typed is safe in every form but `init(query:)`: it is taken apart into words,
@@ -58,11 +60,5 @@ public struct FullTextPattern: Hashable, Sendable {
             .map(String.init)
     }
 
-    private static func quoted(_ word: String) -> String {
-        "\""
-            + word.unicodeScalars.split(separator: "\"", omittingEmptySubsequences: false).map {
-                String($0)
-            }
-            .joined(separator: "\"\"") + "\""
-    }
+    private static func quoted(_ word: String) -> String { SQLName.quoted(word) }
 }

@@ -1,3 +1,5 @@
+internal import SQLiteRecords
+
 /// Tables that chance declares, with most of the declarations that docs/schema.md supports.
 package struct RandomSchema {
     package let tables: [RandomTable]
@@ -79,11 +81,7 @@ package struct RandomTable {
     package var quoted: String { Self.quoted(name) }
     package var quotedKey: String { Self.quoted(key) }
 
-    package static func quoted(_ name: String) -> String {
-        "\""
-            + name.unicodeScalars.split(separator: "\"", omittingEmptySubsequences: false)
-            .map { String($0) }.joined(separator: "\"\"") + "\""
-    }
+    package static func quoted(_ name: String) -> String { SQLName.quoted(name) }
 
     private static let columnNames = [
         "name", "n", "group", "naïve", "with space", "quo\"te", "its", "semi;", "rank", "NEW", "_x",

@@ -1,6 +1,7 @@
 internal import MartletCore
 internal import MartletProtocol
 internal import MartletStore
+internal import SQLiteRecords
 
 /// One to three edits made up from the tables: of records as they stand, referring to others as they
 /// stand, with a mark in every text.
@@ -64,9 +65,7 @@ struct RandomEdit {
     }
 
     private func ids(of type: EntityType, _ context: WriteContext) throws -> [RecordID] {
-        let names = [type.key, type.name].map { name in
-            "\"\(name.unicodeScalars.split(separator: "\"", omittingEmptySubsequences: false).map { String($0) }.joined(separator: "\"\""))\""
-        }
+        let names = [type.key, type.name].map(SQLName.quoted)
         return try context.rows("SELECT \(names[0]) AS id FROM \(names[1]) ORDER BY 1")
             .compactMap { $0["id"].flatMap { RecordID($0) } }
     }
