@@ -155,6 +155,15 @@ package final class SmallServer {
         return SmallSnapshot(cut) { disk.contents(of: $0) ?? [] }
     }
 
+    /// The deltas after a listener's version, or why there are none; nil if they have to wait.
+    package func deltas(_ question: DeltaQuestion) -> Result<DeltaBatchBytes, Problem>? {
+        switch reader?.deltas(question) {
+        case .batch(let batch): .success(batch)
+        case .problem(let problem): .failure(problem)
+        case .needsLog, nil: nil
+        }
+    }
+
     /// Looks at each request and each answer, uncompressed.
     package var checkRequest: ([UInt8]) throws -> Void = { _ in }
     package var checkAnswer: ([UInt8]) throws -> Void = { _ in }

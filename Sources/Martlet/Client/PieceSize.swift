@@ -20,6 +20,9 @@ final class PieceSize: Sendable {
 
     private let state = Mutex(State())
 
+    /// Whether pieces cannot be made any smaller.
+    var isLeast: Bool { state.withLock { ($0.size ?? .max) <= Self.least } }
+
     /// The bytes of a piece; nil if the body goes whole.
     var size: Int? { state.withLock { $0.areKnown ? $0.size : nil } }
 

@@ -14,9 +14,10 @@ struct PiecewiseExchange {
     private var came: [UInt8] = []
     private var fruitless = 0
 
-    /// The number of consecutive tries without progress after which the exchange fails, before the
-    /// first piece has got through and afterwards: the second takes about two minutes.
-    private static let fruitlessTries = (none: 8, some: 48)
+    /// The number of consecutive tries without progress after which the exchange fails, before the first piece
+    /// has got through and afterwards: the second takes about two minutes. Before, the device's own wait
+    /// serves a server that is away better, so an exchange fails as well if the smallest piece does.
+    private static let fruitlessTries = (none: 4, some: 48)
 
     init(_ request: StreamingRequest, session: AuthorizedSession, pieces: PieceSize) {
         self.request = request
@@ -30,11 +31,13 @@ struct PiecewiseExchange {
             let answer: StreamingAnswer
             let bytes: [UInt8]
             let piece = next()
+            let isLeast = pieces.isLeast
             do throws(TransportFailure) {
                 answer = try await session.start(piece)
                 bytes = try await answer.whole(limit: Limits.inflatedBytes)
             } catch {
                 pieces.failed()
+                guard hasBegun || !isLeast else { throw error }
                 try await tryAgain(error)
                 continue
             }
@@ -52,16 +55,19 @@ struct PiecewiseExchange {
             default:
                 if whole.isRefusalOfSize, pieces.refused(piece.body?.count ?? 0) { continue }
                 // What another program says in between costs one piece, not the exchange.
-                guard !whole.isOfServer, await mayTryAgain() else { return whole }
+                let isRepeated = fruitless > 0 && !hasBegun
+                guard !whole.isOfServer, !isRepeated, await mayTryAgain() else { return whole }
             }
         }
     }
+
+    /// Whether any piece has got through.
+    private var hasBegun: Bool { sent > 0 || !came.isEmpty }
 
     /// Waits before the next try.
     /// - Returns: False if there were too many.
     private mutating func mayTryAgain() async -> Bool {
         fruitless += 1
-        let hasBegun = sent > 0 || !came.isEmpty
         let most = hasBegun ? Self.fruitlessTries.some : Self.fruitlessTries.none
         guard fruitless < most, !Task.isCancelled else { return false }
         try? await Task.sleep(for: .milliseconds(min(100 * fruitless, 5_000)))

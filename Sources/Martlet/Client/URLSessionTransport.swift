@@ -117,18 +117,18 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport
                 hasMoved.withLock { $0 = true }
                 progress()
             }
+            var isAnswered = false
             do throws(TransportFailure) {
-                let answer = try await answer(to: request)
+                let answer = try await answer(to: request, &isAnswered)
                 guard answer.isRefusalOfSize, pieces.refused(sent.bytes.count) else {
                     return answer
                 }
             } catch {
                 pieces.failed()
-                // A line that is cut within a long body may carry pieces of it, and the next exchange may be
-                // another process's.
-                guard hasMoved.withLock(\.self), sent.bytes.count > PieceSize.first,
-                    !Task.isCancelled
-                else { throw error }
+                // A line that is cut within a long body, or within an answer, may carry pieces of it, and the
+                // next exchange may be another process's.
+                let isCutUp = hasMoved.withLock(\.self) && sent.bytes.count > PieceSize.first
+                guard isCutUp || isAnswered, !Task.isCancelled else { throw error }
             }
             request.progress = progress
         }
@@ -136,10 +136,12 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport
         return try await exchange.run()
     }
 
-    private func answer(to request: StreamingRequest) async throws(TransportFailure)
-        -> TransportAnswer
-    {
+    /// - Parameter isAnswered: Set when the head of an answer has come that is no refusal.
+    private func answer(
+        to request: StreamingRequest, _ isAnswered: inout Bool
+    ) async throws(TransportFailure) -> TransportAnswer {
         let answer = try await session.start(request)
+        isAnswered = answer.status == 200
         return TransportAnswer(
             status: answer.status, body: try await answer.whole(limit: Limits.inflatedBytes),
             retryAfter: answer.retryAfter)

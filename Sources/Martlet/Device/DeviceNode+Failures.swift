@@ -45,9 +45,9 @@ extension DeviceNode {
     /// a new identity, give up what is staged, and look for a common history: one time for each.
     private static let mostBeginnings = 4
 
-    /// Has the device wait before it starts over once more. After the wait it follows the server's word again.
+    /// Has the device wait before it starts over once more. After the wait it follows the server's word again, once.
     private func waitToBegin() -> [Action] {
-        beginnings = 0
+        beginnings = Self.mostBeginnings - 1
         return pause(
             SyncError(
                 .offline,

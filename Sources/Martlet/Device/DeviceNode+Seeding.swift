@@ -16,6 +16,10 @@ extension DeviceNode {
     /// Cut downloads after which a device begins with the change log.
     private static var mostSnapshotCuts: Int { 5 }
 
+    /// Snapshots that are tried one after another without a wait, each because the server no longer had the one
+    /// before. It keeps two, so the third is there.
+    private static var mostPartsGone: Int { 3 }
+
     var mustFetchSnapshot: Bool {
         get throws {
             guard options.usesSnapshots, !hasAskedForSnapshot else { return false }
@@ -86,6 +90,8 @@ extension DeviceNode {
 
     func resumeParts() -> [Action] {
         endPartPause()
+        // The list may be old by now, so the next one is tried at once.
+        partsGone = min(partsGone, Self.mostPartsGone - 2)
         if case .halted = state { return [] }
         return fetchPart()
     }
@@ -103,7 +109,7 @@ extension DeviceNode {
         do {
             // Another process may have been faster, or the file has begun anew.
             guard let installed = try install(path, place, now: now) else { return fetchPart() }
-            partFailures = 0
+            (partFailures, partsGone) = (0, 0)
             guard let next = installed.next else {
                 return [.notify(.seeded(installed))] + fetchPart()
             }
@@ -166,6 +172,12 @@ extension DeviceNode {
         }
         do {
             try store.replacePending(with: newest)
+            partsGone += 1
+            guard partsGone < Self.mostPartsGone else {
+                // A cache may list what is gone, and servers that share an address list each their own.
+                return retryParts(
+                    SyncError(.busy, "The server does not have the snapshot that it lists."))
+            }
             let next = fetchPart()
             // Where it is newer than the device, an exchange comes first.
             return next.isEmpty ? wake(isUrgent: false, now: now) : next

@@ -138,7 +138,6 @@ extension DeviceNode {
         guard case .open(var open) = stream, open.number == number else { return [] }
         open.hasBrought = true
         stream = .open(open)
-        streamFailures = 0
         do {
             let batch = try SyncCoder.decodeDeltaBatch(bytes)
             // The device exchanges up to there if it cannot apply the batch, or if the batch says so.
@@ -150,6 +149,8 @@ extension DeviceNode {
             case .needsExchange: return wake(isUrgent: false, now: now)
             case .applied(let report):
                 applyFailures = 0
+                // What a cache repeats brings nothing, so it does not make a stream sound.
+                streamFailures = 0
                 unanswered.subtract(report.receipts.map(\.identifier))
                 return [.notify(.streamed(report, revision: batch.nextVersion))]
             }

@@ -142,6 +142,8 @@ public final class DeviceNode {
     var parts = Parts.none
     /// Parts that could not be fetched or installed, one after another.
     var partFailures = 0
+    /// Times that the server did not have a part, since the last part came.
+    var partsGone = 0
     private var lastNumber = 0
     var failures = 0
     /// The number of times that the server has told the device to start over, since the last answer or wait.

@@ -63,7 +63,6 @@ extension DeviceStore {
         try inApplyingTransaction {
             guard try leaseOfOther(than: owner, now: now) == nil else { return false }
             try clearStaged()
-            try PendingParts(store: applying).clear()
             try applying.setState(Self.rejoinFrom, .integer(common))
             let count = try ConfirmedSets(store: applying, mostBytes: mostKeptBytes).queueAgain(
                 after: common)
@@ -90,6 +89,8 @@ extension DeviceStore {
     ) throws -> RebaseReport {
         try closeForeignCapture(applying, now: now)
         try applying.setCapture(false)
+        // Not before: if the device stays with its history, it still needs them.
+        try PendingParts(store: applying).clear()
         var work = LostWork(
             store: applying, common: common, now: now, mostKeptBytes: mostKeptBytes)
         try work.takeOut()

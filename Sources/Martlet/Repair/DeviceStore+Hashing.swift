@@ -61,7 +61,9 @@ extension DeviceStore {
                 place =
                     records.below.map { CheckPlace(type: place.type, from: $0) }
                     ?? CheckPlace(type: place.type + 1)
-                guard room > 0 else { break }
+                // Rows that are not confirmed take no room. The rest of the type is another batch's all the same, as
+                // a request names each type once.
+                guard room > 0, records.below == nil else { break }
             }
             batch.next = place.type < applying.schema.types.count ? place : nil
             return batch

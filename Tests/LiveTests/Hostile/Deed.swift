@@ -33,6 +33,8 @@ enum Deed: Sendable {
     case stale(Cut)
     /// A server with other data answers.
     case elsewhere
+    /// The connection carries so many bytes each way, and no more.
+    case short(Int, Cut)
 
     /// The sorts of deeds; each world has some of them.
     enum Sort: String, CaseIterable, Sendable {

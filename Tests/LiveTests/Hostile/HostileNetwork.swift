@@ -27,6 +27,8 @@ final class HostileNetwork: Sendable {
         var acquainted: Set<Int> = []
         /// The refusals by a server that were answers to a device's own requests.
         var refusals: [Int: Int] = [:]
+        /// The bytes of answers that a short line has carried, by kind.
+        var carried: [String: Int] = [:]
         /// The exchanges in pieces of which something got through before the last piece.
         var pieced: Set<String> = []
     }
@@ -37,6 +39,16 @@ final class HostileNetwork: Sendable {
         case any
         /// Connections are cut, and other programs answer; nobody asks to wait.
         case interrupted
+        /// Every connection is cut after so many bytes.
+        case short(Int)
+        /// Nothing gets through, and after some requests always for the same reason.
+        case away
+
+        /// Whether the seed decides all.
+        var isAny: Bool { if case .any = self { true } else { false } }
+
+        /// Whether other programs ask nobody to wait.
+        var isPrompt: Bool { if case .interrupted = self { true } else { false } }
     }
 
     let seed: UInt64
@@ -57,17 +69,22 @@ final class HostileNetwork: Sendable {
         let elsewhere: Range<Int>
         let latency: Int
         let character: Character
+        /// The device that would believe another server; only what it fetches comes from there.
+        let believer: Int?
 
-        init(seed: UInt64, target: Int, other: Int, _ character: Character) {
+        init(
+            seed: UInt64, target: Int, other: Int, _ character: Character, believer: Int?
+        ) {
             (self.seed, self.target, self.other) = (seed, target, other)
+            self.believer = believer
             self.character = character
             var chance = Chance(seed, -1)
             let all = Deed.Sort.allCases.shuffled(using: &chance).prefix(chance.roll(1...6))
             let named = ProcessInfo.processInfo.environment["MARTLET_HOSTILE_SORTS"]
             let wanted = named?.split(separator: ",").compactMap { Deed.Sort(rawValue: String($0)) }
-            sorts = wanted ?? (character == .interrupted ? [.stray, .cutUp, .cutDown] : Array(all))
-            part = character == .interrupted ? chance.roll(20...45) : chance.pick([20, 50, 50, 80])
-            latency = character == .interrupted ? 0 : chance.pick([0, 5, 30, 120])
+            sorts = wanted ?? (character.isAny ? Array(all) : [.stray, .cutUp, .cutDown])
+            part = character.isAny ? chance.pick([20, 50, 50, 80]) : chance.roll(20...45)
+            latency = character.isAny ? chance.pick([0, 5, 30, 120]) : 0
             let begin = chance.roll(5...60)
             elsewhere = begin..<begin + (sorts.contains(.elsewhere) ? chance.roll(1...8) : 0)
         }
@@ -76,11 +93,13 @@ final class HostileNetwork: Sendable {
     /// - Parameters:
     ///   - target: The server's port.
     ///   - other: The port of a server with other data.
+    ///   - believer: A device that would believe that server.
     init(
-        seed: UInt64, devices: Int, target: Int, other: Int, character: Character = .any
+        seed: UInt64, devices: Int, target: Int, other: Int, character: Character = .any,
+        believer: Int? = nil
     ) {
         self.seed = seed
-        let core = Core(seed: seed, target: target, other: other, character)
+        let core = Core(seed: seed, target: target, other: other, character, believer: believer)
         self.core = core
         self.devices = (0..<devices).map { device in
             RawServer { core.serve($0, device) }
@@ -113,6 +132,12 @@ final class HostileNetwork: Sendable {
 
     /// The exchanges in pieces that had got somewhere.
     var pieced: Set<String> { core.state.withLock(\.pieced) }
+
+    /// The requests that a device has made.
+    func requests(_ device: Int) -> Int { core.state.withLock { $0.counts[device] ?? 0 } }
+
+    /// The bytes of answers of a kind that a short line has carried.
+    func carried(_ kind: String) -> Int { core.state.withLock { $0.carried[kind] ?? 0 } }
 
     /// Adds to the story.
     func tell(_ what: String) { core.tell(what) }
@@ -156,6 +181,21 @@ extension HostileNetwork.Core {
         }
     }
 
+    /// What becomes of a request where the server is away.
+    private func away(_ number: Int) -> Deed {
+        var chance = Chance(seed, -7)
+        guard number >= chance.roll(0...3) else { return .short(200, .end) }
+        switch chance.roll(0...3) {
+        case 0: return .cutUp(0, .end)
+        case 1: return .cutUp(0, .reset)
+        case 2: return .cutDown(Chance(seed, -8), .end)
+        default:
+            var page = Letter.stray(&chance)
+            page.remove("retry-after")
+            return .stray(page)
+        }
+    }
+
     private func plan(_ request: Letter, _ device: Int) -> (Deed, Line, Int) {
         let (number, isWell) = state.withLock { state in
             defer { state.counts[device, default: 0] += 1 }
@@ -163,13 +203,23 @@ extension HostileNetwork.Core {
             return (state.counts[device] ?? 0, state.isWell)
         }
         guard !isWell else { return (.pass, .well, number) }
+        if case .short(let most) = character {
+            var chance = Chance(seed, device, number)
+            return (.short(most, chance.pick(Deed.Cut.allCases)), .well, number)
+        }
+        if case .away = character { return (away(number), .well, number) }
         var chance = Chance(seed, device, number)
         var line = Line(
             latency: chance.roll(0...latency), bytesPerSecond: nil,
             piece: chance.pick([1 << 20, 1_400, chance.roll(1...300)]))
         // 2.9 kB/s, twenty times as fast, and faster ones.
         if chance.percent(15) { line.bytesPerSecond = chance.pick([58_000, 200_000, 1_000_000]) }
-        if elsewhere.contains(number) { return (.elsewhere, line, number) }
+        if device == believer, !elsewhere.isEmpty, request.lines[0].hasPrefix("GET") {
+            // A cache, or a proxy that leads some requests to another server.
+            if request.path != "/deltas", chance.percent(50) { return (.elsewhere, line, number) }
+        } else if device != believer, elsewhere.contains(number) {
+            return (.elsewhere, line, number)
+        }
         guard chance.percent(part) else { return (.pass, line, number) }
         var deed = Deed(chance.pick(sorts), request, &chance)
         if case .stray = deed, ["/sync", "/deltas"].contains(request.path),
@@ -177,7 +227,7 @@ extension HostileNetwork.Core {
         {
             deed = .stray(.refusal(&chance))
         }
-        if character == .interrupted, case .stray(var answer) = deed {
+        if character.isPrompt, case .stray(var answer) = deed {
             answer.remove("retry-after")
             deed = .stray(answer)
         }

@@ -10,6 +10,9 @@ import Waiting
 enum HostileSize {
     static let worlds = seeds(8)
     static let progress = seeds(2)
+    static let lives = seeds(6)
+    static let lines = seeds(1)
+    static let away = seeds(4)
 
     private static func seeds(_ count: Int) -> [UInt64] {
         let environment = ProcessInfo.processInfo.environment

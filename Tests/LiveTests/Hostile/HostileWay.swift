@@ -50,8 +50,26 @@ struct HostileWay {
         case .elsewhere:
             tell(request, "answered by a server with other data")
             return pass(request, to: core.other)
+        case .short(let most, let cut): return passShort(request, most, cut)
         case .stale: return pass(request)
         }
+    }
+
+    private func passShort(_ request: Letter, _ most: Int, _ cut: Deed.Cut) -> Bool {
+        guard request.bytes.count <= most else { return cutUp(request, most, cut) }
+        guard request.path != "/deltas" else {
+            return stream(request, to: core.target, limit: most, cut)
+        }
+        guard let answer = answer(to: request, core.target) else { return false }
+        let bytes = Array(answer.bytes.prefix(most))
+        core.state.withLock { $0.carried[request.kind, default: 0] += bytes.count }
+        guard bytes.count < answer.bytes.count else {
+            return send(bytes) && answer.value("content-length") != nil
+        }
+        tell(request, "cut at byte \(most) of the answer's \(answer.bytes.count)")
+        send(bytes)
+        end(cut)
+        return false
     }
 
     private func tell(_ request: Letter, _ what: String) {

@@ -28,6 +28,10 @@ final class HostileWorld: Sendable {
     private let near: MartletClient
     private let dataSet: String
     private let devices = Mutex<[Device]>([])
+    /// What comparisons have found, which is nothing as long as no answer is taken for another one.
+    private let found = Mutex<[String]>([])
+    /// Whether the device that comes later knows whose data it wants, and has tables of its own.
+    private let newcomer: (knowsDataSet: Bool, hasTables: Bool)
 
     /// Devices that are there from the beginning; one more comes while the network is bad.
     private static let residents = 2
@@ -48,9 +52,11 @@ final class HostileWorld: Sendable {
         try await near.write { try $0.insert("tags", ["note": "first"], id: "near") }
         try await near.sync()
         dataSet = try await near.status().dataSet ?? ""
+        var chance = Chance(seed, -6)
+        newcomer = (knowsDataSet: chance.percent(50), hasTables: chance.percent(50))
         network = HostileNetwork(
             seed: seed, devices: Self.residents + 1, target: await server.port,
-            other: await other.port)
+            other: await other.port, believer: newcomer.knowsDataSet ? nil : Self.residents)
     }
 
     func run() async throws {
@@ -65,8 +71,11 @@ final class HostileWorld: Sendable {
         let end = ContinuousClock.now + .milliseconds(chance.roll(1_200...3_000))
         let pause = chance.pick([5, 20, 100])
         try await withThrowingTaskGroup { group in
-            for device in devices.withLock(\.self) {
+            for (number, device) in devices.withLock(\.self).enumerated() {
                 group.addTask { try await device.hand.work(until: end, pause: pause) }
+                if chance.percent(40) {
+                    group.addTask { try await self.compare(device, number, until: end) }
+                }
             }
             group.addTask {
                 try await Task.sleep(for: .milliseconds(300))
@@ -96,8 +105,27 @@ final class HostileWorld: Sendable {
 
     // MARK: - Devices
 
-    private func options(_ name: Int) -> @Sendable (inout ClientOptions) -> Void {
-        { [dataSet] options in
+    /// Compares a device's data with the server's again and again.
+    private func compare(
+        _ device: Device, _ number: Int, until end: ContinuousClock.Instant
+    ) async throws {
+        while ContinuousClock.now < end {
+            try await Task.sleep(for: .milliseconds(150))
+            do {
+                let report = try await device.client.check()
+                for finding in report.findings {
+                    found.withLock { $0.append("d\(number): \(finding)") }
+                }
+            } catch let error as SyncError {
+                network.tell("d\(number) cannot compare: \(error.kind) \(error)")
+                device.ear.errors.withLock { $0.append(error) }
+            }
+        }
+    }
+
+    private func options(_ number: Int) -> @Sendable (inout ClientOptions) -> Void {
+        let knowsDataSet = number < Self.residents || newcomer.knowsDataSet
+        return { [dataSet] options in
             options.node.backoff.first = 5
             options.node.backoff.longest = 200
             options.node.exchangeTimeout = 1_500
@@ -108,7 +136,7 @@ final class HostileWorld: Sendable {
             options.node.heldBack = 300
             options.node.quickExchange = 250
             options.pull = .live(pollingEvery: .milliseconds(200))
-            options.dataSet = dataSet
+            options.dataSet = knowsDataSet ? dataSet : nil
             options.log = .silent
         }
     }
@@ -118,10 +146,17 @@ final class HostileWorld: Sendable {
         let transport = try URLSessionTransport(
             server: try network.url(of: number), token: LiveServer.token)
         let configure = options(number)
-        let client = try await server.device("d\(number)", transport: transport) {
-            configure(&$0)
-            if seeds { $0.seeding = .server }
-        }
+        var options = ClientOptions()
+        configure(&options)
+        if seeds { options.seeding = .server }
+        let path = server.file("d\(number)")
+        let client =
+            number == Self.residents && !newcomer.hasTables
+            ? try await MartletClient.open(
+                path: path, schema: nil, server: try network.url(of: number),
+                token: LiveServer.token, options: options)
+            : try await MartletClient.open(
+                path: path, schema: Hand.schema, transport: transport, options: options)
         let ear = Ear()
         let events = client.events
         Task { [network] in
@@ -201,6 +236,7 @@ final class HostileWorld: Sendable {
         for (number, device) in devices.enumerated() {
             faults += judge(device.ear, number)
         }
+        faults += found.withLock(\.self).prefix(8).map { "a comparison found \($0)" }
         guard faults.isEmpty else {
             throw HostileFault(description: faults.joined(separator: "\n"))
         }
