@@ -214,10 +214,11 @@ extension HostileNetwork.Core {
             piece: chance.pick([1 << 20, 1_400, chance.roll(1...300)]))
         // 2.9 kB/s, twenty times as fast, and faster ones.
         if chance.percent(15) { line.bytesPerSecond = chance.pick([58_000, 200_000, 1_000_000]) }
-        if device == believer, !elsewhere.isEmpty, request.lines[0].hasPrefix("GET") {
+        if device == believer {
             // A cache, or a proxy that leads some requests to another server.
-            if request.path != "/deltas", chance.percent(50) { return (.elsewhere, line, number) }
-        } else if device != believer, elsewhere.contains(number) {
+            let isFetched = request.lines[0].hasPrefix("GET") && request.path != "/deltas"
+            if isFetched, chance.percent(30) { return (.elsewhere, line, number) }
+        } else if elsewhere.contains(number) {
             return (.elsewhere, line, number)
         }
         guard chance.percent(part) else { return (.pass, line, number) }

@@ -30,7 +30,8 @@ final class HostileWorld: Sendable {
     private let devices = Mutex<[Device]>([])
     /// What comparisons have found, which is nothing as long as no answer is taken for another one.
     private let found = Mutex<[String]>([])
-    /// Whether the device that comes later knows whose data it wants, and has tables of its own.
+    /// Whether the device that comes later knows whose data it wants (always, unless
+    /// `MARTLET_HOSTILE_BELIEVER` is set), and has tables of its own.
     private let newcomer: (knowsDataSet: Bool, hasTables: Bool)
 
     /// Devices that are there from the beginning; one more comes while the network is bad.
@@ -53,7 +54,11 @@ final class HostileWorld: Sendable {
         try await near.sync()
         dataSet = try await near.status().dataSet ?? ""
         var chance = Chance(seed, -6)
-        newcomer = (knowsDataSet: chance.percent(50), hasTables: chance.percent(50))
+        let mayBelieve =
+            ProcessInfo.processInfo.environment["MARTLET_HOSTILE_BELIEVER"] != nil
+        newcomer = (
+            knowsDataSet: !mayBelieve || chance.percent(50), hasTables: chance.percent(50)
+        )
         network = HostileNetwork(
             seed: seed, devices: Self.residents + 1, target: await server.port,
             other: await other.port, believer: newcomer.knowsDataSet ? nil : Self.residents)

@@ -47,6 +47,7 @@ struct Budget {
             switch spell.exchanges {
             // What is too much for the line is found out by halves, again and again.
             case .narrow: most += 200
+            case .said(let problem) where problem.kind == "identityReused": most += Self.tries
             // The device looks for what its history and the server's have in common, by halves.
             case .said(let problem) where problem.status == 409: most *= 4
             // A stream that is refused may want an exchange, of which most are tried again here.

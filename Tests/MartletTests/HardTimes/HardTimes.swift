@@ -93,7 +93,7 @@ final class HardTimes {
             path: "device.sqlite", script: SmallWorld.script, vfs: disk.vfsName,
             randomBits: { bits.next() })
         policy = random.pick([
-            .live(), .live(pollingEvery: .seconds(600)), .live(pollingEvery: nil),
+            .live(), .live(), .live(pollingEvery: .seconds(600)), .live(pollingEvery: nil),
             .polling(every: .seconds(30)), .polling(every: .seconds(300)), .onRequest,
         ])
         var options = DeviceNode.Options()
@@ -112,6 +112,13 @@ final class HardTimes {
         for number in 0..<random.below(30) { try makeNews(bytes: 200 + number * 40) }
         tell("policy \(policy), snapshots \(node.options.usesSnapshots)")
         try handle(.wake(isUrgent: true))
+        if random.below(3) > 0 {
+            // They have met before the hard times.
+            var first = Spell()
+            (first.newsPause, first.length) = (60_000, 600_000)
+            try begin(first)
+            try pass(first.length)
+        }
         for _ in 0..<2 + random.below(2) {
             try begin(.random(&random))
             try pass(spell.length)

@@ -67,29 +67,30 @@ struct Spell {
         return false
     }
 
-    /// Whether all that goes wrong is the doing of others, so that waiting is all that helps.
-    var isForeign: Bool {
-        switch exchanges {
-        case .well, .silent, .refused, .oneWay, .page, .narrow, .slow, .repeated: !mayStop
-        case .said: false
-        }
-    }
-
     static func random(_ random: inout SeededBits) -> Spell {
         var spell = Spell()
-        spell.exchanges = exchanges(&random)
-        spell.streams = streams(&random)
-        spell.downloads =
-            [.well, .cut, .gone, .none, .busy(retryAfter: random.pick([0, 30, 900]))][
-                random.below(5)]
+        // Any of the three kinds may go well while others do not.
+        if random.below(3) > 0 { spell.exchanges = exchanges(&random) }
+        if random.below(3) > 0 { spell.streams = streams(&random) }
+        if random.below(2) > 0 {
+            spell.downloads = random.pick([
+                .cut, .gone, .none, .busy(retryAfter: random.pick([0, 30, 900])),
+            ])
+        }
+        if case .late = spell.streams, random.below(2) == 0 {
+            // Who holds a stream back lets all else pass.
+            (spell.exchanges, spell.newsPause) = (.well, 60_000)
+        }
         if random.below(3) == 0 { spell.savePause = random.pick([20_000, 120_000, 900_000]) }
-        if random.below(2) == 0 { spell.newsPause = random.pick([60_000, 600_000]) }
+        if spell.newsPause == nil, random.below(2) == 0 {
+            spell.newsPause = random.pick([60_000, 600_000])
+        }
         spell.length = Int64(20 + random.below(160)) * 60_000
         return spell
     }
 
     private static func exchanges(_ random: inout SeededBits) -> Exchanges {
-        switch random.below(12) {
+        switch random.below(10) {
         case 0: .silent
         case 1: .refused
         case 2: .oneWay
@@ -108,17 +109,17 @@ struct Spell {
                         (401, "unauthorized"), (403, "clientBound"), (403, "wrongDataSet"),
                         (400, "malformed"), (409, "identityReused"), (409, "lineage"),
                         (409, "revisionAhead"), (503, "busy"), (503, "storage"),
-                        (429, "tooManyConnections"), (500, "storage"),
+                        (429, "tooManyConnections"), (500, "storage"), (409, "identityReused"),
+                        (409, "lineage"), (409, "identityReused"),
                     ]), &random))
         case 7: .repeated
         case 8: .narrow(30_000 + random.below(80_000))
-        case 9: .slow(random.pick([40, 300, 2_900]))
-        default: .well
+        default: .slow(random.pick([40, 300, 2_900]))
         }
     }
 
     private static func streams(_ random: inout SeededBits) -> Streams {
-        switch random.below(9) {
+        switch random.below(8) {
         case 0: .silent
         case 1: .refused
         case 2:
@@ -137,8 +138,7 @@ struct Spell {
                     ]), &random), retryAfter: random.pick([nil, 0, 60]))
         case 4: .short(isInBatch: random.below(2) == 0)
         case 5: .repeated
-        case 6: .late(random.pick([500, 8_000, 30_000, 300_000, 1_200_000]))
-        default: .well
+        default: .late(random.pick([8_000, 30_000, 300_000, 1_200_000, 3_000_000]))
         }
     }
 
