@@ -28,11 +28,13 @@ final class TestStore {
     ///   - capture: How what other programs write is found.
     ///   - through: Where the store connects, if not to the server itself.
     ///   - unsendable: Hears of rows that no device can be sent.
+    ///   - unreplicated: Hears of commits whose wait for a standby was cancelled.
     init(
         _ address: PostgresAddress, _ script: String? = nil, tables: [String] = [],
         adopts: Bool = false, capture: ForeignCapture = .triggers,
         through proxy: PostgresAddress? = nil,
-        options: PostgresOptions = PostgresOptions(), unsendable: UnsendableRows = UnsendableRows()
+        options: PostgresOptions = PostgresOptions(), unsendable: UnsendableRows = UnsendableRows(),
+        unreplicated: @escaping () -> Void = {}
     ) throws {
         self.address = address
         other = try PostgresConnection(
@@ -55,7 +57,8 @@ final class TestStore {
                 _ = try CaptureSwitch(on: other).change(to: .logical)
             }
         }
-        store = try PostgresStore(proxy ?? address, options, unsendable: unsendable)
+        store = try PostgresStore(
+            proxy ?? address, options, unsendable: unsendable, unreplicated: unreplicated)
         log = PostgresLog(address, schema: store.schema, now: { 1 })
         node = try DataSetNode(
             storage: store, log: log, rules: .everything, filter: .everything, cacheBytes: 1 << 20)

@@ -9,6 +9,8 @@ extension StorageFault {
             case .busy, .timedOut: .busy
             case .full: .full
             case .constraint, .invalidValue: .refused
+            // What a trigger raises, on Martlet's own tables too, is of the set that it runs with.
+            case .other where error.sqlState?.hasPrefix("P0") == true: .refused
             default: error.endsConnection ? .unreachable : .failed
             }
         // A log's lines are cut; a statement may be long.

@@ -17,35 +17,48 @@ final class SmallServer {
     private final class Sentences: Sendable {
         let all = Mutex<[String]>([])
         let rows = Mutex<Set<[String]>>([])
+        let unreplicated = Mutex(0)
     }
 
-    let owner: PostgresAddress
-    private let root: PostgresAddress
-    let capture: ForeignCapture
+    var owner: PostgresAddress
+    var root: PostgresAddress
+    var capture: ForeignCapture
+    /// How patient the server's own sessions are.
+    private let options: PostgresOptions
     /// The tables' owner.
-    let connection: PostgresConnection
+    var connection: PostgresConnection
     private(set) var store: TestStore?
-    private(set) var folded = FoldedLog()
+    var folded = FoldedLog()
     /// Why the tables could not be taken up at the last try; nil if they are as the server has them.
     private(set) var hindrance: String?
     /// What a server never does, whatever the tables are.
     var faults: [String] = []
     /// Why the last batch was not carried out.
     private(set) var lastFault: String?
+
+    /// Returns the last fault, and forgets it.
+    func takeFault() -> String? { lastFault.take() }
+
     /// Called before the tables are taken up, which waits for those who hold them.
     var beforeLook: () -> Void = {}
+    /// Whether other programs hold locks, or wait in their commits, so that not all can be taken.
+    var isHeldBack: () -> Bool = { false }
+    /// Whether every commit waits for a standby until somebody cancels the wait.
+    var isUnreplicated = false
     private let said = Sentences()
-    private var pump: LogicalStoreTests.Pump?
+    var pump: LogicalStoreTests.Pump?
     private var state: Int64 = 0
 
-    private static let role = "martlet_owner"
+    static let role = "martlet_owner"
 
     /// - Parameters:
     ///   - servers: Their address is a superuser's.
     ///   - script: Makes the tables, with their rows.
+    ///   - tables: Those that are adopted; there is no data set yet if there are none.
+    ///   - options: How patient the server's own sessions are.
     init(
         _ servers: DatabaseServers, _ capture: ForeignCapture, script: String, tables: [String],
-        truncation: Truncation = .refuse
+        truncation: Truncation = .refuse, options: PostgresOptions = PostgresOptions()
     ) throws {
         let shared = try PostgresAddress(servers.postgresURL)
         let name = "random_" + UUID().uuidString.replacing("-", with: "").lowercased()
@@ -58,10 +71,12 @@ final class SmallServer {
         try admin.execute("CREATE DATABASE \(name) OWNER \(Self.role)")
         admin.close()
         self.capture = capture
+        self.options = options
         root = shared.setting("dbname", name)
         owner = root.setting("user", Self.role).setting("password", "owner")
         connection = try PostgresConnection(owner, PostgresOptions(statement: nil, lock: nil))
         try connection.execute(script)
+        guard !tables.isEmpty else { return }
         var request = PostgresAdoption.Request(name: "team", tables: tables)
         request.truncation = truncation
         _ = try PostgresAdoption(on: connection, now: 1).adopt(request)
@@ -78,11 +93,17 @@ final class SmallServer {
 
     func close() {
         stop()
-        pump?.stop()
+        stopReading()
         if let state = try? LogicalState.read(connection) {
             try? LogicalSlot(on: connection).drop(state.slot)
         }
         connection.close()
+    }
+
+    /// Stops who reads the write-ahead log.
+    func stopReading() {
+        pump?.stop()
+        pump = nil
     }
 
     /// Stops the server; the database goes on.
@@ -100,19 +121,20 @@ final class SmallServer {
     /// Opens the data set, beside what is open.
     func open() {
         do {
-            state = try TableState.read(connection)
             let opening = try PostgresConnection(owner)
             defer { opening.close() }
+            try MartletTables.upgrade(on: opening)
+            state = try TableState.read(connection)
             let tables = try PostgresSchema.refresh(opening, now: 1)
             said.all.withLock { $0 += tables.notes }
             let device = try Connection(path: ":memory:")
             try device.execute(tables.deviceScript)
             let new = try TestStore(
-                owner,
+                owner, options: options,
                 unsendable: UnsendableRows { [said] row, _ in
                     said.all.withLock { $0.append("\(row.type) \(row.id): \(row.reason)") }
                     _ = said.rows.withLock { $0.insert([row.type, row.id.description]) }
-                })
+                }, unreplicated: { [said] in said.unreplicated.withLock { $0 += 1 } })
             new.now = max(new.now, store?.now ?? 0)
             stop()
             store = new
@@ -138,6 +160,14 @@ final class SmallServer {
 
     /// Carries out a batch; if that is put off because the tables have changed, once more behind a look.
     func process(_ requests: [String]) throws -> [Result<SyncAnswer, Problem>] {
+        let (head, told) = (store?.node.head.revision, said.unreplicated.withLock(\.self))
+        defer {
+            if isUnreplicated, let now = store?.node.head.revision, now != head,
+                said.unreplicated.withLock(\.self) == told
+            {
+                faults.append("a commit that no standby has is not told")
+            }
+        }
         var results = try store?.process(requests) ?? []
         if results.contains(where: { if case .failure = $0 { true } else { false } }) {
             lastFault = store?.node.takeFault()?.description
@@ -154,11 +184,11 @@ final class SmallServer {
         if capture == .logical, hindrance == nil {
             let wait = LogicalWait(owner)
             defer { wait.close() }
-            for _ in 0..<10 {
-                if try wait.wait(rounds: 1_000) { break }
+            for _ in 0..<(isHeldBack() ? 1 : 10) {
+                if try wait.wait(rounds: isHeldBack() ? 20 : 1_000) { break }
             }
         }
-        for _ in 0..<500 {
+        for _ in 0..<(isHeldBack() ? 2 : 500) {
             if let store {
                 let pull =
                     #"{"clientId":"reader","maxRevision":\#(store.node.head.revision),"changeSets":[]}"#
