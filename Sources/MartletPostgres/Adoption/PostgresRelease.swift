@@ -40,6 +40,8 @@ package struct PostgresRelease {
         // set names the slot: an unknown slot keeps the write-ahead log until the disk is full.
         if let logical = try LogicalState.read(connection) { try drop(logical.slot, slots) }
         try remove(name, dropsSurrogates)
+        // A server that was reading may have made it anew meanwhile.
+        for slot in try leftOver() { try drop(slot, slots) }
         return steps
     }
 

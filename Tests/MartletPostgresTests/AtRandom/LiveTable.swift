@@ -61,8 +61,10 @@ struct LiveTable {
             SELECT t.oid, t.typbasetype, t.typname FROM pg_type AS t JOIN b ON t.oid = b.typbasetype) \
             SELECT typname::text FROM b WHERE typbasetype = 0), a.attnotnull, \
             a.attgenerated <> '' OR a.attidentity = 'a', \
-            EXISTS (SELECT FROM pg_index WHERE indrelid = a.attrelid AND indisprimary \
-            AND a.attnum = ANY (indkey)), \
+            CASE WHEN EXISTS (SELECT FROM pg_attribute AS s WHERE s.attrelid = a.attrelid \
+            AND s.attname = 'martlet_id') THEN a.attname = 'martlet_id' \
+            ELSE EXISTS (SELECT FROM pg_index WHERE indrelid = a.attrelid AND indisprimary \
+            AND a.attnum = ANY (indkey)) END, \
             coalesce((SELECT max(confrelid::bigint) FROM pg_constraint WHERE conrelid = a.attrelid \
             AND contype = 'f' AND conkey = ARRAY[a.attnum]), 0), \
             coalesce((SELECT string_agg(enumlabel, ',' ORDER BY enumsortorder) FROM pg_enum \
