@@ -20,9 +20,13 @@ private final class ForeignWorldAtRandom {
     private var programs: [PostgresConnection] = []
     private var triggers: [(name: String, table: UInt32)] = []
     private var number = 0
+    /// Whether there is a standby that is waited for, and how.
+    private let standby: StandbyWaits
+    private var waiters: [CommitWaiter] = []
 
-    init(_ capture: ForeignCapture, seed: UInt64) {
+    init(_ capture: ForeignCapture, seed: UInt64, standby: StandbyWaits = .none) {
         self.capture = capture
+        self.standby = standby
         self.seed = seed
         chance = Chance(seed: seed)
         schema = RandomTables(&chance)
@@ -38,6 +42,13 @@ private final class ForeignWorldAtRandom {
                 truncation: chance.percent(50) ? .refuse : .delete)
             self.server = server
             server.beforeLook = { [unowned self] in endAll() }
+            server.isHeldBack = { [unowned self] in
+                !waiters.isEmpty || programs.contains(where: \.isInTransaction)
+            }
+            if standby == .cancelled {
+                try server.waitAlways()
+                server.isUnreplicated = true
+            }
             if schema.refused != nil { faults.append("a column of an unknown type was adopted") }
             try live(server, steps)
         } catch let refusal as AdoptionError {
@@ -48,6 +59,7 @@ private final class ForeignWorldAtRandom {
             faults.append("\(error)")
         }
         programs.forEach { $0.close() }
+        waiters.forEach { $0.end() }
         faults += server?.faults ?? []
         faults += devices.flatMap(\.faults)
         server?.close()
@@ -95,6 +107,7 @@ private final class ForeignWorldAtRandom {
 
     private func write(_ program: PostgresConnection) throws {
         let place = programs.firstIndex { $0 === program } ?? 0
+        if standby == .held, chance.percent(40) { return try wait() }
         switch chance.number(0..<10) {
         case 0 where !program.isInTransaction:
             run("BEGIN", on: program)
@@ -102,7 +115,9 @@ private final class ForeignWorldAtRandom {
             guard program.isInTransaction else { return }
             run(chance.percent(70) ? "COMMIT" : "ROLLBACK", on: program)
         default:
-            let sql = RandomSQL(try tables()).statement(&chance)
+            let isLocking = program.isInTransaction && chance.percent(25)
+            let random = RandomSQL(try tables())
+            let sql = isLocking ? random.lock(&chance) : random.statement(&chance)
             history.append(
                 "-- program \(place)\(program.isInTransaction ? ", in a transaction" : "")")
             run(program.isInTransaction ? sql : "BEGIN; \(sql); COMMIT", on: program)
@@ -110,7 +125,22 @@ private final class ForeignWorldAtRandom {
         }
     }
 
+    /// A program writes, and its commit waits for a standby that is an hour behind.
+    private func wait() throws {
+        guard let server, waiters.count < 3 else { return }
+        if !waiters.isEmpty, chance.percent(50) {
+            waiters.removeFirst().end()
+            history.append("-- one of the commits goes on")
+            return
+        }
+        let sql = RandomSQL(try tables()).statement(&chance)
+        waiters.append(try CommitWaiter(server.root, "BEGIN; \(sql); COMMIT"))
+        history.append("-- a commit that waits: \(sql)")
+    }
+
     private func endAll() {
+        waiters.forEach { $0.end() }
+        waiters = []
         for program in programs where program.isInTransaction {
             let isGood = !program.hasFailedTransaction && chance.percent(70)
             history.append(isGood ? "COMMIT" : "ROLLBACK")
@@ -234,6 +264,42 @@ private final class ForeignWorldAtRandom {
             }
         }
         try judge(server)
+    }
+}
+
+@Suite("Other programs at random on PostgreSQL, with a standby that commits wait for")
+struct StandbyAtRandomTests {
+    private static let worlds =
+        ProcessInfo.processInfo.environment["MARTLET_STANDBY_WORLDS"].flatMap(UInt64.init) ?? 1
+    private static let first =
+        ProcessInfo.processInfo.environment["MARTLET_STANDBY_SEED"].flatMap(UInt64.init) ?? 0
+
+    @Test(
+        "devices have what the tables show, and the operator hears of commits that no standby has")
+    func worlds() async throws {
+        let servers = try await DatabaseServers.start([
+            "--standby", "--set", "wal_level=logical", "--set", "max_replication_slots=20",
+            "--set", "max_wal_senders=20",
+        ])
+        try await TestDatabase.blocking { try CommitWaiter.awaitStandby(servers) }
+        let canceller = CommitCanceller(try PostgresAddress(servers.postgresURL))
+        for seed in Self.first..<Self.first + Self.worlds {
+            for capture in ForeignCapture.allCases {
+                for standby in [StandbyWaits.held, .cancelled] {
+                    canceller.isOn = standby == .cancelled
+                    try await TestDatabase.blocking {
+                        let faults = ForeignWorldAtRandom(capture, seed: seed, standby: standby)
+                            .run(servers, steps: 20)
+                        #expect(
+                            faults.isEmpty,
+                            "\(capture), \(standby), seed \(seed)\n\(faults.joined(separator: "\n"))"
+                        )
+                    }
+                }
+            }
+        }
+        canceller.end()
+        _ = servers
     }
 }
 

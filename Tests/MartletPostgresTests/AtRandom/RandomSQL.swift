@@ -40,6 +40,17 @@ struct RandomSQL {
         }
     }
 
+    /// A lock on a whole table, which may not be had.
+    func lock(_ chance: inout Chance) -> String {
+        guard !tables.isEmpty else { return "SELECT 1" }
+        return "LOCK TABLE \(chance.one(of: tables).sql) IN \(chance.one(of: Self.modes)) MODE"
+    }
+
+    private static let modes = [
+        "ACCESS EXCLUSIVE", "ACCESS EXCLUSIVE", "EXCLUSIVE", "SHARE ROW EXCLUSIVE", "SHARE",
+        "SHARE UPDATE EXCLUSIVE", "ROW EXCLUSIVE", "ACCESS SHARE",
+    ]
+
     private func value(_ column: LiveTable.Column, _ chance: inout Chance) -> String {
         RandomValue.value(column, keys: keys, &chance).sql
     }
