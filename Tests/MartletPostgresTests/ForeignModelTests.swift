@@ -28,6 +28,21 @@ struct ForeignModelTests {
         }
     }
 
+    /// A trigger that fires before rows are written, and makes some of them others, or none.
+    private static func trigger(_ chance: inout Chance) -> String {
+        let deeds = [
+            "NEW.id := NEW.id + 12", "NEW.id := NEW.id + 12", "NEW.title := NEW.title || 'y'",
+            "RETURN NULL", "NEW.parent := NULL",
+        ]
+        let deed = deeds.randomElement(using: &chance) ?? ""
+        return """
+            CREATE FUNCTION change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                IF length(NEW.title) % \(Int.random(in: 2...4, using: &chance)) = 0 THEN \(deed); END IF;
+                RETURN NEW; END $$;
+            CREATE TRIGGER change BEFORE INSERT OR UPDATE ON lists FOR EACH ROW EXECUTE FUNCTION change()
+            """
+    }
+
     @Test(
         "a device that follows the log has what the tables hold, in parts or as wholes",
         arguments: ForeignCapture.allCases, [1, 2, 3, 4])
@@ -36,6 +51,7 @@ struct ForeignModelTests {
             var chance = Chance(seed: seed)
             let programs = [try world.program(), try world.program(), try world.program()]
             for program in programs { try program.execute("SET lock_timeout = 5") }
+            if seed > 2 { try programs[0].execute(Self.trigger(&chance)) }
             for _ in 0..<250 {
                 let program = programs[Int.random(in: 0..<3, using: &chance)]
                 switch Int.random(in: 0..<10, using: &chance) {
@@ -65,6 +81,53 @@ struct ForeignModelTests {
             #expect(world.head.revision > 10)
             let left = try world.server.query("SELECT count(*) FROM _martlet.foreign_changes")
             #expect(try left.integer(0, 0) == 0)
+        }
+    }
+
+    /// Statements, each in a transaction of its own with a new row, so many times.
+    private static func burst(_ statements: [String], times: Int) -> String {
+        let list = statements.map { "$s$\($0)$s$" }.joined(separator: ", ")
+        return """
+            DO $$ DECLARE all_of_them text[] := ARRAY[\(list)]; BEGIN
+                FOR n IN 1..\(times) LOOP
+                    INSERT INTO lists (id, title) SELECT greatest(max(id), 1000) + 1, 'b' FROM lists;
+                    BEGIN EXECUTE all_of_them[1 + n % \(statements.count)];
+                    EXCEPTION WHEN OTHERS THEN NULL; END;
+                    COMMIT;
+                END LOOP;
+            END $$
+            """
+    }
+
+    @Test(
+        "a thousand transactions that wait become few sets, however they are mixed",
+        arguments: ForeignCapture.allCases, [5, 6])
+    func backlog(_ capture: ForeignCapture, seed: UInt64) async throws {
+        try await ForeignWorld.with(capture) { world in
+            var chance = Chance(seed: seed)
+            let program = try world.program()
+            let statements = (0..<61).map { _ in Self.statement(&chance) }
+                .filter { !$0.contains("coalesce(done") }
+            for _ in 0..<Int.random(in: 0...2, using: &chance) {
+                _ = try? program.execute(Self.burst(statements, times: 20))
+                try world.takeAll()
+            }
+            let pending = "SELECT count(*) FROM _martlet.foreign_transactions"
+            while try world.server.query(pending).integer(0, 0) < 1_000 {
+                try program.execute(Self.burst(statements.shuffled(using: &chance), times: 500))
+                try world.read()
+            }
+            let count = Int(try world.server.query(pending).integer(0, 0))
+            let before = world.entries.count
+            while try world.server.query(pending).integer(0, 0) > 0 {
+                try world.take(inParts: true)
+            }
+            // What is left of the last thousand goes one by one.
+            let most = count / 20 + count % 1_000
+            #expect(
+                world.entries.count - before <= most,
+                "\(count) transactions, \(world.entries.count - before) sets")
+            #expect(try world.replica == world.truth())
         }
     }
 }
