@@ -19,7 +19,7 @@ SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', '
 class Databases:
     """A primary and its standby, while this is open."""
 
-    def __init__(self, *settings):
+    def __init__(self, random, *settings):
         words = [os.path.join(SCRIPTS, 'databases'), 'serve', '--postgres', '--standby']
         for setting in settings:
             words += ['--set', setting]
@@ -32,9 +32,11 @@ class Databases:
             name, _, value = line.strip().partition(' ')
             said[name] = value
         self.primary, self.standby = said['POSTGRES_URL'], said['STANDBY_URL']
-        begin, host = self.primary.rsplit('@', 1)
-        # Whichever can be written to.
-        self.both = f"{begin}@{host.split('/')[0]},{self.standby.rsplit('@', 1)[1]}"
+        (begin, first), (_, second) = (url.rsplit('@', 1) for url in (self.primary, self.standby))
+        hosts, path = [first.split('/')[0], second.split('/')[0]], first.split('/')[1]
+        # Whichever can be written to, in any order.
+        random.shuffle(hosts)
+        self.both = f"{begin}@{','.join(hosts)}/{path}"
 
     def order(self, line):
         self.process.stdin.write(line + '\n')
@@ -83,7 +85,7 @@ def trial(seed, number, folder, is_synchronous):
     random = randoms.Random(f'{seed}/failover/{number}')
     os.makedirs(folder)
     world = World(folder, random)
-    with Databases('wal_keep_size=64MB') as databases:
+    with Databases(random, 'wal_keep_size=64MB') as databases:
         psql(databases.primary, SCRIPT)
         Tools.run('postgres', 'adopt', '--postgres', databases.primary, '--name', 'team', '--tables',
                   'teams,players,notes').need(0)
