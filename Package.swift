@@ -223,7 +223,7 @@ let package = Package(
             name: "MartletServerCoreTests",
             dependencies: [
                 "MartletProtocol", "MartletCore", "MartletServerCore", "SQLiteKit",
-                "SQLiteRecords", "SQLiteFaults", "CompressionKit", "SetTexts",
+                "SQLiteRecords", "SQLiteFaults", "CompressionKit", "MartletTesting", "SetTexts",
             ], swiftSettings: strict),
         .testTarget(
             name: "MartletTestingTests",

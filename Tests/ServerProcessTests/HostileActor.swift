@@ -9,6 +9,16 @@ struct HostileActor: Sendable {
     final class Book: Sendable {
         private let counts = Mutex<[String: Int]>([:])
         private let over = Mutex(false)
+        private let first = Mutex(0)
+
+        /// A list of deeds was done once.
+        func finish() { first.withLock { $0 += 1 } }
+        private let saved = Mutex<Int64>(0)
+        func noteSave() { saved.withLock { $0 += 1 } }
+        /// What the honest device has saved.
+        var saves: Int64 { saved.withLock(\.self) }
+        /// How many have done each deed of their lists.
+        var finished: Int { first.withLock(\.self) }
 
         func note(_ deed: Deed) { counts.withLock { $0[deed.rawValue, default: 0] += 1 } }
         func count(_ deed: Deed) -> Int { counts.withLock { $0[deed.rawValue] ?? 0 } }
@@ -24,19 +34,42 @@ struct HostileActor: Sendable {
         case bodyThatNeverComes, bodyThatDrips, headThatDrips, wrongTokens, floodOfFields, polls
         case streams, sockets, brokenSockets, setsWithoutEnd, inventedDevices, legalGiant
         case manySets, uploads, checks, rows, noise, unreadGiants
+        case crowdOfPolls, crowdOfWaitingSets, largeBodies
+
+        /// Whether a stranger can do it.
+        var isOfStrangers: Bool {
+            [.bodyThatNeverComes, .headThatDrips, .wrongTokens, .floodOfFields, .noise].contains(self)
+        }
+    }
+
+    /// A member's tokens: for the data set that everybody uses, for one that nobody writes to, and for one
+    /// in which sets wait for each other.
+    struct Tokens: Sendable {
+        var league: String?
+        var still: String?
+        var pairs: String?
     }
 
     let port: Int
-    /// Nil for a stranger.
-    let token: String?
+    /// Those of a member; a stranger has none.
+    let tokens: Tokens
     let number: Int
     let book: Book
 
-    /// Acts until the book is closed. Blocks.
-    func act(seed: UInt64) {
+    /// Where it comes from: not from where honest devices come.
+    private var address: String { "127.0.0.\(2 + number)" }
+
+    /// Does each deed of a list once, and acts until the book is closed. Blocks.
+    func act(seed: UInt64, first: [Deed]) {
         var chance = Chance(seed, number)
+        for deed in first {
+            book.note(deed)
+            perform(deed, &chance)
+        }
+        book.finish()
         // Each has favourites, so that some worlds have much of one thing.
-        let deeds = Deed.allCases.shuffled(using: &chance).prefix(chance.roll(1...6))
+        let deeds = Deed.allCases.filter { tokens.league != nil || $0.isOfStrangers }
+            .shuffled(using: &chance).prefix(chance.roll(1...6))
         while !book.isOver {
             let deed = chance.pick(Array(deeds))
             book.note(deed)
@@ -44,9 +77,24 @@ struct HostileActor: Sendable {
         }
     }
 
-    private var authorization: String {
+    /// Deals all deeds out: each member has some, and each stranger some of what strangers can do.
+    static func dealt(_ seed: UInt64, members: Int, strangers: Int) -> [[Deed]] {
+        var chance = Chance(seed, -1)
+        func deal(_ deeds: [Deed], to count: Int) -> [[Deed]] {
+            let mixed = deeds.shuffled(using: &chance)
+            return (0..<count).map { number in
+                mixed.enumerated().filter { $0.offset % count == number }.map(\.element)
+            }
+        }
+        return deal(Deed.allCases, to: members)
+            + deal(Deed.allCases.filter(\.isOfStrangers), to: strangers)
+    }
+
+    private func authorization(_ token: String?) -> String {
         token.map { "Authorization: Bearer \($0)\r\n" } ?? ""
     }
+
+    private var authorization: String { authorization(tokens.league) }
 
     private func perform(_ deed: Deed, _ chance: inout Chance) {
         switch deed {
@@ -79,12 +127,30 @@ struct HostileActor: Sendable {
             let bytes = (0..<chance.roll(1...3_000)).map { _ in UInt8(chance.roll(0...255)) }
             ask(post(String(decoding: bytes, as: UTF8.self)))
         case .unreadGiants: leaveUnread(&chance)
+        case .crowdOfPolls:
+            let poll = get("/deltas?since=0&wait=60", token: tokens.still)
+            crowd(4_500) { _ in poll }
+        case .crowdOfWaitingSets:
+            // More than the server has places for, each a device of its own.
+            crowd(1_400) { place in
+                let set = set(1, dependsOn: "never-\(place)")
+                let name = "w\(number)-\(place)"
+                return post(
+                    "{\"clientId\":\"\(name)\",\"maxRevision\":0,\"changeSets\":[\(set)]}",
+                    token: tokens.pairs)
+            }
+        case .largeBodies:
+            // All but their last bytes, more than the server holds at a time.
+            let part = String(repeating: "x", count: chance.roll(1_000_000...16_000_000))
+            hold(2...40, post(length: 16 << 20) + part, &chance)
         }
     }
 
     /// Makes a record that is as long as an answer may be, and asks for it on many connections that read nothing.
     private func leaveUnread(_ chance: inout Chance) {
-        if book.count(.unreadGiants) <= 3 {
+        // Few of them make as much as one answer holds.
+        while book.count(.unreadGiants) <= 3 {
+            book.note(.unreadGiants)
             let text = String(repeating: "giant ", count: 1_500_000)
             ask(
                 post(
@@ -95,7 +161,7 @@ struct HostileActor: Sendable {
                     """))
         }
         hold(
-            30...90,
+            60...90,
             chance.pick([
                 get("/deltas?since=0"), get("/deltas?since=0", "Accept: text/event-stream\r\n"),
                 get("/deltas?since=0", Self.upgrade),
@@ -110,17 +176,17 @@ struct HostileActor: Sendable {
         Sec-WebSocket-Key: \(TestSocket.key)\r\n
         """
 
-    private func get(_ target: String, _ fields: String = "") -> String {
-        "GET \(target) HTTP/1.1\r\nHost: h\r\n\(authorization)\(fields)\r\n"
+    private func get(_ target: String, _ fields: String = "", token: String? = nil) -> String {
+        "GET \(target) HTTP/1.1\r\nHost: h\r\n\(authorization(token ?? tokens.league))\(fields)\r\n"
     }
 
-    private func post(length: Int, _ query: String = "") -> String {
-        "POST /sync\(query) HTTP/1.1\r\nHost: h\r\n\(authorization)"
+    private func post(length: Int, _ query: String = "", token: String? = nil) -> String {
+        "POST /sync\(query) HTTP/1.1\r\nHost: h\r\n\(authorization(token ?? tokens.league))"
             + "Content-Type: application/json\r\nContent-Length: \(length)\r\n\r\n"
     }
 
-    private func post(_ body: String, _ query: String = "") -> String {
-        post(length: body.utf8.count, query) + body
+    private func post(_ body: String, _ query: String = "", token: String? = nil) -> String {
+        post(length: body.utf8.count, query, token: token) + body
     }
 
     private func set(_ place: Int, dependsOn other: String? = nil, edits: Int = 1) -> String {
@@ -146,7 +212,7 @@ struct HostileActor: Sendable {
 
     /// Sends a request and reads some of the answer.
     private func ask(_ request: String) {
-        guard let server = RawConnection(to: port) else { return }
+        guard let server = RawConnection(to: port, from: address) else { return }
         defer { server.close() }
         guard server.send([UInt8](request.utf8)) else { return }
         _ = server.receive()
@@ -154,14 +220,30 @@ struct HostileActor: Sendable {
 
     /// Sends the same on some connections, reads nothing, and lets go of them later.
     private func hold(_ count: ClosedRange<Int>, _ request: String, _ chance: inout Chance) {
-        let servers = (0..<chance.roll(count)).compactMap { _ in RawConnection(to: port) }
+        let servers = (0..<chance.roll(count)).compactMap { _ in
+            RawConnection(to: port, from: address)
+        }
         for server in servers { server.send([UInt8](request.utf8)) }
         pause(chance.roll(20...1_500))
         for server in servers { server.close() }
     }
 
+    /// Thousands of connections from several addresses, for some seconds.
+    /// - Parameter request: What each asks for, by its place.
+    private func crowd(_ count: Int, _ request: (Int) -> String) {
+        var servers: [RawConnection] = []
+        for place in 0..<count where !book.isOver {
+            let own = "127.0.\(1 + number).\(1 + place / 900)"
+            guard let server = RawConnection(to: port, from: own) else { break }
+            servers.append(server)
+            server.send([UInt8](request(place).utf8))
+        }
+        for _ in 0..<50 where !book.isOver { pause(100) }
+        for server in servers { server.close() }
+    }
+
     private func drip(_ begin: String, _ text: String, _ chance: inout Chance) {
-        guard let server = RawConnection(to: port) else { return }
+        guard let server = RawConnection(to: port, from: address) else { return }
         defer { server.close() }
         server.send([UInt8](begin.utf8))
         for byte in text.utf8 where !book.isOver {
@@ -184,7 +266,7 @@ struct HostileActor: Sendable {
     }
 
     private func breakSocket(_ chance: inout Chance) {
-        guard let server = RawConnection(to: port) else { return }
+        guard let server = RawConnection(to: port, from: address) else { return }
         defer { server.close() }
         server.send([UInt8](get("/deltas?since=0", Self.upgrade).utf8))
         _ = server.receive()

@@ -36,23 +36,34 @@ struct HostileMemberTests {
         let honest = try await server.client(
             "honest", token: try await server.makeToken(user: "honest"))
         try await honest.sync()
-        let hostile = try await server.makeToken(user: "hostile")
+        let hostile = HostileActor.Tokens(
+            league: try await server.makeToken(user: "hostile"),
+            still: try await server.makeToken(user: "hostile", dataSet: "still"),
+            pairs: try await server.makeToken(user: "hostile", dataSet: "pairs"))
+        let pairs = try await server.makeToken(user: "honest", dataSet: "pairs")
         let before = Self.connections(try await server.openFiles())
         let book = HostileActor.Book()
         let port = try await server.address.port ?? 0
         let (ends, end) = AsyncStream<Void>.makeStream()
+        let deeds = HostileActor.dealt(seed, members: Self.members, strangers: Self.strangers)
         for number in 0..<Self.members + Self.strangers {
             let actor = HostileActor(
-                port: port, token: number < Self.members ? hostile : nil, number: number, book: book
-            )
+                port: port, tokens: number < Self.members ? hostile : .init(), number: number,
+                book: book)
             Thread.detachNewThread {
-                actor.act(seed: seed)
+                actor.act(seed: seed, first: deeds[number])
                 end.yield()
             }
         }
-        let fault = await Self.fault { try await Self.work(honest) }
+        let pair = HonestPair(port: port, token: pairs)
+        Thread.detachNewThread {
+            pair.act()
+            end.yield()
+        }
+        let fault = await Self.fault { try await Self.work(honest, book) }
         book.end()
-        var left = Self.members + Self.strangers
+        pair.end()
+        var left = Self.members + Self.strangers + 1
         for await _ in ends {
             left -= 1
             if left == 0 { break }
@@ -64,16 +75,18 @@ struct HostileMemberTests {
         }
         let files = try await server.openFiles()
         try await honest.sync()
+        let told = try await Self.toldAfterTheEnd(seed, server, honest, port)
         let marks = try await honest.count("SELECT count(*) FROM marks WHERE writer = 99")
         let parked = try await honest.status().parked
-        if fault != nil || !isClosed || peak > Self.mostBytes || marks != Int64(Self.saves)
-            || parked > 0
+        if fault != nil || !isClosed || peak > Self.mostBytes || marks != book.saves
+            || parked > 0 || pair.fault != nil || !told.isEmpty
         {
             Issue.record(
                 """
                 seed \(seed): \(fault.map { "\($0)" } ?? "the honest device got through"); \
-                \(marks) of \(Self.saves) saves, \(parked) parked; \(before) connections, \
+                \(marks) of \(book.saves) saves, \(parked) parked; \(before) connections, \
                 then \(Self.connections(files)); \(files.count) open files; at most \(peak >> 20) MiB
+                \(pair.fault ?? "sets waited for others"); heard after the token's end: \(told)
                 \(book.story)
                 \(files.sorted().joined(separator: " "))
                 \(server.lastLines)
@@ -96,12 +109,36 @@ struct HostileMemberTests {
         }
     }
 
+    /// Lets listeners of all kinds wait, takes their token away, and saves.
+    /// - Returns: What they heard of that.
+    private static func toldAfterTheEnd(
+        _ seed: UInt64, _ server: ServerProcess, _ honest: MartletClient, _ port: Int
+    ) async throws -> [String] {
+        var chance = Chance(seed, -2)
+        let listeners = EndedListeners(port: port, token: try await server.makeToken(user: "ended"))
+        listeners.listen(since: try await honest.status().revision, &chance)
+        // They are there before their token ends, or hear that it has.
+        try await Task.sleep(for: .milliseconds(chance.roll(100...700)))
+        try await server.revokeTokens(user: "ended")
+        try await waitUntil("the token is good no more") { listeners.isEnded }
+        let words = "after the end \(seed)"
+        try await honest.write {
+            try $0.insert("marks", ["writer": 97, "number": 0, "edits": 0, "label": .text(words)])
+        }
+        try await honest.sync()
+        try await Task.sleep(for: .milliseconds(700))
+        return listeners.heard(words)
+    }
+
     /// Saves and exchanges; each exchange succeeds after few tries.
-    private static func work(_ client: MartletClient) async throws {
-        for number in 0..<Int64(saves) {
+    private static func work(_ client: MartletClient, _ book: HostileActor.Book) async throws {
+        var number: Int64 = 0
+        while number < saves || book.finished < members + strangers {
+            defer { number += 1 }
             try await client.write {
                 try $0.insert("marks", ["writer": 99, "number": .integer(number), "edits": 0])
             }
+            book.noteSave()
             var failures = 0
             while true {
                 do {

@@ -145,15 +145,29 @@ actor ServerProcess {
     }
 
     /// Makes a token by the command.
-    func makeToken(user: String) async throws -> String {
+    func makeToken(user: String, dataSet: String = "league") async throws -> String {
         let program = try RunningProgram(
             RunningProgram.path("martlet", override: "MARTLET_EXECUTABLE"),
             [
-                "token", "create", "league", "--user", user, "--data",
+                "token", "create", dataSet, "--user", user, "--data",
                 folder.appendingPathComponent("data").path,
             ], log: log)
         for await line in program.lines { return line }
         throw NotListening(description: "No token was made:\n\(lastLines)")
+    }
+
+    /// Takes a user's tokens away by the command.
+    func revokeTokens(user: String) async throws {
+        let martlet = RunningProgram.path("martlet", override: "MARTLET_EXECUTABLE")
+        let data = ["--data", folder.appendingPathComponent("data").path]
+        let list = try RunningProgram(martlet, ["token", "list"] + data, log: log)
+        for await line in list.lines where line.contains("user \(user)") {
+            let name = line.split(separator: " ").first.map(String.init) ?? ""
+            let end = try RunningProgram(martlet, ["token", "revoke", name] + data, log: log)
+            guard await end.end() == 0 else {
+                throw NotListening(description: "A token stays:\n\(lastLines)")
+            }
+        }
     }
 
     /// The names of the files that the server has open, a connection's being like "socket:[7]".

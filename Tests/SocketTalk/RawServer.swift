@@ -66,7 +66,8 @@ public struct RawConnection: Hashable, Sendable {
     }
 
     /// Connects to a server on this machine; nil if nobody listens. Whoever makes it closes it.
-    public init?(to port: Int) {
+    /// - Parameter own: The address to come from, such as 127.0.0.2, on machines that have it.
+    public init?(to port: Int, from own: String? = nil) {
         #if canImport(Glibc)
             socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         #else
@@ -78,6 +79,14 @@ public struct RawConnection: Hashable, Sendable {
         address.sin_addr.s_addr = inet_addr("127.0.0.1")
         let size = socklen_t(MemoryLayout<sockaddr_in>.size)
         let socket = socket
+        if let own {
+            var place = sockaddr_in()
+            place.sin_family = sa_family_t(AF_INET)
+            place.sin_addr.s_addr = inet_addr(own)
+            _ = withUnsafePointer(to: &place) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(socket, $0, size) }
+            }
+        }
         let code = withUnsafePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(socket, $0, size) }
         }

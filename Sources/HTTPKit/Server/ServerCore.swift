@@ -88,8 +88,9 @@ final class ServerCore {
             others: options.otherFiles())
     }
 
-    /// Refusals linger a moment so that the client reads them; a flood of them is cut short.
-    private static let lingeringRefusals = 256
+    /// Refusals linger a moment so that the client reads them; a flood of them is cut short, and sooner if
+    /// they take files that others need.
+    private static let lingeringRefusals = (most: 256, ofFewFiles: 32)
 
     func accepted(_ socket: Int32, address: String) {
         counters.acceptedConnections += 1
@@ -98,7 +99,9 @@ final class ServerCore {
         if refusal != nil {
             counters.refusedConnections += 1
             let refused = connections.count - counters.openConnections
-            guard refused < Self.lingeringRefusals else {
+            let isShort = connectionsForWantOfFiles != nil
+            let most = Self.lingeringRefusals
+            guard refused < (isShort ? most.ofFewFiles : most.most) else {
                 evutil_closesocket(socket)
                 return
             }

@@ -6,8 +6,9 @@ struct DescriptorShares: Hashable, Sendable {
     /// The most files that a data set in use has open: its file, write-ahead log and shared memory,
     /// for the writer, the watch, readers of the log, comparisons and snapshots.
     static let filesPerDataSet = 10
-    /// The files of the process, of tokens, and of snapshots that are being sent.
-    static let otherFiles = 136
+    /// The files of the process, of tokens, of snapshots that are being sent, and of connections that are
+    /// being refused.
+    static let otherFiles = 168
     /// The files that connections leave free, however few data sets are open.
     private static let leastOther = 256
 

@@ -12,11 +12,12 @@ extension EmbeddedSession {
     /// - Parameters:
     ///   - deleted: Permanent ids.
     ///   - updated: Permanent ids, with references as permanent ids.
-    ///   - most: The most records to find.
+    ///   - most: The most records to find; nil for as many as one set may change.
     func affected(
         byDeleting deleted: [RecordAddress], updating updated: [RecordAddress: Attributes],
-        most: Int = SetMeasure.mostAffected
+        most: Int? = nil
     ) throws(SQLiteError) -> [AffectedRow]? {
+        let most = most ?? bound.mostAffected
         var moved = MovedReferences(updated) { columns[$0].references.map(\.attribute) }
         defer { updateLooks += moved.looks }
         var removed = Set(deleted)

@@ -7,6 +7,8 @@ final class WorkBound {
 
     /// The most steps of one piece of work.
     var most = SetMeasure.mostSteps
+    /// The most records that the deletes of one set may change.
+    var mostAffected = SetMeasure.mostAffected
     /// The steps that are left; nil while nothing is bounded.
     private var left: Int?
     /// The steps of all bounded work so far.
