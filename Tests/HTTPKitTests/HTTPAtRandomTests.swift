@@ -25,7 +25,10 @@ private final class HostileAddress: Sendable {
     func end() { over.withLock { $0 = true } }
     private var isOver: Bool { over.withLock(\.self) }
     var faults: [String] { complaints.withLock(\.self) }
-    var story: String { counts.withLock(\.self).sorted { $0.key < $1.key }.map { "\($0) \($1)" }.joined(separator: ", ") }
+    var story: String {
+        counts.withLock(\.self).sorted { $0.key < $1.key }.map { "\($0) \($1)" }.joined(
+            separator: ", ")
+    }
 
     /// Acts until it is over, each deed of a list first. Blocks.
     func act(_ seed: UInt64, _ number: Int, first deeds: [Deed]) {
@@ -50,10 +53,14 @@ private final class HostileAddress: Sendable {
             drip(server, head(path, length: HTTPAtRandomTests.bodyBytes * 50), deed, &chance)
         case .bodyThatStops:
             send(server, head(path, length: HTTPAtRandomTests.bodyBytes))
-            send(server, String(repeating: "x", count: chance.roll(0...HTTPAtRandomTests.bodyBytes - 1)))
+            send(
+                server,
+                String(repeating: "x", count: chance.roll(0...HTTPAtRandomTests.bodyBytes - 1)))
             pause(chance.roll(50...900))
         case .slowAnswers:
-            for _ in 0..<chance.roll(1...3) { send(server, "GET /slow HTTP/1.1\r\nHost: h\r\n\r\n") }
+            for _ in 0..<chance.roll(1...3) {
+                send(server, "GET /slow HTTP/1.1\r\nHost: h\r\n\r\n")
+            }
             pause(chance.roll(10...500))
         case .unreadAnswer, .unreadStream:
             let name = deed == .unreadAnswer ? "whole" : "stream"
@@ -64,7 +71,10 @@ private final class HostileAddress: Sendable {
                 RawConnection(to: port, from: Self.address)
             }
             for other in others {
-                send(other, head(path, length: HTTPAtRandomTests.bodyBytes) + String(repeating: "x", count: HTTPAtRandomTests.bodyBytes - 1))
+                send(
+                    other,
+                    head(path, length: HTTPAtRandomTests.bodyBytes)
+                        + String(repeating: "x", count: HTTPAtRandomTests.bodyBytes - 1))
             }
             pause(chance.roll(50...600))
             for other in others { other.close() }
@@ -144,7 +154,8 @@ struct HTTPAtRandomTests {
         options.maxWaitingBytes = Self.waitingBytes
         let server = HTTPServer(options: options) { request in
             request.path == "/refused"
-                ? .refused(HTTPResponse(status: 401, text: "Who are you?\n")) : .admitted(party: nil)
+                ? .refused(HTTPResponse(status: 401, text: "Who are you?\n"))
+                : .admitted(party: nil)
         } handler: {
             await Self.answer($0)
         }
@@ -171,7 +182,9 @@ struct HTTPAtRandomTests {
             let asked = ContinuousClock.now
             let client = RawClient(port: port)
             let body = String(repeating: "b", count: Self.bodyBytes)
-            await client.send("POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: \(body.count)\r\n\r\n\(body)")
+            await client.send(
+                "POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: \(body.count)\r\n\r\n\(body)"
+            )
             let answer = await client.readAll()
             count += 1
             if !answer.hasSuffix("\r\n\r\n\(body.count)\n") {
@@ -196,6 +209,8 @@ struct HTTPAtRandomTests {
                 && counters.openStreams == 0
         }
         await server.stop(grace: .zero)
-        #expect(faults.isEmpty, "seed \(seed): \(faults.prefix(5)); \(count) requests; \(hostile.story)")
+        #expect(
+            faults.isEmpty, "seed \(seed): \(faults.prefix(5)); \(count) requests; \(hostile.story)"
+        )
     }
 }

@@ -23,7 +23,8 @@ final class HonestPair: Sendable {
         let state = state.withLock(\.self)
         if state.done == 0 { return "no set that waits for another one was accepted" }
         return state.most < Self.mostFailures
-            ? nil : "\(state.most) sets in a row were refused while the sets came that they wait for"
+            ? nil
+            : "\(state.most) sets in a row were refused while the sets came that they wait for"
     }
 
     /// Sends pairs until it is over. Blocks.
@@ -66,7 +67,8 @@ final class HonestPair: Sendable {
             """
         server.send(
             "POST /sync HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAuthorization: Bearer \(token)\r\n"
-                + "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
+                + "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+        )
         return server
     }
 

@@ -38,7 +38,8 @@ struct HostileActor: Sendable {
 
         /// Whether a stranger can do it.
         var isOfStrangers: Bool {
-            [.bodyThatNeverComes, .headThatDrips, .wrongTokens, .floodOfFields, .noise].contains(self)
+            [.bodyThatNeverComes, .headThatDrips, .wrongTokens, .floodOfFields, .noise].contains(
+                self)
         }
     }
 

@@ -20,7 +20,7 @@ struct HostileMemberTests {
     private static let members = 4
     private static let strangers = 3
     /// The honest device's saves while the others act.
-    private static let saves = 15
+    private static let saves: Int64 = 15
     /// The exchanges that may fail in a row.
     private static let mostFailures = 4
     /// The files that the server may have open in the end. Each kind of reader of a data set opens its
@@ -132,9 +132,8 @@ struct HostileMemberTests {
 
     /// Saves and exchanges; each exchange succeeds after few tries.
     private static func work(_ client: MartletClient, _ book: HostileActor.Book) async throws {
-        var number: Int64 = 0
-        while number < saves || book.finished < members + strangers {
-            defer { number += 1 }
+        while book.saves < saves || book.finished < members + strangers {
+            let number = book.saves
             try await client.write {
                 try $0.insert("marks", ["writer": 99, "number": .integer(number), "edits": 0])
             }

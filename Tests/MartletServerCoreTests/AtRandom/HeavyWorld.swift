@@ -32,16 +32,17 @@ final class HeavyWorld {
 
     init(seed: UInt64) throws {
         self.seed = seed
-        random = SeededRandom(seed: seed &* 0x9e37_79b9_7f4a_7c15 &+ 29)
-        isLarge = seed % 3 == 0
-        hasTrigger = !isLarge && random.chance(40)
+        var random = SeededRandom(seed: seed &* 0x9e37_79b9_7f4a_7c15 &+ 29)
+        let isLarge = seed % 3 == 0
+        let hasTrigger = !isLarge && random.chance(40)
         let script = Self.script(isLarge: isLarge, hasTrigger: hasTrigger, &random)
+        (self.isLarge, self.hasTrigger, self.random) = (isLarge, hasTrigger, random)
         file = try ServedFile(
             "heavy-\(seed)", script: script,
             tables: ["hubs", "spokes", "words", "calm"].map { name in
                 ServedTable(
                     name: name, key: "id", isText: name == "words",
-                    columns: Self.columns[name] ?? [])
+                    columns: HeavyWorld.columns[name] ?? [])
             })
         file.prepare = { node, session in
             node.devicesPerUser = Self.mostDevices
@@ -169,7 +170,9 @@ final class HeavyWorld {
         } else {
             rows = Int.random(in: 1...2_000, using: &random)
             let hubs = Int.random(in: 1...60, using: &random)
-            for (table, columns, count) in [("spokes", "body, hub", rows), ("hubs", "name, hub", hubs)] {
+            for (table, columns, count) in [
+                ("spokes", "body, hub", rows), ("hubs", "name, hub", hubs),
+            ] {
                 let parent = table == "hubs" ? "NULL" : "\(hub) + i % \(hubs)"
                 try connection.execute(
                     """
@@ -206,7 +209,9 @@ final class HeavyWorld {
         let named = set.recordCount
         var request = SyncRequest(maxRevision: file.through, changeSets: [set])
         request.clientID = "member"
+        // A connection that was opened anew after a fault has the usual bounds.
         let session = try file.session
+        file.prepare(try file.node, session)
         _ = session.connection.takeVirtualMachineSteps()
         let (bytes, answer) = try send(request, "member")
         let steps = try file.session.connection.takeVirtualMachineSteps()
@@ -239,11 +244,13 @@ final class HeavyWorld {
             let revision = isStale ? 1 : file.revisions[table]?[id]
             if isDeleting { type.delete.append(id) } else { type.update.append(id) }
             type.entries.append(
-                RecordEntry(id: id, revision: revision, attributes: isDeleting ? Attributes() : own))
+                RecordEntry(id: id, revision: revision, attributes: isDeleting ? Attributes() : own)
+            )
         }
         for place in 0..<(random.chance(50) ? most : 0) {
             let id: RecordID =
-                table == "words" ? .text("w\(count)-\(place)") : .integer(-Int64(place + 1 + count * 1_000))
+                table == "words"
+                ? .text("w\(count)-\(place)") : .integer(-Int64(place + 1 + count * 1_000))
             type.create.append(id)
             type.entries.append(RecordEntry(id: id, attributes: own))
         }
@@ -284,7 +291,8 @@ final class HeavyWorld {
                 name: "calm", create: [.integer(-calm)],
                 entries: [
                     RecordEntry(
-                        id: .integer(-calm), attributes: Attributes(names: ["n"], values: [.integer(calm)]))
+                        id: .integer(-calm),
+                        attributes: Attributes(names: ["n"], values: [.integer(calm)]))
                 ])
         ])
         (set.identifier, set.sequence) = ("calm-\(calm)", calm)

@@ -34,6 +34,22 @@ struct ServedRow {
     var values: [String: Value] = [:]
     /// Whether all values can travel.
     var isSendable = true
+    /// Whether a device's set can hold the values.
+    var isWritable = true
+}
+
+/// The rows that a server has told of.
+private final class Heard: Sendable {
+    private let rows = Mutex<[UnsendableRows.Row]>([])
+
+    func add(_ row: UnsendableRows.Row) { rows.withLock { $0.append(row) } }
+
+    func take() -> [UnsendableRows.Row] {
+        rows.withLock { rows in
+            defer { rows = [] }
+            return rows
+        }
+    }
 }
 
 /// A data set's file with a node on it, on a simulated disk; what has been told of its rows, and its log,
@@ -50,7 +66,7 @@ final class ServedFile {
     private let disk: FaultDisk
     private var store: EmbeddedStore?
     private var opened: DataSetNode?
-    private let heard = Mutex<[UnsendableRows.Row]>([])
+    private let heard = Heard()
     /// By type and key.
     private var told: [String: Told] = [:]
     /// The types of which a row without a usable key was told of.
@@ -79,7 +95,7 @@ final class ServedFile {
     func open() throws {
         let store = try EmbeddedStore(
             path: "data.sqlite", vfs: disk.vfsName, script: script, identity: "abc", now: 0,
-            unsendable: UnsendableRows { [heard] row, _ in heard.withLock { $0.append(row) } })
+            unsendable: UnsendableRows { [heard] row, _ in heard.add(row) })
         let node = try DataSetNode(store: store)
         self.store = store
         opened = node
@@ -190,16 +206,26 @@ final class ServedFile {
         return isKey ? .text(text) : nil
     }
 
+    /// Whether devices have a row as it is.
+    func holds(_ id: RecordID, _ row: ServedRow, of table: String) -> Bool {
+        let names = Set(tables.first { $0.name == table }?.columns.map(\.name) ?? [])
+        let known = folded[table]?[id]?.filter { names.contains($0.key) }
+        return row.isSendable && known == row.values
+    }
+
     /// Compares the tables with the folded log. A row may differ if a sentence named it as it is now.
     func compare() throws {
         let all = try rows()
-        let news = heard.withLock { $0.take() }
-        for row in news {
+        for row in heard.take() {
             told["\(row.type)/\(row.id)"] = Told()
             if row.reason.hasPrefix("its key") { keyless.insert(row.type) }
         }
         for table in tables {
-            var left = folded[table.name] ?? [:]
+            let names = Set(table.columns.map(\.name))
+            // Computed values are in the log as well.
+            var left = (folded[table.name] ?? [:]).mapValues { values in
+                values.filter { names.contains($0.key) }
+            }
             for row in all[table.name] ?? [] {
                 guard let id = row.id else {
                     let isTold = keyless.contains(table.name)
@@ -245,7 +271,8 @@ final class ServedFile {
         }
         for table in tables {
             let (has, should) = (whole[table.name] ?? [:], folded[table.name] ?? [:])
-            for (id, values) in should where has[id] != values && told["\(table.name)/\(id)"] == nil {
+            for (id, values) in should where has[id] != values && told["\(table.name)/\(id)"] == nil
+            {
                 fail("a new device has \(has[id] ?? [:]) of \(table.name) \(id): \(values)".clipped)
             }
             for id in has.keys where should[id] == nil {
@@ -279,7 +306,8 @@ extension ServedRow {
             let isOf = column.kind == .real || column.kind == .untyped
             value = isOf && row.real(place).isFinite ? .real(row.real(place)) : nil
         case .text:
-            let text = row.validatedText(place).flatMap { $0.utf8.contains(0) ? nil : $0 }
+            let text = row.validatedText(place)
+            if text?.utf8.contains(0) == true { isWritable = false }
             let isOf = column.kind == .text || column.kind == .untyped
             value = isOf ? text.map { .text($0) } : nil
         case .blob:

@@ -26,6 +26,18 @@ struct ServerProgram {
         return "\(settings)\nBEGIN;\n\(body.joined(separator: "\n"))\nCOMMIT;"
     }
 
+    /// A row for each table, which refers to rows that are there.
+    mutating func populating() -> String {
+        schema.tables.map { table in
+            count += 1
+            let columns = [table.quotedKey] + table.columns.map(\.quoted)
+            let key = table.isText ? "'row\(count)'" : "NULL"
+            let values = [key] + table.columns.map { literal($0) }
+            return "INSERT OR IGNORE INTO \(table.quoted)(\(columns.joined(separator: ", "))) "
+                + "VALUES (\(values.joined(separator: ", ")));"
+        }.joined(separator: "\n")
+    }
+
     private mutating func statement() -> String {
         let table = random.one(of: schema.tables)
         switch Int.random(in: 0..<10, using: &random) {
@@ -86,7 +98,8 @@ struct ServerProgram {
 
     /// Values or the key, in another case.
     private mutating func rewritten(_ table: RandomTable) -> String {
-        var change = "\(table.quotedKey) = \(newKey(table))"
+        let function = random.one(of: ["upper", "lower"])
+        var change = "\(table.quotedKey) = \(function)(\(table.quotedKey))"
         if !table.isText || random.chance(40) {
             let column = random.one(of: table.columns)
             let value = random.chance(60) ? varied(column) : literal(column)
@@ -98,7 +111,8 @@ struct ServerProgram {
     /// Two rows change places: under their keys, or with one value.
     private mutating func exchange(_ table: RandomTable) -> String {
         let key = table.quotedKey
-        let ends = "(SELECT min(\(key)) FROM \(table.quoted)), (SELECT max(\(key)) FROM \(table.quoted))"
+        let ends =
+            "(SELECT min(\(key)) FROM \(table.quoted)), (SELECT max(\(key)) FROM \(table.quoted))"
         if !table.isText, random.chance(50) {
             return """
                 CREATE TEMP TABLE ends AS SELECT min(\(key)) AS a, max(\(key)) AS b FROM \(table.quoted);
@@ -123,7 +137,10 @@ struct ServerProgram {
     private mutating func edge(_ table: RandomTable) -> String {
         let keys =
             table.isText
-            ? ["''", "'a' || char(0)", "CAST(x'61ff' AS TEXT)", "x'00'", "'\u{1f600}'", "' '", "'-1'"]
+            ? [
+                "''", "'a' || char(0)", "CAST(x'61ff' AS TEXT)", "x'00'", "'\u{1f600}'", "' '",
+                "'-1'",
+            ]
             : [
                 "0", "-1", "-9223372036854775808", "9223372036854775807", "9223372036854775806",
                 "4611686018427387904", "4611686018427387905", "4611686018427387903",
@@ -143,12 +160,14 @@ struct ServerProgram {
         let value: String
         switch column.kind {
         case _ where random.chance(40): value = literal(column)
-        case .text: value = random.one(of: ["x'c3'", "CAST(x'ff' AS TEXT)", "'a' || char(0) || 'b'"])
+        case .text:
+            value = random.one(of: ["x'c3'", "CAST(x'ff' AS TEXT)", "'a' || char(0) || 'b'"])
         case .real: value = "9e999"
         case .untyped: value = random.one(of: ["-9e999", "CAST(x'ff' AS TEXT)"])
         case .integer, .boolean, .blob: value = literal(column)
         }
-        return "UPDATE OR IGNORE \(table.quoted) SET \(column.quoted) = \(value) WHERE \(some(table))"
+        return
+            "UPDATE OR IGNORE \(table.quoted) SET \(column.quoted) = \(value) WHERE \(some(table))"
     }
 
     private mutating func literal(_ column: RandomColumn) -> String {

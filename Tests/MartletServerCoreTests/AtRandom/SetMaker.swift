@@ -34,11 +34,12 @@ struct MadeSet {
         guard !isLeftToServer(rows) else { return false }
         let oracle = try Connection(path: ":memory:")
         try oracle.execute("PRAGMA foreign_keys = OFF; \(schema.script)")
-        for table in schema.tables {
-            for row in rows[table.name] ?? [] { try insert(row.literals, into: table, oracle) }
-        }
-        guard try oracle.text("PRAGMA foreign_key_check") == nil else { return false }
         do {
+            // What SQL cannot write, such as an infinity, is not foreseen.
+            for table in schema.tables {
+                for row in rows[table.name] ?? [] { try insert(row.literals, into: table, oracle) }
+            }
+            guard try oracle.text("PRAGMA foreign_key_check") == nil else { return false }
             try carryOut(rows, on: oracle)
         } catch {
             return false
@@ -88,7 +89,9 @@ struct MadeSet {
     private func isLeftToServer(_ rows: ServedFile.Rows) -> Bool {
         for change in changes {
             let isReferredTo = schema.tables.contains { other in
-                other.columns.contains { schema.tables[$0.target ?? 99, or: nil]?.name == change.table.name }
+                other.columns.contains {
+                    schema.tables[$0.target ?? 99, or: nil]?.name == change.table.name
+                }
             }
             let isComputed = ["lower(", "ifnull(", "WHERE", "folded"].contains {
                 change.table.script.contains($0)
@@ -148,10 +151,10 @@ struct SetMaker {
         for table in schema.tables {
             // Records that devices know as they are.
             free[table.name] = (rows[table.name] ?? []).filter { row in
-                row.id.map { file.folded[table.name]?[$0] == row.values } ?? false && row.isSendable
+                row.id.map { file.holds($0, row, of: table.name) } ?? false && row.isWritable
             }.shuffled(using: &random)
         }
-        for _ in 0..<Int.random(in: 1...3, using: &random) {
+        for _ in 0..<random.one(of: [1, 1, 2, 3]) {
             let table = random.one(of: schema.tables)
             var few: [ServedRow] = []
             for _ in 0..<Int.random(in: 1...3, using: &random) {
@@ -160,8 +163,13 @@ struct SetMaker {
             switch Int.random(in: 0..<10, using: &random) {
             case 0..<3 where few.count > 1: move(few, table, &made)
             case 3..<6 where !few.isEmpty: replace(few, table, rows, &made)
-            case 6, 7: edit(few, table, rows, &made)
-            case 8: delete(few, table, &made)
+            case 6: edit(few, table, rows, &made)
+            case 7: delete(few, table, &made)
+            case 8:
+                // Others that were picked are free again.
+                let needed = (few + (free[table.name] ?? [])).filter { isNeeded($0, table, rows) }
+                delete(Array(needed.prefix(2)), table, &made)
+                free[table.name] = []
             default: create(table, rows, &made)
             }
         }
@@ -212,7 +220,7 @@ struct SetMaker {
             guard random.chance(80) else { continue }
             var cells = cells(row, table)
             for column in table.columns where random.chance(20) {
-                cells[column.name] = cell(column, all)
+                cells[column.name] = cell(column, of: table, all)
             }
             var (new, key) = freshKey(table)
             if case .text(let text) = id, random.chance(60) {
@@ -235,11 +243,27 @@ struct SetMaker {
             guard let id = row.id else { continue }
             var cells: [String: Cell] = [:]
             for column in table.columns where random.chance(40) {
-                cells[column.name] = cell(column, all)
+                cells[column.name] = cell(column, of: table, all)
             }
             guard !cells.isEmpty else { continue }
             made.changes.append(
                 .init(verb: .update, table: table, id: id, key: row.literals[0], cells: cells))
+        }
+    }
+
+    /// Whether another record refers to a row.
+    private func isNeeded(
+        _ row: ServedRow, _ table: RandomTable, _ all: ServedFile.Rows
+    ) -> Bool {
+        schema.tables.contains { other in
+            other.columns.enumerated().contains { place, column in
+                guard let target = column.target, schema.tables[target].name == table.name else {
+                    return false
+                }
+                return (all[other.name] ?? []).contains {
+                    $0.literals[place + 1] == row.literals[0]
+                }
+            }
         }
     }
 
@@ -256,7 +280,7 @@ struct SetMaker {
     ) {
         made.words += "creates "
         var cells: [String: Cell] = [:]
-        for column in table.columns { cells[column.name] = cell(column, all) }
+        for column in table.columns { cells[column.name] = cell(column, of: table, all) }
         let (id, key) = freshKey(table)
         made.changes.append(.init(verb: .create, table: table, id: id, key: key, cells: cells))
     }
@@ -270,7 +294,10 @@ struct SetMaker {
     }
 
     /// A new value for a column, of its kind.
-    private mutating func cell(_ column: RandomColumn, _ all: ServedFile.Rows) -> Cell {
+    private mutating func cell(
+        _ column: RandomColumn, of table: RandomTable, _ all: ServedFile.Rows
+    ) -> Cell {
+        let kind = table.served.columns.first { $0.name == column.name }?.kind ?? .untyped
         if !column.isRequired, random.chance(15) { return Cell(literal: "NULL", value: .null) }
         if let target = column.target {
             let rows = (all[schema.tables[target].name] ?? []).filter { $0.id != nil }
@@ -280,10 +307,10 @@ struct SetMaker {
             return Cell(literal: row.literals[0], value: id.value)
         }
         let literal = column.kind.literal(using: &random, sendable: true)
-        return Cell(literal: literal, value: value(literal, column.kind))
+        return Cell(literal: literal, value: value(literal, kind))
     }
 
-    private func value(_ literal: String, _ kind: RandomColumn.Kind) -> Value {
+    private func value(_ literal: String, _ kind: ServedTable.Kind) -> Value {
         guard let row = try? values?.prepare("SELECT \(literal)"), (try? row.step()) == true else {
             return .null
         }
