@@ -56,7 +56,9 @@ class Tools:
 
     @classmethod
     def environment(cls, fault=None, log=None, **more):
-        kept = {name: value for name, value in os.environ.items() if not name.startswith('MARTLET_')}
+        # scripts/mutants says by one variable what is changed.
+        kept = {name: value for name, value in os.environ.items()
+                if not name.startswith('MARTLET_') or name == 'MARTLET_MUTANT'}
         if fault:
             kept.update(LD_PRELOAD=cls.faults, MARTLET_FAULT=fault)
             if log:

@@ -46,6 +46,18 @@ extension EmbeddedSession {
         return found
     }
 
+    /// Returns the records of a link's type that refer to a record. A text key may have a collation, by which
+    /// SQLite follows references.
+    private func referring(
+        to parent: RecordID, _ link: CascadeMap.Link
+    ) throws(SQLiteError) -> [RecordID] {
+        let (table, reference) = (tables[link.type], link.reference)
+        guard case .text = parent, let target = schema.index(of: reference.target),
+            try tables[target].exists(parent)
+        else { return try table.ids(where: reference, holds: parent) }
+        return try table.ids(where: reference, meets: parent, of: schema.types[target])
+    }
+
     private func affectedRow(
         _ address: RecordAddress, _ effect: AffectedRow.Effect
     ) throws(SQLiteError) -> AffectedRow {
@@ -66,7 +78,7 @@ extension EmbeddedSession {
     ) throws(SQLiteError) -> [RecordAddress] {
         let attribute = link.reference.attribute
         var children: [RecordAddress] = []
-        for id in try tables[link.type].ids(where: link.reference, holds: parent) {
+        for id in try referring(to: parent, link) {
             let child = RecordAddress(link.type, id)
             if let value = moved.value(of: attribute, of: child), value != parent.value { continue }
             children.append(child)

@@ -162,6 +162,25 @@ public final class RecordTable {
             .compactMap(\.self)
     }
 
+    /// The records of this type whose reference to a record of `type` SQLite follows, by key. Like SQLite, this
+    /// compares by the collation of the other table's key.
+    package func ids(
+        where reference: Reference, meets target: RecordID, of type: EntityType
+    ) throws(SQLiteError) -> [RecordID] {
+        let key = SQLName.quoted(type.key)
+        let statement = try connection.statement(
+            """
+            SELECT child.\(names.key) FROM \(SQLName.quoted(type.name)) AS parent \
+            CROSS JOIN \(names.table) AS child \
+            ON parent.\(key) = child.\(SQLName.quoted(reference.attribute)) \
+            WHERE parent.\(key) = ?1 AND parent.\(key) = ?1 COLLATE BINARY \
+            AND child.\(names.key) IS NOT NULL ORDER BY child.\(names.key)
+            """)
+        statement.bind(1, target)
+        return try statement.rows { (row) throws(SQLiteError) in try? row.recordID(0) }
+            .compactMap(\.self)
+    }
+
     /// Hands every record to `body`, by key. `body` may read, and may change the record it was
     /// handed. Rows whose key is NULL, which SQLite allows in text keys, are no records.
     /// - Parameter unsendable: Gets the records whose values no wire carries, with the reason.

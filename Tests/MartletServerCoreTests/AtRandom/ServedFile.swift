@@ -287,7 +287,12 @@ final class ServedFile {
         let bytes = try SyncCoder.encode(request)
         let admitted = AdmittedRequest(
             principal: principal, request: try SyncCoder.decodeRequest(bytes), source: bytes)
-        return try SyncCoder.decodeAnswer(try node.process([admitted], now: 2)[0].get().body)
+        switch try node.process([admitted], now: 2)[0] {
+        case .success(let prepared): return try SyncCoder.decodeAnswer(prepared.body)
+        case .failure(let problem):
+            if let fault = try node.takeFault() { fail("\(fault)") }
+            throw problem
+        }
     }
 }
 

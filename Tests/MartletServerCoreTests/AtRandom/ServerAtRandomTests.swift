@@ -43,7 +43,7 @@ struct ServerAtRandomTests {
     @Test("whatever others ask of it, work and sizes have their bounds", arguments: UInt64(0)..<2)
     func heavy(part: UInt64) throws {
         var tally: [String: Int] = [:]
-        let worlds = 3 * Self.times
+        let worlds = 4 * Self.times
         for seed in part * worlds..<(part + 1) * worlds where Self.only.map({ $0 == seed }) ?? true
         {
             let world = try HeavyWorld(seed: seed)

@@ -175,6 +175,7 @@ struct ServerProgram {
             return column.kind.literal(using: &random, sendable: true)
         }
         let table = schema.tables[target]
-        return "(SELECT \(table.quotedKey) FROM \(table.quoted) ORDER BY random() LIMIT 1)"
+        let place = Int.random(in: 0..<8, using: &random)
+        return "(SELECT \(table.quotedKey) FROM \(table.quoted) ORDER BY 1 LIMIT 1 OFFSET \(place))"
     }
 }

@@ -152,6 +152,11 @@ struct SetMaker {
             // Records that devices know as they are.
             free[table.name] = (rows[table.name] ?? []).filter { row in
                 row.id.map { file.holds($0, row, of: table.name) } ?? false && row.isWritable
+                    && !table.columns.contains { column in
+                        // In a set such a reference would be to a new record.
+                        guard case .integer(let id)? = row.values[column.name] else { return false }
+                        return column.target != nil && id <= 0
+                    }
             }.shuffled(using: &random)
         }
         for _ in 0..<random.one(of: [1, 1, 2, 3]) {
