@@ -226,6 +226,15 @@ class Restore(DataFolder):
     def states(self, world):
         return [self.old, self.backed_up]
 
+    def start_in_between(self, world):
+        super().start_in_between(world)
+        # Notes are never changed: those of the backup are there before and after.
+        if os.path.exists(world.path('data/team.sqlite')):
+            found = self.truth(world)['notes']
+            missing = [note for note in self.backed_up['notes'] if note not in found]
+            if missing:
+                raise Failure(f'a server goes on without what was there: {missing[:3]}')
+
     def again(self, world):
         world.before = self.truth(world) if self.replaces else None
         run = Tools.run(*self.words(world))
