@@ -45,7 +45,7 @@ extension DeviceNode {
             try store.stageSnapshot(manifest)
         } catch {
             // Without it, everything comes as entries.
-            return [.notify(.failed(storageError(error), retryIn: 0))] + start(now: now)
+            return [.notify(.failed(seedingError(error), retryIn: 0))] + start(now: now)
         }
         return start(now: now)
     }

@@ -49,7 +49,7 @@ struct Budget {
             case .narrow: most += 200
             case .said(let problem) where problem.kind == "identityReused": most += Self.tries
             // The device looks for what its history and the server's have in common, by halves.
-            case .said(let problem) where problem.status == 409: most *= 4
+            case .said(let problem) where problem.status == 409: most *= 8
             // A stream that is refused may want an exchange, of which most are tried again here.
             case .repeated: most *= 4
             default: break
