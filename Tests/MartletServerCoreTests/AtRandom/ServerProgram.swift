@@ -172,7 +172,7 @@ struct ServerProgram {
 
     private mutating func literal(_ column: RandomColumn) -> String {
         guard let target = column.target else {
-            return column.kind.literal(using: &random, sendable: true)
+            return column.kind.literal(using: &random, odd: 0)
         }
         let table = schema.tables[target]
         let place = Int.random(in: 0..<8, using: &random)

@@ -311,7 +311,7 @@ struct SetMaker {
             }
             return Cell(literal: row.literals[0], value: id.value)
         }
-        let literal = column.kind.literal(using: &random, sendable: true)
+        let literal = column.kind.literal(using: &random, odd: 0)
         return Cell(literal: literal, value: value(literal, kind))
     }
 
