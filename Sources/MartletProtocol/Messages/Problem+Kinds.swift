@@ -13,7 +13,7 @@ extension Problem {
         "notAcceptable", "timeout", "wrongDataSet", "revisionAhead", "lineage", "identityReused",
         "tooLarge", "unsupportedMediaType", "unsupportedEncoding", "rangeNotSatisfiable",
         "expectation", "upgradeRequired", "tooManyConnections", "headTooLarge", "notImplemented",
-        "busy", "storage", "httpVersion", "scripted",
+        "gone", "busy", "storage", "httpVersion", "scripted",
     ]
 
     /// Returns a problem for an answer that did not come from the server.

@@ -3,6 +3,7 @@ import MartletCore
 import MartletProtocol
 import SQLiteFaults
 import SQLiteKit
+import SQLiteRecords
 import Synchronization
 
 @testable import MartletServerCore
@@ -19,9 +20,7 @@ struct ServedTable {
     var quoted: String { Self.quoted(name) }
     var quotedKey: String { Self.quoted(key) }
 
-    static func quoted(_ name: String) -> String {
-        "\"" + name.replacing("\"", with: "\"\"") + "\""
-    }
+    static func quoted(_ name: String) -> String { SQLName.quoted(name) }
 }
 
 /// A row as another program sees it.
