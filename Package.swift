@@ -1,18 +1,193 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// Flags every Swift target builds with: language mode 6, and warnings are errors.
-let strict: [SwiftSetting] = [
-    .swiftLanguageMode(.v6),
-    .enableUpcomingFeature("ExistentialAny"),
-    .enableUpcomingFeature("InternalImportsByDefault"),
-    .enableUpcomingFeature("MemberImportVisibility"),
-    .treatAllWarnings(as: .error),
+// The targets, each once, from the ground up: a target imports targets that stand before it, and names
+// all that it imports. HouseRulesTests compares these lists with the imports, both ways.
+
+// Libraries of the system, each with its Debian packages.
+let libraries: [Target] = [
+    system("CSQLite", "libsqlite3-dev"),
+    system("CZlib", "zlib1g-dev"),
+    system("CCurl", "libcurl4-openssl-dev"),
+    system("CDeflate", "libdeflate-dev"),
+    system("CZstd", "libzstd-dev"),
+    system("CLibevent", "libevent-dev", "libssl-dev"),
+    system("CWslay", "libwslay-dev"),
+    system("COpenSSL", "libssl-dev"),
+    system("CPostgres", "libpq-dev"),
+    system("CHiredis", "libhiredis-dev"),
 ]
 
-/// Everything but the wrappers of C libraries also builds with strict memory safety: a pointer
-/// outside a wrapper does not compile.
-let safe: [SwiftSetting] = strict + [.strictMemorySafety()]
+// Each kit is the only user of its library, if it has one.
+let kits: [Target] = [
+    kit("SystemKit"),
+    kit("ConnectionKit"),
+    kit("LineKit"),
+    kit("SQLiteKit", "CSQLite"),
+    kit("SQLiteFaults", "CSQLite"),
+    kit("CompressionKit", "CZlib"),
+    kit("DeflateKit", "CDeflate", "CompressionKit"),
+    kit("ZstdKit", "CZstd"),
+    kit("CurlKit", "CCurl"),
+    kit("OpenSSLKit", "COpenSSL"),
+    kit("WebSocketKit", "CWslay"),
+    kit("HTTPKit", "CLibevent", "WebSocketKit"),
+    kit("PostgresKit", "CPostgres", "ConnectionKit"),
+    kit("RedisKit", "CHiredis", "ConnectionKit"),
+]
+
+// What devices and servers share.
+let model: [Target] = [
+    code("MartletProtocol"),
+    code("MartletCore", "MartletProtocol"),
+    code("SQLiteRecords", "SQLiteKit", "MartletProtocol", "MartletCore"),
+    code("WebTokens", "OpenSSLKit", "MartletProtocol"),
+]
+
+let device: [Target] = [
+    code(
+        "MartletStore", "SystemKit", "SQLiteKit", "MartletProtocol", "MartletCore", "SQLiteRecords"),
+    code(
+        "Martlet", "SystemKit", "SQLiteKit", "CompressionKit", "CurlKit", "MartletProtocol",
+        "MartletCore", "SQLiteRecords", "MartletStore"),
+]
+
+let server: [Target] = [
+    code(
+        "MartletServerCore", "SQLiteKit", "CompressionKit", "OpenSSLKit", "MartletProtocol",
+        "MartletCore", "SQLiteRecords"),
+    code(
+        "MartletPostgres", "SQLiteKit", "PostgresKit", "MartletProtocol", "MartletCore",
+        "SQLiteRecords", "MartletServerCore"),
+    code(
+        "MartletRedis", "ConnectionKit", "CompressionKit", "OpenSSLKit", "RedisKit",
+        "MartletProtocol", "MartletServerCore"),
+    code(
+        "MartletServer", "SystemKit", "ConnectionKit", "SQLiteKit", "CompressionKit", "DeflateKit",
+        "ZstdKit", "OpenSSLKit", "WebSocketKit", "HTTPKit", "PostgresKit", "RedisKit",
+        "MartletProtocol", "MartletCore", "SQLiteRecords", "WebTokens", "MartletServerCore",
+        "MartletPostgres", "MartletRedis"),
+]
+
+let tools: [Target] = [
+    code(
+        "MartletTesting", "SQLiteKit", "SQLiteFaults", "CompressionKit", "HTTPKit",
+        "MartletProtocol", "MartletCore", "SQLiteRecords", "MartletStore", "Martlet",
+        "MartletServerCore"),
+    code(
+        "MartletTransfer", "SystemKit", "CompressionKit", "MartletProtocol", "MartletCore",
+        "SQLiteRecords", "MartletStore", "Martlet"),
+    code(
+        "MartletDemo", "LineKit", "SQLiteKit", "PostgresKit", "MartletProtocol", "MartletCore",
+        "SQLiteRecords", "MartletStore", "Martlet", "MartletTransfer"),
+    command(
+        "MartletCommand", "SQLiteKit", "HTTPKit", "PostgresKit", "MartletProtocol", "MartletCore",
+        "MartletStore", "Martlet", "MartletServerCore", "MartletPostgres", "MartletServer",
+        "MartletTesting", "MartletTransfer", "MartletDemo"),
+]
+
+// What tests share, and programs that tests run.
+let helpers: [Target] = [
+    helper("Waiting"),
+    helper("TestDatabases"),
+    helper("TestPrograms"),
+    helper("AllocationCounter"),
+    helper("SetTexts", "MartletProtocol"),
+    kit("SocketTalk", "SystemKit", "WebSocketKit", in: "Tests/SocketTalk"),
+    helper(
+        "SmallWorlds", "SQLiteKit", "SQLiteFaults", "MartletProtocol", "MartletCore",
+        "MartletStore", "Martlet", "MartletServerCore"),
+    program("TestDevice", "MartletProtocol", "MartletCore", "MartletStore", "Martlet"),
+    program("MemoryFaults", "SQLiteFaults", "SmallWorlds"),
+    program(
+        "Growth", "SQLiteKit", "SQLiteFaults", "MartletProtocol", "MartletCore", "MartletStore",
+        "Martlet", "MartletServerCore", "AllocationCounter", "SetTexts", "SmallWorlds"),
+    program(
+        "StoreThresholds", "SQLiteKit", "WebSocketKit", "MartletProtocol", "MartletCore",
+        "MartletStore", "Martlet", "MartletServerCore", "AllocationCounter"),
+]
+
+let suites: [Target] = [
+    suite("SQLiteKitTests", "SQLiteKit"),
+    suite("SQLiteFaultsTests", "SQLiteKit", "SQLiteFaults"),
+    suite("CompressionKitTests", "CompressionKit"),
+    suite("DeflateKitTests", "CompressionKit", "DeflateKit"),
+    suite("SQLiteRecordsTests", "SQLiteKit", "MartletProtocol", "MartletCore", "SQLiteRecords"),
+    safeSuite(
+        "MartletTransferTests", "SQLiteKit", "CompressionKit", "MartletProtocol", "MartletCore",
+        "MartletStore", "Martlet", "MartletServerCore", "MartletTesting", "MartletTransfer",
+        "SmallWorlds"),
+    safeSuite(
+        "MartletDemoTests", "SQLiteKit", "MartletProtocol", "MartletCore", "Martlet", "MartletDemo"),
+    safeSuite(
+        "MartletCommandTests", "SQLiteKit", "PostgresKit", "Martlet", "MartletPostgres",
+        "MartletServer", "MartletCommand", "TestDatabases"),
+    suite(
+        "MartletTests", "SQLiteKit", "SQLiteFaults", "MartletProtocol", "MartletCore",
+        "SQLiteRecords", "MartletStore", "Martlet", "MartletServerCore", "SmallWorlds"),
+    suite(
+        "DeviceSweepTests", "SQLiteKit", "SQLiteFaults", "CompressionKit", "MartletProtocol",
+        "MartletCore", "MartletStore", "Martlet", "MartletServerCore", "MartletTesting",
+        "Waiting", "SmallWorlds"),
+    suite(
+        "MartletStoreTests", "SystemKit", "SQLiteKit", "SQLiteFaults", "MartletProtocol",
+        "MartletStore", "Waiting"),
+    suite("MartletCoreTests", "MartletProtocol", "MartletCore"),
+    suite(
+        "MartletServerCoreTests", "SQLiteKit", "SQLiteFaults", "MartletProtocol", "MartletCore",
+        "SQLiteRecords", "MartletServerCore", "MartletTesting", "SetTexts"),
+    suite(
+        "MartletTestingTests", "MartletProtocol", "Martlet", "MartletTesting", "Waiting",
+        "SocketTalk"),
+    suite("HouseRulesTests"),
+    suite("OpenSSLKitTests", "OpenSSLKit"),
+    suite("WebTokensTests", "OpenSSLKit", "MartletProtocol", "WebTokens"),
+    suite("CurlKitTests", "CurlKit", "Waiting", "SocketTalk"),
+    suite("ZstdKitTests", "ZstdKit"),
+    suite("WebSocketKitTests", "WebSocketKit", "SocketTalk"),
+    suite("HTTPKitTests", "SystemKit", "WebSocketKit", "HTTPKit", "Waiting", "SocketTalk"),
+    suite("SystemKitTests", "SystemKit"),
+    suite("ConnectionKitTests", "ConnectionKit", "Waiting"),
+    suite("PostgresKitTests", "ConnectionKit", "PostgresKit", "TestDatabases"),
+    suite("RedisKitTests", "ConnectionKit", "RedisKit", "Waiting", "TestDatabases"),
+    suite(
+        "StorageConformanceTests", "ConnectionKit", "SQLiteKit", "SQLiteFaults", "CompressionKit",
+        "PostgresKit", "RedisKit", "MartletProtocol", "MartletCore", "SQLiteRecords",
+        "MartletServerCore", "MartletPostgres", "MartletRedis", "TestDatabases", "SetTexts"),
+    suite(
+        "MartletPostgresTests", "ConnectionKit", "SQLiteKit", "OpenSSLKit", "PostgresKit",
+        "MartletProtocol", "MartletCore", "SQLiteRecords", "MartletServerCore", "MartletPostgres",
+        "Waiting", "TestDatabases"),
+    suite(
+        "MartletRedisTests", "ConnectionKit", "CompressionKit", "RedisKit", "MartletServerCore",
+        "MartletRedis", "TestDatabases"),
+    suite(
+        "PostgresServerTests", "ConnectionKit", "PostgresKit", "RedisKit", "MartletCore", "Martlet",
+        "MartletServerCore", "MartletPostgres", "MartletServer", "Waiting", "TestDatabases"),
+    safeSuite("MartletProtocolTests", "MartletProtocol", without: ["Fixtures"]),
+    suite(
+        "MartletServerTests", "SystemKit", "SQLiteKit", "CompressionKit", "DeflateKit", "ZstdKit",
+        "OpenSSLKit", "WebSocketKit", "HTTPKit", "MartletProtocol", "MartletCore", "SQLiteRecords",
+        "MartletServerCore", "MartletRedis", "MartletServer", "Waiting", "SocketTalk"),
+    suite(
+        "FuzzCorpusTests", "ConnectionKit", "SQLiteKit", "CompressionKit", "DeflateKit", "ZstdKit",
+        "OpenSSLKit", "WebSocketKit", "HTTPKit", "PostgresKit", "MartletProtocol", "MartletCore",
+        "SQLiteRecords", "WebTokens", "Martlet", "MartletServerCore", "MartletRedis",
+        "MartletServer",
+        in: "Tests/Fuzzing", without: ["Corpora", "Dictionaries", "Program"]),
+    suite(
+        "SeedingTests", "SystemKit", "SQLiteKit", "CompressionKit", "MartletProtocol",
+        "MartletCore", "SQLiteRecords", "MartletStore", "Martlet", "MartletServerCore",
+        "MartletServer", "Waiting"),
+    safeSuite("ConcurrencyTests", "MartletProtocol", "Martlet", "MartletServer"),
+    safeSuite(
+        "LiveTests", "LineKit", "CompressionKit", "HTTPKit", "MartletProtocol", "MartletCore",
+        "Martlet", "MartletServer", "Waiting", "TestPrograms", "SocketTalk"),
+    safeSuite(
+        "ServerProcessTests", "PostgresKit", "MartletProtocol", "MartletCore", "MartletStore",
+        "Martlet", "Waiting", "TestDatabases", "TestPrograms", "SocketTalk"),
+    safeSuite("SyncIntegrationTests", "MartletCore", "Martlet", "TestPrograms"),
+]
 
 let package = Package(
     name: "martlet",
@@ -24,346 +199,7 @@ let package = Package(
         .library(name: "MartletTesting", targets: ["MartletTesting"]),
         .executable(name: "martlet", targets: ["MartletCommand"]),
     ],
-    targets: [
-        // C libraries, from the system.
-        .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
-        .systemLibrary(name: "CZlib", providers: [.apt(["zlib1g-dev"])]),
-        .systemLibrary(name: "CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
-        .systemLibrary(name: "CDeflate", providers: [.apt(["libdeflate-dev"])]),
-        .systemLibrary(name: "CZstd", providers: [.apt(["libzstd-dev"])]),
-        .systemLibrary(name: "CLibevent", providers: [.apt(["libevent-dev", "libssl-dev"])]),
-        .systemLibrary(name: "CWslay", providers: [.apt(["libwslay-dev"])]),
-        .systemLibrary(name: "COpenSSL", providers: [.apt(["libssl-dev"])]),
-        .systemLibrary(name: "CPostgres", providers: [.apt(["libpq-dev"])]),
-        .systemLibrary(name: "CHiredis", providers: [.apt(["libhiredis-dev"])]),
-
-        // Kits: each is the only user of its C library.
-        .target(name: "SQLiteKit", dependencies: ["CSQLite"], swiftSettings: strict),
-        .target(name: "SQLiteFaults", dependencies: ["CSQLite"], swiftSettings: strict),
-        .target(name: "CompressionKit", dependencies: ["CZlib"], swiftSettings: strict),
-        .target(
-            name: "DeflateKit", dependencies: ["CDeflate", "CompressionKit"], swiftSettings: strict),
-        .target(name: "CurlKit", dependencies: ["CCurl"], swiftSettings: strict),
-        .target(name: "ZstdKit", dependencies: ["CZstd"], swiftSettings: strict),
-        .target(name: "OpenSSLKit", dependencies: ["COpenSSL"], swiftSettings: strict),
-        .target(name: "WebSocketKit", dependencies: ["CWslay"], swiftSettings: strict),
-        .target(
-            name: "HTTPKit", dependencies: ["CLibevent", "WebSocketKit"], swiftSettings: strict),
-        .target(name: "SystemKit", swiftSettings: strict),
-        .target(name: "ConnectionKit", swiftSettings: strict),
-        // A line that is slow and breaks, for demonstrations and tests.
-        .target(name: "LineKit", swiftSettings: strict),
-        .target(
-            name: "PostgresKit", dependencies: ["CPostgres", "ConnectionKit"],
-            swiftSettings: strict),
-        .target(
-            name: "RedisKit", dependencies: ["CHiredis", "ConnectionKit"], swiftSettings: strict),
-
-        // What both sides share.
-        .target(name: "MartletProtocol", swiftSettings: safe),
-        .target(name: "MartletCore", dependencies: ["MartletProtocol"], swiftSettings: safe),
-        .target(
-            name: "WebTokens", dependencies: ["MartletProtocol", "OpenSSLKit"],
-            swiftSettings: safe),
-        .target(
-            name: "SQLiteRecords", dependencies: ["MartletProtocol", "MartletCore", "SQLiteKit"],
-            swiftSettings: safe),
-
-        .testTarget(
-            name: "SQLiteKitTests", dependencies: ["SQLiteKit"], swiftSettings: strict),
-        .testTarget(
-            name: "SQLiteFaultsTests", dependencies: ["SQLiteFaults", "SQLiteKit"],
-            swiftSettings: strict),
-        .testTarget(
-            name: "CompressionKitTests", dependencies: ["CompressionKit"], swiftSettings: strict),
-        .testTarget(
-            name: "DeflateKitTests", dependencies: ["DeflateKit", "CompressionKit"],
-            swiftSettings: strict),
-        .testTarget(
-            name: "SQLiteRecordsTests",
-            dependencies: ["MartletProtocol", "MartletCore", "SQLiteKit", "SQLiteRecords"],
-            swiftSettings: strict),
-
-        // The server.
-        .target(
-            name: "MartletServerCore",
-            dependencies: [
-                "MartletProtocol", "MartletCore", "SQLiteKit", "SQLiteRecords", "CompressionKit",
-                "OpenSSLKit",
-            ], swiftSettings: safe),
-        .target(
-            name: "MartletPostgres",
-            dependencies: [
-                "MartletProtocol", "MartletCore", "MartletServerCore", "SQLiteKit",
-                "SQLiteRecords", "OpenSSLKit", "ConnectionKit", "PostgresKit",
-            ], swiftSettings: safe),
-        .target(
-            name: "MartletRedis",
-            dependencies: [
-                "MartletProtocol", "MartletServerCore", "CompressionKit", "OpenSSLKit",
-                "ConnectionKit", "RedisKit",
-            ], swiftSettings: safe),
-        .target(
-            name: "MartletServer",
-            dependencies: [
-                "MartletProtocol", "MartletCore", "MartletServerCore", "MartletPostgres",
-                "MartletRedis", "SQLiteKit",
-                "SQLiteRecords", "CompressionKit", "DeflateKit", "ZstdKit", "OpenSSLKit", "HTTPKit",
-                "WebSocketKit", "ConnectionKit", "PostgresKit", "RedisKit", "WebTokens",
-                "SystemKit",
-            ], swiftSettings: safe),
-
-        // The device.
-        .target(
-            name: "MartletStore",
-            dependencies: [
-                "MartletProtocol", "MartletCore", "SQLiteKit", "SQLiteRecords", "SystemKit",
-            ],
-            swiftSettings: safe),
-        .target(
-            name: "Martlet",
-            dependencies: [
-                "MartletProtocol", "MartletCore", "MartletStore", "SQLiteKit", "SQLiteRecords",
-                "CompressionKit", "SystemKit",
-                // Other platforms use URLSession.
-                .byName(name: "CurlKit", condition: .when(platforms: [.linux])),
-            ], swiftSettings: safe),
-
-        // Tools.
-        .target(
-            name: "MartletTesting",
-            dependencies: [
-                "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "MartletServerCore",
-                "SQLiteKit", "SQLiteRecords", "SQLiteFaults", "CompressionKit", "HTTPKit",
-            ], swiftSettings: safe),
-        .target(
-            name: "MartletTransfer",
-            dependencies: [
-                "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "SQLiteKit",
-                "SQLiteRecords", "CompressionKit", "SystemKit",
-            ], swiftSettings: safe),
-        .target(
-            name: "MartletDemo",
-            dependencies: [
-                "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "SQLiteKit",
-                "SQLiteRecords", "MartletServer", "MartletTransfer", "CompressionKit",
-                "MartletPostgres", "PostgresKit", "ConnectionKit", "LineKit",
-            ], swiftSettings: safe),
-        .executableTarget(
-            name: "MartletCommand",
-            dependencies: [
-                "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "MartletServer",
-                "MartletServerCore", "MartletTesting", "MartletTransfer", "MartletDemo",
-                "MartletPostgres", "PostgresKit", "ConnectionKit", "HTTPKit", "SQLiteKit",
-                "SQLiteRecords", "CompressionKit",
-            ], swiftSettings: safe),
-
-        .testTarget(
-            name: "MartletTransferTests",
-            dependencies: [
-                "MartletTransfer", "Martlet", "MartletStore", "MartletCore", "MartletProtocol",
-                "CompressionKit", "MartletServerCore", "MartletTesting", "SmallWorlds", "SQLiteKit",
-            ], swiftSettings: safe),
-        .testTarget(
-            name: "MartletDemoTests",
-            dependencies: [
-                "MartletDemo", "MartletTransfer", "Martlet", "MartletCore", "MartletProtocol",
-                "SQLiteKit",
-            ], swiftSettings: safe),
-        .testTarget(
-            name: "MartletCommandTests",
-            dependencies: [
-                "MartletCommand", "Martlet", "MartletServer", "MartletPostgres", "PostgresKit",
-                "SQLiteKit",
-                "TestDatabases",
-            ], swiftSettings: safe),
-        .testTarget(
-            name: "MartletTests",
-            dependencies: [
-                "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "SQLiteKit",
-                "SQLiteFaults", "MartletServerCore", "SmallWorlds", "CompressionKit",
-            ],
-            swiftSettings: strict),
-        .testTarget(
-            name: "DeviceSweepTests",
-            dependencies: [
-                "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "MartletTesting",
-                "SQLiteKit", "SQLiteFaults", "MartletServerCore", "SmallWorlds", "CompressionKit",
-                "Waiting",
-            ],
-            swiftSettings: strict),
-        .target(
-            name: "SmallWorlds",
-            dependencies: [
-                "MartletProtocol", "MartletCore", "MartletStore", "Martlet", "MartletServerCore",
-                "SQLiteKit", "SQLiteFaults",
-            ], path: "Tests/SmallWorlds", swiftSettings: safe),
-        .executableTarget(
-            name: "MemoryFaults", dependencies: ["SmallWorlds", "SQLiteFaults"],
-            path: "Tests/MemoryFaults", swiftSettings: safe),
-        .executableTarget(
-            name: "Growth",
-            dependencies: [
-                "AllocationCounter", "Martlet", "MartletCore", "MartletProtocol",
-                "MartletServerCore", "MartletStore", "SQLiteFaults", "SQLiteKit", "SetTexts",
-                "SmallWorlds",
-            ],
-            path: "Tests/Growth", swiftSettings: safe),
-        .testTarget(
-            name: "MartletStoreTests",
-            dependencies: [
-                "MartletProtocol", "MartletCore", "MartletStore", "SQLiteKit", "SQLiteFaults",
-                "SystemKit", "Waiting",
-            ],
-            swiftSettings: strict),
-        .testTarget(
-            name: "MartletCoreTests", dependencies: ["MartletProtocol", "MartletCore"],
-            swiftSettings: strict),
-        .testTarget(
-            name: "MartletServerCoreTests",
-            dependencies: [
-                "MartletProtocol", "MartletCore", "MartletServerCore", "SQLiteKit",
-                "SQLiteRecords", "SQLiteFaults", "CompressionKit", "MartletTesting", "SetTexts",
-            ], swiftSettings: strict),
-        .testTarget(
-            name: "MartletTestingTests",
-            dependencies: [
-                "MartletTesting", "Martlet", "MartletStore", "MartletProtocol", "SocketTalk",
-                "Waiting",
-            ],
-            swiftSettings: strict),
-        .testTarget(name: "HouseRulesTests", swiftSettings: strict),
-        .testTarget(
-            name: "OpenSSLKitTests", dependencies: ["OpenSSLKit"], swiftSettings: strict),
-        .testTarget(
-            name: "WebTokensTests",
-            dependencies: ["WebTokens", "MartletProtocol", "OpenSSLKit"], swiftSettings: strict),
-        .testTarget(
-            name: "CurlKitTests", dependencies: ["CurlKit", "HTTPKit", "SocketTalk", "Waiting"],
-            swiftSettings: strict),
-        .testTarget(name: "ZstdKitTests", dependencies: ["ZstdKit"], swiftSettings: strict),
-        .target(name: "Waiting", path: "Tests/Waiting", swiftSettings: safe),
-        .target(
-            name: "SetTexts", dependencies: ["MartletProtocol"], path: "Tests/SetTexts",
-            swiftSettings: safe),
-        .target(
-            name: "SocketTalk", dependencies: ["WebSocketKit", "SystemKit"],
-            path: "Tests/SocketTalk",
-            swiftSettings: strict),
-        .testTarget(
-            name: "WebSocketKitTests", dependencies: ["WebSocketKit", "SocketTalk"],
-            swiftSettings: strict),
-        .testTarget(
-            name: "HTTPKitTests",
-            dependencies: ["HTTPKit", "WebSocketKit", "SystemKit", "SocketTalk", "Waiting"],
-            swiftSettings: strict),
-        .testTarget(name: "SystemKitTests", dependencies: ["SystemKit"], swiftSettings: strict),
-        .testTarget(
-            name: "ConnectionKitTests", dependencies: ["ConnectionKit", "Waiting"],
-            swiftSettings: strict),
-        .target(name: "TestDatabases", path: "Tests/TestDatabases", swiftSettings: safe),
-        .testTarget(
-            name: "PostgresKitTests",
-            dependencies: ["ConnectionKit", "PostgresKit", "TestDatabases"],
-            swiftSettings: strict),
-        .testTarget(
-            name: "RedisKitTests",
-            dependencies: ["ConnectionKit", "RedisKit", "TestDatabases", "Waiting"],
-            swiftSettings: strict),
-
-        .testTarget(
-            name: "StorageConformanceTests",
-            dependencies: [
-                "MartletProtocol", "MartletCore", "MartletServerCore", "MartletPostgres",
-                "MartletRedis", "PostgresKit", "RedisKit", "ConnectionKit", "SQLiteKit",
-                "SQLiteRecords", "SQLiteFaults", "CompressionKit", "TestDatabases", "SetTexts",
-            ], swiftSettings: strict),
-        .testTarget(
-            name: "MartletPostgresTests",
-            dependencies: [
-                "MartletProtocol", "MartletCore", "MartletServerCore", "MartletPostgres",
-                "PostgresKit", "ConnectionKit", "SQLiteKit", "SQLiteRecords", "TestDatabases",
-                "Waiting",
-            ], swiftSettings: strict),
-        .testTarget(
-            name: "MartletRedisTests",
-            dependencies: [
-                "MartletProtocol", "MartletCore", "MartletServerCore", "MartletRedis", "RedisKit",
-                "ConnectionKit", "CompressionKit", "TestDatabases", "Waiting",
-            ], swiftSettings: strict),
-        .testTarget(
-            name: "PostgresServerTests",
-            dependencies: [
-                "Martlet", "MartletStore", "MartletProtocol", "MartletCore", "MartletServerCore",
-                "MartletPostgres", "MartletRedis", "MartletServer", "PostgresKit", "RedisKit",
-                "ConnectionKit", "SQLiteKit", "SQLiteRecords", "HTTPKit", "WebTokens",
-                "OpenSSLKit", "TestDatabases", "TestPrograms", "Waiting",
-            ], swiftSettings: strict),
-
-        // Tests.
-        .testTarget(
-            name: "MartletProtocolTests", dependencies: ["MartletProtocol"],
-            exclude: ["Fixtures"], swiftSettings: safe),
-        .testTarget(
-            name: "MartletServerTests",
-            dependencies: [
-                "MartletServer", "MartletProtocol", "MartletCore", "MartletServerCore", "SQLiteKit",
-                "SQLiteRecords", "HTTPKit", "DeflateKit", "CompressionKit", "ZstdKit",
-                "WebSocketKit", "SocketTalk", "Waiting", "OpenSSLKit", "MartletRedis",
-            ], swiftSettings: strict),
-        .testTarget(
-            name: "FuzzCorpusTests",
-            dependencies: [
-                "Martlet", "MartletProtocol", "MartletCore", "MartletRedis", "MartletServer",
-                "MartletServerCore", "SQLiteKit", "SQLiteRecords", "CompressionKit", "DeflateKit",
-                "ZstdKit", "OpenSSLKit", "WebSocketKit", "HTTPKit", "WebTokens", "ConnectionKit",
-                "PostgresKit",
-            ], path: "Tests/Fuzzing", exclude: ["Corpora", "Dictionaries", "Program"],
-            swiftSettings: strict),
-        .testTarget(
-            name: "SeedingTests",
-            dependencies: [
-                "Martlet", "MartletStore", "MartletProtocol", "MartletCore", "MartletServer",
-                "MartletServerCore", "SQLiteKit", "SQLiteRecords", "CompressionKit", "SystemKit",
-                "Waiting",
-            ], swiftSettings: strict),
-        .testTarget(
-            name: "ConcurrencyTests",
-            dependencies: ["Martlet", "MartletProtocol", "MartletServer"], swiftSettings: safe),
-        .testTarget(
-            name: "LiveTests",
-            dependencies: [
-                "Martlet", "MartletProtocol", "MartletCore", "MartletServer", "CompressionKit",
-                "HTTPKit", "LineKit", "SocketTalk", "TestPrograms", "Waiting",
-            ], swiftSettings: safe),
-        .target(
-            name: "AllocationCounter", path: "Tests/AllocationCounter", swiftSettings: safe),
-        .executableTarget(
-            name: "StoreThresholds",
-            dependencies: [
-                "AllocationCounter", "Martlet", "MartletCore", "MartletProtocol",
-                "MartletServerCore", "MartletStore", "SQLiteKit", "WebSocketKit",
-            ],
-            path: "Tests/StoreThresholds", swiftSettings: safe),
-        .executableTarget(
-            name: "TestDevice",
-            dependencies: ["Martlet", "MartletCore", "MartletProtocol", "MartletStore"],
-            path: "Tests/TestDevice", swiftSettings: safe),
-        .target(name: "TestPrograms", path: "Tests/TestPrograms", swiftSettings: safe),
-        .testTarget(
-            name: "ServerProcessTests",
-            dependencies: [
-                "Martlet", "MartletCore", "MartletProtocol", "MartletStore", "PostgresKit",
-                "SocketTalk", "TestDatabases", "TestPrograms", "Waiting",
-            ],
-            swiftSettings: safe),
-        .testTarget(
-            name: "SyncIntegrationTests",
-            dependencies: [
-                "Martlet", "MartletCore", "MartletProtocol", "MartletStore", "TestPrograms",
-            ],
-            swiftSettings: safe),
-    ]
+    targets: libraries + kits + model + device + server + tools + helpers + suites
 )
 
 // Building all tests takes minutes. A check that runs some of them, under a sanitizer say, names
@@ -385,5 +221,73 @@ if let named = Context.environment["MARTLET_OPTIMIZED_TARGETS"] {
     precondition(missing.isEmpty, "there are no targets \(missing.sorted())")
     for target in package.targets where wanted.contains(target.name) {
         target.swiftSettings = (target.swiftSettings ?? []) + [.unsafeFlags(["-O"])]
+    }
+}
+
+// MARK: - How targets are built
+
+enum Flags {
+    /// Of every Swift target: language mode 6, and warnings are errors.
+    static let strict: [SwiftSetting] = [
+        .swiftLanguageMode(.v6),
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .treatAllWarnings(as: .error),
+    ]
+    /// Of all but kits and most tests: a pointer outside a wrapper of a C library does not compile.
+    static let safe = strict + [.strictMemorySafety()]
+}
+
+func system(_ name: String, _ packages: String...) -> Target {
+    .systemLibrary(name: name, providers: [.apt(packages)])
+}
+
+func kit(_ name: String, _ imported: String..., in path: String? = nil) -> Target {
+    .target(
+        name: name, dependencies: dependencies(imported), path: path, swiftSettings: Flags.strict)
+}
+
+func code(_ name: String, _ imported: String...) -> Target {
+    .target(name: name, dependencies: dependencies(imported), swiftSettings: Flags.safe)
+}
+
+func command(_ name: String, _ imported: String...) -> Target {
+    .executableTarget(name: name, dependencies: dependencies(imported), swiftSettings: Flags.safe)
+}
+
+func helper(_ name: String, _ imported: String...) -> Target {
+    .target(
+        name: name, dependencies: dependencies(imported), path: "Tests/\(name)",
+        swiftSettings: Flags.safe)
+}
+
+func program(_ name: String, _ imported: String...) -> Target {
+    .executableTarget(
+        name: name, dependencies: dependencies(imported), path: "Tests/\(name)",
+        swiftSettings: Flags.safe)
+}
+
+func suite(
+    _ name: String, _ imported: String..., in path: String? = nil, without: [String] = []
+) -> Target {
+    .testTarget(
+        name: name, dependencies: dependencies(imported), path: path, exclude: without,
+        swiftSettings: Flags.strict)
+}
+
+func safeSuite(
+    _ name: String, _ imported: String..., without: [String] = []
+) -> Target {
+    .testTarget(
+        name: name, dependencies: dependencies(imported), exclude: without,
+        swiftSettings: Flags.safe)
+}
+
+/// On other platforms URLSession takes the place of libcurl.
+func dependencies(_ names: [String]) -> [Target.Dependency] {
+    names.map { name in
+        name == "CurlKit"
+            ? .byName(name: name, condition: .when(platforms: [.linux])) : .byName(name: name)
     }
 }

@@ -1,85 +1,28 @@
-/// The targets of the package: what each may import, and which rules of the core it keeps.
-///
-/// A target stands above everything it lists. The lists are what `ARCHITECTURE.md` draws; a new
-/// arrow is a decision, so it is added here by hand.
+/// Which targets keep which rules. What each may import stands in Package.swift.
 enum House {
-    static let kits: [String: Set<String>] = [
-        "SQLiteKit": ["CSQLite"],
-        "SQLiteFaults": ["CSQLite"],
-        "CompressionKit": ["CZlib"],
-        "CurlKit": ["CCurl"],
-        "DeflateKit": ["CDeflate"],
-        "ZstdKit": ["CZstd"],
-        "OpenSSLKit": ["COpenSSL"],
-        "WebSocketKit": ["CWslay"],
-        "HTTPKit": ["CLibevent"],
-        "SystemKit": ["Security"],
-        "ConnectionKit": [],
-        "LineKit": [],
-        "PostgresKit": ["CPostgres"],
-        "RedisKit": ["CHiredis"],
-    ]
+    /// Modules of the platform that only one kit imports.
+    private static let platform = ["SystemKit": "Security"]
 
-    /// All modules of C libraries.
+    private static let targets = (try? Manifest.own.get())?.targets ?? []
+    private static let libraries = Set(targets.filter { $0.kind == "system" }.map(\.name))
+
+    /// Each kit, with the modules that nobody else may import.
+    static let kits: [String: Set<String>] = Dictionary(
+        uniqueKeysWithValues: targets.filter { $0.kind == "kit" }.map { kit in
+            (
+                kit.name,
+                libraries.intersection(kit.imports).union(platform[kit.name].map { [$0] } ?? [])
+            )
+        })
+
+    /// All modules of C libraries, and those of the platform that belong to a kit.
     static let cModules = Set(kits.values.flatMap(\.self))
 
-    /// From the ground up; each target may import targets that stand before it in its own list.
-    static let imports: [String: Set<String>] = [
-        "SQLiteKit": [],
-        "SQLiteFaults": [],
-        "CompressionKit": [],
-        "DeflateKit": ["CompressionKit"],
-        "ZstdKit": [],
-        "CurlKit": [],
-        "OpenSSLKit": [],
-        "WebSocketKit": [],
-        "HTTPKit": ["WebSocketKit"],
-        "SystemKit": [],
-        "ConnectionKit": [],
-        "LineKit": [],
-        "PostgresKit": ["ConnectionKit"],
-        "RedisKit": ["ConnectionKit"],
-        "MartletProtocol": [],
-        "MartletCore": ["MartletProtocol"],
-        "WebTokens": ["MartletProtocol", "OpenSSLKit"],
-        "SQLiteRecords": ["MartletProtocol", "MartletCore", "SQLiteKit"],
-        "MartletStore": [
-            "MartletProtocol", "MartletCore", "SQLiteKit", "SQLiteRecords", "SystemKit",
-        ],
-        "Martlet": device.union(["SystemKit", "CurlKit"]),
-        "MartletServerCore": serverCore,
-        "MartletPostgres": serverCore.union([
-            "MartletServerCore", "ConnectionKit", "PostgresKit",
-        ]),
-        "MartletRedis": serverCore.union(["MartletServerCore", "ConnectionKit", "RedisKit"]),
-        "MartletServer": serverCore.union([
-            "MartletServerCore", "MartletPostgres", "MartletRedis", "DeflateKit", "ZstdKit",
-            "HTTPKit", "WebSocketKit", "ConnectionKit", "PostgresKit", "RedisKit", "WebTokens",
-            "SystemKit",
-        ]),
-        "MartletTesting": device.union(serverCore).union([
-            "Martlet", "MartletServerCore", "SQLiteFaults", "HTTPKit",
-        ]),
-        "MartletTransfer": device.union(["Martlet", "SystemKit"]),
-        "MartletDemo": device.union([
-            "Martlet", "MartletServer", "MartletTransfer", "MartletPostgres", "PostgresKit",
-            "ConnectionKit", "LineKit",
-        ]),
-        "MartletCommand": device.union([
-            "Martlet", "MartletServer", "MartletServerCore", "MartletTesting",
-            "MartletTransfer", "MartletDemo", "MartletPostgres", "PostgresKit", "ConnectionKit",
-            "HTTPKit",
-        ]),
-    ]
-
-    private static let device: Set = [
-        "MartletProtocol", "MartletCore", "MartletStore", "SQLiteKit", "SQLiteRecords",
-        "CompressionKit",
-    ]
-    private static let serverCore: Set = [
-        "MartletProtocol", "MartletCore", "SQLiteKit", "SQLiteRecords", "CompressionKit",
-        "OpenSSLKit",
-    ]
+    /// What each target imports, as Package.swift names it.
+    static let imports: [String: Set<String>] = Dictionary(
+        uniqueKeysWithValues: targets.filter { $0.kind != "system" }.map {
+            ($0.name, Set($0.imports))
+        })
 
     /// Targets that take time, randomness and identifiers from their callers and do no input or
     /// output but SQLite's.

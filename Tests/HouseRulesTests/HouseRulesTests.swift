@@ -18,63 +18,57 @@ struct HouseRulesTests {
         #expect(!files.contains { $0.path.contains(".build/") })
     }
 
-    @Test("every Swift target builds with the strict flags, all but kits and tests memory-safe")
+    @Test("Package.swift names targets that stand before, and that are imported")
+    func manifest() throws {
+        let manifest = try Manifest.own.get()
+        #expect(manifest.targets.count > 80)
+        #expect(manifest.faults(try Repository.files()) == [])
+    }
+
+    @Test(
+        "every Swift target builds with the strict flags, all but kits and most tests memory-safe")
     func strictFlags() throws {
         let manifest = try #require(try Repository.files().first { $0.path == "Package.swift" })
-        #expect(PackageFlags.unflagged(manifest).isEmpty)
+        #expect(PackageFlags.functions(manifest) == PackageFlags.expected)
         let loose = SourceFile(
             path: "Package.swift",
             text: """
-                let package = Package(targets: [
-                    .target(name: "A", dependencies: ["B"]),
-                    .target(name: "B", swiftSettings: strict),
-                    .target(name: "SQLiteKit", swiftSettings: strict),
-                    .testTarget(name: "T", swiftSettings: strict),
-                    .target(name: "D", path: "Tests/D", swiftSettings: strict),
-                    .systemLibrary(name: "C"),
-                ])
+                func kit() -> Target { .target(name: name, swiftSettings: Flags.strict) }
+                func code() -> Target { .target(name: name) }
                 """)
-        #expect(PackageFlags.unflagged(loose).count == 2)
+        #expect(PackageFlags.functions(loose) == ["kit": "strict", "code": "none"])
+        let wrappers: Set = ["SQLiteFaults", "SocketTalk"]
+        #expect(
+            try Manifest.own.get().targets.filter { $0.kind == "kit" }
+                .allSatisfy { $0.name.hasSuffix("Kit") || wrappers.contains($0.name) })
     }
 }
 
-/// Reads the flags of the targets from the manifest.
+/// Reads the flags from the functions of the manifest that declare targets.
 enum PackageFlags {
-    /// The places of targets without the flags they should have.
-    static func unflagged(_ manifest: SourceFile) -> [Violation] {
-        let kinds: Set = ["target", "executableTarget", "testTarget"]
-        let tokens = manifest.tokens
-        return tokens.indices.compactMap { index -> Violation? in
-            guard kinds.contains(tokens[index].text), index > 0, tokens[index - 1].text == ".",
-                index + 1 < tokens.count, tokens[index + 1].text == "("
-            else { return nil }
-            let settings = settings(tokens, from: index + 1)
-            let line = tokens[index].line
-            let declaration = manifest.lines[(line - 1)..<(settings?.line ?? line)].joined()
-            let isLoose =
-                tokens[index].text == "testTarget" || declaration.contains("path: \"Tests/")
-                || House.kits.keys.contains { declaration.contains("name: \"\($0)\"") }
-            if settings?.word == "safe" || (settings?.word == "strict" && isLoose) { return nil }
-            return manifest.violation(
-                line, "swiftSettings: \(settings?.word ?? "none"); expected safe, or strict")
-        }
-    }
+    static let expected = [
+        "kit": "strict", "code": "safe", "command": "safe", "helper": "safe", "program": "safe",
+        "suite": "strict", "safeSuite": "safe",
+    ]
 
-    /// The word after `swiftSettings:` within the parentheses that open at a token.
-    private static func settings(
-        _ tokens: [Token], from open: Int
-    ) -> (word: String, line: Int)? {
-        var depth = 0
-        for index in open..<tokens.count {
-            if tokens[index].text == "(" { depth += 1 }
-            if tokens[index].text == ")" {
-                depth -= 1
-                if depth == 0 { return nil }
+    /// Of each function that declares a Swift target: the flags that it gives.
+    static func functions(_ manifest: SourceFile) -> [String: String] {
+        let tokens = manifest.tokens.map(\.text)
+        var found: [String: String] = [:]
+        var function = ""
+        for index in tokens.indices.dropLast(2) {
+            if tokens[index] == "func" { function = tokens[index + 1] }
+            if tokens[index] == ".",
+                ["target", "executableTarget", "testTarget"].contains(tokens[index + 1])
+            {
+                found[function] = "none"
             }
-            if tokens[index].text == "swiftSettings", index + 2 < tokens.count {
-                return (tokens[index + 2].text, tokens[index].line)
+            if tokens[index] == "swiftSettings", tokens[index + 1] == ":",
+                tokens[index + 2] == "Flags"
+            {
+                found[function] = tokens[index + 4]
             }
         }
-        return nil
+        return found
     }
 }

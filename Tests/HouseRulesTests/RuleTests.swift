@@ -90,7 +90,7 @@ struct RuleTests {
         #expect(sentences(.cImports, "import CSQLite", at: "Sources/SQLiteKit/A.swift") == 0)
     }
 
-    @Test("imports point down")
+    @Test("imports stand in Package.swift")
     func downwardImports() {
         #expect(sentences(.downwardImports, "import MartletProtocol") == 0)
         #expect(sentences(.downwardImports, "import MartletStore") == 1)
@@ -99,6 +99,38 @@ struct RuleTests {
         #expect(sentences(.downwardImports, "public import MartletServer", at: device) == 1)
         #expect(sentences(.downwardImports, "import Foundation", at: device) == 0)
         #expect(sentences(.downwardImports, "", at: "Sources/Unknown/A.swift") == 1)
+        #expect(sentences(.downwardImports, "import Martlet", at: "Tests/SetTexts/A.swift") == 1)
+        let program = "Tests/Fuzzing/Program/A.swift"
+        #expect(sentences(.downwardImports, "import Martlet", at: program) == 0)
+    }
+
+    @Test("Package.swift names targets that stand before, and that are imported")
+    func manifest() {
+        let manifest = Manifest(
+            """
+            let a = [
+                system("CA", "liba-dev"),
+                kit("AKit", "CA"),
+                code("A", "AKit", "B"),
+                code("B", "AKit"),
+                suite(
+                    "BTests", "A",
+                    "B", in: "Tests/Odd", without: ["Data"]),
+            ]
+            """)
+        #expect(manifest.targets.map(\.name) == ["CA", "AKit", "A", "B", "BTests"])
+        let files = [
+            SourceFile(path: "Sources/AKit/A.swift", text: "internal import CA"),
+            SourceFile(path: "Sources/A/A.swift", text: "import AKit\nimport B"),
+            SourceFile(path: "Sources/B/B.swift", text: "public import AKit"),
+            SourceFile(path: "Tests/Odd/B.swift", text: "@testable import B"),
+            SourceFile(path: "Tests/Odd/Data/B.swift", text: "import A"),
+        ]
+        #expect(
+            manifest.faults(files) == [
+                "A names B, which does not stand before it",
+                "BTests names A, which none of its files imports",
+            ])
     }
 
     @Test("forced tries and fatalError are refused")
