@@ -162,14 +162,20 @@ struct RandomHistory {
         throws
         -> Int64?
     {
+        // What is looked for must not cost more in a larger table: some of it is counted with an exchange.
         let connection = try device.connection()
+        guard let hot else {
+            guard let least = try connection.integer("SELECT min(id) FROM \(table)"),
+                let most = try connection.integer("SELECT max(id) FROM \(table)")
+            else { return nil }
+            let id = Int64.random(in: least...most, using: &random)
+            return try connection.integer(
+                "SELECT id FROM \(table) WHERE id >= \(id) ORDER BY id LIMIT 1")
+        }
+        let place = Int.random(in: 0..<hot, using: &random)
         let order = newest ? "id" : "id DESC"
-        let all = Int(try connection.integer("SELECT count(*) FROM \(table)") ?? 0)
-        let most = hot ?? all
-        guard most > 0 else { return nil }
-        let place = Int.random(in: 0..<most, using: &random)
-        return try connection.integer(
-            "SELECT id FROM \(table) ORDER BY \(order) LIMIT 1 OFFSET \(place)")
+        let ordered = "SELECT id FROM \(table) ORDER BY \(order) LIMIT 1"
+        return try connection.integer("\(ordered) OFFSET \(place)") ?? connection.integer(ordered)
     }
 
     private mutating func save(_ event: Event, on device: SmallDevice) throws {

@@ -191,6 +191,9 @@ extension DeviceStore {
                     "The stream is of another data set than this file belongs to. Check the"
                         + " server's address and the token.")
             }
+            // A cache may answer with another data set's. The answer of an exchange repeats the name of its
+            // request, so that is what tells a device to which data set it belongs.
+            guard try dataSet != nil || batch.dataSet == nil else { return .needsExchange }
             let current = try revision
             guard !batch.isBehind else {
                 return batch.goesOn ?? .max <= current ? .old(deltas: 0) : .needsExchange

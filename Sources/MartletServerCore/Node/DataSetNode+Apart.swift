@@ -15,16 +15,17 @@ extension DataSetNode {
 
     /// Carries out a request if the database refuses something in it and does not say which set is at
     /// fault: parts of it go in transactions of their own, and a part that is refused is halved again, down
-    /// to the set at fault, which is put off. All other sets get their verdicts.
+    /// to the set at fault, which is put off. All other sets get their verdicts, and the device what it missed.
     ///
     /// If there are very many at fault, the sets behind them are put off, too.
+    /// - Parameter refused: What the database said of the whole request.
     func decideApart(
-        _ request: AdmittedRequest, now: Int64
+        _ request: AdmittedRequest, refused: StorageFault, now: Int64
     ) -> [Result<NodeAnswer, Problem>] {
         let sets = request.request.changeSets
         var parts = [sets.startIndex..<sets.endIndex]
         var unbearable: Set<Int> = []
-        var cause: StorageFault?
+        var cause = refused
         // The whole has been tried.
         var isTried = true
         while let part = parts.popLast() {

@@ -144,9 +144,9 @@ public final class DataSetNode {
                     return requests.flatMap { decide([$0], now: now) }
                 }
                 if error.kind == .refused, unbearable == nil, let request = requests.first,
-                    request.request.changeSets.count > 1
+                    !request.request.changeSets.isEmpty
                 {
-                    return decideApart(request, now: now)
+                    return decideApart(request, refused: error, now: now)
                 }
                 // Now rather than later, so that a reader beside the node sees no open
                 // transaction; when it fails, the next batch tries again.
