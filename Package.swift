@@ -36,7 +36,7 @@ let kits: [Target] = [
     kit("RedisKit", "CHiredis", "ConnectionKit"),
 ]
 
-// What devices and servers share.
+// Targets that devices and servers share.
 let model: [Target] = [
     code("MartletProtocol"),
     code("MartletCore", "MartletProtocol"),
@@ -86,7 +86,7 @@ let tools: [Target] = [
         "MartletTesting", "MartletTransfer", "MartletDemo"),
 ]
 
-// What tests share, and programs that tests run.
+// Targets that tests share, and programs that tests run.
 let helpers: [Target] = [
     helper("Waiting"),
     helper("TestDatabases"),

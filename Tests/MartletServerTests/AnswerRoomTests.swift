@@ -14,10 +14,10 @@ struct AnswerRoomTests {
     private static func full(_ room: AnswerRoom) async throws -> [AnswerClaim] {
         var claims: [AnswerClaim] = []
         for _ in 0..<AnswerRoom.places {
-            let claim = room.claim(of: "a")
-            try await claim.take()
+            let claim = AnswerClaim(of: "a")
+            try await claim.take(in: room)
             // A second place is not taken.
-            try await claim.take()
+            try await claim.take(in: room)
             claims.append(claim)
         }
         return claims
@@ -32,8 +32,8 @@ struct AnswerRoomTests {
         for (index, name) in ["b1", "b2", "b3", "c1"].enumerated() {
             tasks.append(
                 Task {
-                    let claim = room.claim(of: String(name.prefix(1)))
-                    try await claim.take()
+                    let claim = AnswerClaim(of: String(name.prefix(1)))
+                    try await claim.take(in: room)
                     order.names.withLock { $0.append(name) }
                     claim.giveBack()
                 })
@@ -52,8 +52,8 @@ struct AnswerRoomTests {
         let room = AnswerRoom()
         let claims = try await Self.full(room)
         let waiting = Task {
-            let claim = room.claim(of: "b")
-            try await claim.take()
+            let claim = AnswerClaim(of: "b")
+            try await claim.take(in: room)
         }
         try await waitUntil("it waits") { room.waitingCount == 1 }
         waiting.cancel()
@@ -62,12 +62,25 @@ struct AnswerRoomTests {
         _ = try await Self.full(room)
     }
 
+    @Test("gives up its place before it waits in another room")
+    func moved() async throws {
+        let (first, second) = (AnswerRoom(), AnswerRoom())
+        let claims = try await Self.full(second)
+        let mover = AnswerClaim(of: "a")
+        try await mover.take(in: first)
+        let moving = Task { try await mover.take(in: second) }
+        try await waitUntil("it waits") { second.waitingCount == 1 }
+        _ = try await Self.full(first)
+        claims.first?.giveBack()
+        try await moving.value
+    }
+
     @Test("takes no place for a client that is gone already")
     func late() async throws {
         let room = AnswerRoom()
         let task = Task {
             try await waitUntil("it is cancelled") { Task.isCancelled }
-            try await room.claim(of: "a").take()
+            try await AnswerClaim(of: "a").take(in: room)
         }
         task.cancel()
         await #expect(throws: (any Error).self) { try await task.value }

@@ -108,8 +108,6 @@ struct ComparisonTests {
         return AdmittedRequest(principal: user, request: request, source: [])
     }
 
-    private static let room = AnswerRoom()
-
     /// Asks a service that may keep the asker waiting: for ever, if it does what it must not.
     private static func ask(
         _ service: DataSetService, _ request: AdmittedRequest
@@ -117,7 +115,7 @@ struct ComparisonTests {
         let isAnswered = Mutex(false)
         let asked = Task {
             defer { isAnswered.withLock { $0 = true } }
-            return await service.answer(request, Self.room.claim(of: "a"))
+            return await service.answer(request, AnswerClaim(of: "a"))
         }
         try await waitUntil("it is answered") { isAnswered.withLock { $0 } }
         return await asked.value
@@ -130,11 +128,11 @@ struct ComparisonTests {
         for client in ["a", "b", "c"] {
             // A device is met before anything is compared with it.
             _ = try await service.answer(
-                Self.request(client, comparing: false), Self.room.claim(of: "a")
+                Self.request(client, comparing: false), AnswerClaim(of: "a")
             ).get()
         }
         async let first = service.answer(
-            Self.request("a", comparing: true), Self.room.claim(of: "a"))
+            Self.request("a", comparing: true), AnswerClaim(of: "a"))
         defer { gate.open() }
         try await waitUntil("a comparison is under way") { gate.count == 1 }
         // Somebody new gets all rows, while it takes its time.
@@ -148,11 +146,11 @@ struct ComparisonTests {
         }
         #expect(refusal.status == 503 && refusal.kind == "busy" && refusal.retryAfter != nil)
         async let other = service.answer(
-            Self.request("c", comparing: true), Self.room.claim(of: "a"))
+            Self.request("c", comparing: true), AnswerClaim(of: "a"))
         gate.open()
         _ = try await first.get()
         _ = try await other.get()
-        _ = try await service.answer(Self.request("a", comparing: true), Self.room.claim(of: "a"))
+        _ = try await service.answer(Self.request("a", comparing: true), AnswerClaim(of: "a"))
             .get()
         await service.stop()
     }

@@ -115,7 +115,7 @@ extension HTTPConnection {
         guard let bufferevent else { return }
         var start = 0
         if ssl == nil, unsentByteCount == 0 {
-            // What is wrong with the socket libevent finds out by itself.
+            // If the socket is broken, libevent finds that out by itself.
             start = max(0, martlet_send(bufferevent_getfd(bufferevent), bytes, bytes.count))
         }
         guard start < bytes.count else { return }

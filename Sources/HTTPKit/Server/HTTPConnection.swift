@@ -134,7 +134,7 @@ final class HTTPConnection {
             core.counters.abortedRequests += 1
             task.cancel()
         }
-        // What a handler still does for a client that is gone counts until it ends.
+        // If the client is gone, its request still counts until the handler ends.
         if !isHandled { releaseRequest() }
         task = nil
         timer?.cancel()

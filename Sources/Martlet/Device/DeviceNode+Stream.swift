@@ -149,7 +149,7 @@ extension DeviceNode {
             case .needsExchange: return wake(isUrgent: false, now: now)
             case .applied(let report):
                 applyFailures = 0
-                // What a cache repeats brings nothing, so it does not make a stream sound.
+                // Only a batch that brings something shows that the stream works; a cache may repeat old ones.
                 streamFailures = 0
                 unanswered.subtract(report.receipts.map(\.identifier))
                 return [.notify(.streamed(report, revision: batch.nextVersion))]

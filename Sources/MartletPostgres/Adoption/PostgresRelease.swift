@@ -40,7 +40,7 @@ package struct PostgresRelease {
         // set names the slot: an unknown slot keeps the write-ahead log until the disk is full.
         if let logical = try LogicalState.read(connection) { try drop(logical.slot, slots) }
         try remove(name, dropsSurrogates)
-        // A server that was reading may have made it anew meanwhile.
+        // A server that was still reading may have made the slot again.
         for slot in try leftOver() { try drop(slot, slots) }
         return steps
     }

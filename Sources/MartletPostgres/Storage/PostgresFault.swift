@@ -9,7 +9,7 @@ extension StorageFault {
             case .busy, .timedOut: .busy
             case .full: .full
             case .constraint, .invalidValue: .refused
-            // What a trigger raises, on Martlet's own tables too, is of the set that it runs with.
+            // A trigger raised an exception, perhaps on one of Martlet's own tables. The set caused it.
             case .other where error.sqlState?.hasPrefix("P0") == true: .refused
             default: error.endsConnection ? .unreachable : .failed
             }

@@ -134,7 +134,7 @@ extension RequestHandler {
             }
             let record = try await admitted(request)
             let question = query.question(record.principal)
-            let claim = answers.claim(of: Self.party(record))
+            let claim = AnswerClaim(of: Self.party(record))
             let answer = try await dataSets.ask(record.dataSet) {
                 await $0.deltas(question, claim)
             }

@@ -20,7 +20,7 @@ struct Listening: Sendable {
     let handler: RequestHandler
     let service: DataSetService
     let token: [UInt8]
-    /// What the token stood for when the listening began.
+    /// The token's record at the time when the listening began.
     let record: TokenRecord
 
     /// Sends what there is, then what comes, until one of the endings.
@@ -94,7 +94,7 @@ struct Listening: Sendable {
     private func batch(_ question: DeltaQuestion) async -> Result<DeltaBatchBytes, Problem> {
         if let made = service.madeDeltas(question) { return .success(made) }
         // Bytes that wait for a listener count elsewhere, so another may have its batch made.
-        let claim = handler.answers.claim(of: RequestHandler.party(record))
+        let claim = AnswerClaim(of: RequestHandler.party(record))
         defer { claim.giveBack() }
         return await service.deltas(question, claim)
     }

@@ -36,7 +36,7 @@ extension RequestHandler {
                 ? query.question(token.principal)
                 : query.question(
                     token.principal, byteLimit: Limits.answerBytes, mostEntryBytes: .max)
-            let claim = answers.claim(of: Self.party(token))
+            let claim = AnswerClaim(of: Self.party(token))
             let first = try await dataSets.ask(token.dataSet) {
                 await $0.deltas(question, claim)
             }.get()

@@ -102,7 +102,7 @@ extension RequestHandler {
     }
 
     func answer(_ admitted: AdmittedRequest, _ token: TokenRecord) async -> Outcome {
-        let claim = answers.claim(of: Self.party(token))
+        let claim = AnswerClaim(of: Self.party(token))
         do {
             switch try await dataSets.ask(token.dataSet, { await $0.answer(admitted, claim) }) {
             case .failure(let problem): return Outcome(problem)

@@ -20,7 +20,6 @@ struct RequestHandler: Sendable {
     let tokenWatch = TokenWatch()
     let reading = RequestReading()
     let uploads = UploadShelf()
-    let answers = AnswerRoom()
 
     func answer(_ request: HTTPRequest) async -> HTTPResponse {
         let start = ContinuousClock.now

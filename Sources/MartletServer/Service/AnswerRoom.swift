@@ -34,9 +34,6 @@ final class AnswerRoom: Sendable {
     /// Requests that wait for a place.
     var waitingCount: Int { state.withLock { $0.waiting.count } }
 
-    /// What a request of a party needs to take a place.
-    func claim(of party: String) -> AnswerClaim { AnswerClaim(room: self, party: party) }
-
     /// Waits for a place.
     /// - Throws: `CancellationError` if the client goes away meanwhile.
     fileprivate func take(_ party: String) async throws {
@@ -77,32 +74,32 @@ final class AnswerRoom: Sendable {
     }
 }
 
-/// A request's place in the `AnswerRoom`, from when it is taken until nobody holds the claim.
+/// A request's place in an `AnswerRoom`, from when it is taken until nobody holds the claim.
 final class AnswerClaim: Sendable {
-    private let room: AnswerRoom
     private let party: String
-    private let isTaken = Mutex(false)
+    /// The room in which the claim has a place.
+    private let room = Mutex<AnswerRoom?>(nil)
 
-    fileprivate init(room: AnswerRoom, party: String) {
-        self.room = room
-        self.party = party
-    }
+    /// - Parameter party: The party that sent the request.
+    init(of party: String) { self.party = party }
 
-    /// Waits for a place, unless the claim has one. One task at a time.
+    /// Waits for a place, unless the claim has one in the room. It gives up a place in another one before.
+    /// One task at a time.
     /// - Throws: `CancellationError` if the client goes away meanwhile.
-    func take() async throws {
-        guard !isTaken.withLock(\.self) else { return }
-        try await room.take(party)
-        isTaken.withLock { $0 = true }
+    func take(in wanted: AnswerRoom) async throws {
+        guard room.withLock({ $0 !== wanted }) else { return }
+        giveBack()
+        try await wanted.take(party)
+        room.withLock { $0 = wanted }
     }
 
     /// Gives the place back, if the claim has one.
     func giveBack() {
-        let wasTaken = isTaken.withLock { isTaken in
-            defer { isTaken = false }
-            return isTaken
+        let left = room.withLock { room in
+            defer { room = nil }
+            return room
         }
-        if wasTaken { room.giveBack() }
+        left?.giveBack()
     }
 
     deinit { giveBack() }

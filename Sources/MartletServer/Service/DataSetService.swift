@@ -60,6 +60,9 @@ final class DataSetService: Sendable {
     /// A reader of its own for comparisons, which read whole tables: nobody else waits for them.
     private let comparer: Confined<LogReader>
     private let comparisons = ComparisonRoom()
+    /// For answers from memory, and for those that wait for the log's one reader. Each data set has its own, so
+    /// that a slow storage keeps only its own requests waiting, and none that memory can answer.
+    private let (memoryRoom, logRoom) = (AnswerRoom(), AnswerRoom())
     private let queue: WriterQueue<AdmittedRequest, NodeAnswer>
     private let announcer: Announcer
     private let health: WriterHealth
@@ -306,7 +309,7 @@ final class DataSetService: Sendable {
     /// - Parameter claim: Takes the place in which the answer is made.
     func answer(_ request: AdmittedRequest, _ claim: AnswerClaim) async -> Verdict {
         guard request.request.changeSets.isEmpty else { return await decide(request, claim) }
-        do { try await claim.take() } catch { return .failure(.gone) }
+        do { try await claim.take(in: memoryRoom) } catch { return .failure(.gone) }
         switch feed.answer(to: request) {
         case .answer(let answer):
             metrics.countPull(isHit: true)
@@ -328,19 +331,22 @@ final class DataSetService: Sendable {
     func deltas(
         _ question: DeltaQuestion, _ claim: AnswerClaim
     ) async -> Result<DeltaBatchBytes, Problem> {
-        do { try await claim.take() } catch { return .failure(.gone) }
-        let result = await batch(question)
+        do { try await claim.take(in: memoryRoom) } catch { return .failure(.gone) }
+        let result = await batch(question, claim)
         if case .success(let batch) = result, batch.isDifference { metrics.countDifference() }
         return result
     }
 
-    private func batch(_ question: DeltaQuestion) async -> Result<DeltaBatchBytes, Problem> {
+    private func batch(
+        _ question: DeltaQuestion, _ claim: AnswerClaim
+    ) async -> Result<DeltaBatchBytes, Problem> {
         switch feed.deltas(question) {
         case .batch(let batch): return .success(batch)
         case .problem(let problem): return .failure(problem)
         case .needsLog: break
         }
         guard !health.isMoved else { return .failure(.storage) }
+        do { try await claim.take(in: logRoom) } catch { return .failure(.gone) }
         do {
             switch try await reader.run({ $0.deltas(question) }) {
             case .batch(let batch): return .success(batch)
@@ -359,7 +365,7 @@ final class DataSetService: Sendable {
         case .success(.made(let answer)): return .success(answer)
         case .failure(let problem): return .failure(problem)
         case .success(.unread(let unread)):
-            do { try await claim.take() } catch { return .failure(.gone) }
+            do { try await claim.take(in: logRoom) } catch { return .failure(.gone) }
             do {
                 return try await reader.run { $0.answer(unread) }
             } catch {
@@ -369,7 +375,10 @@ final class DataSetService: Sendable {
     }
 
     private func read(_ request: AdmittedRequest, _ claim: AnswerClaim) async -> Verdict {
-        guard request.request.check != nil else { return await read(request, with: reader, claim) }
+        guard request.request.check != nil else {
+            do { try await claim.take(in: logRoom) } catch { return .failure(.gone) }
+            return await read(request, with: reader, claim)
+        }
         // Comparisons have a room of their own, and wait in it for each other.
         claim.giveBack()
         let user = request.principal.identity
