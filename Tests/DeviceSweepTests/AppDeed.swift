@@ -35,7 +35,11 @@ enum AppDeed: Sendable {
         case .insert(let table, let key, let values):
             told.clear()
             let given = key == .null ? values : values.adding(table.key, key)
+            let old = try Self.keys(of: table, context)
             let made = try PlainTable(table.name).insert(given, in: context)
+            guard key != .null || !old.contains(SQLValue(made)) else {
+                return ["a new record was given the key of another one, \(made)"]
+            }
             let after = try Self.row(SQLValue(made), table, context)
             return told.faults(table, given: values, before: nil, after: after)
         case .update(let table, let place, let values), .upsert(let table, let place, let values):
@@ -72,6 +76,13 @@ enum AppDeed: Sendable {
             .first?.values.first
     }
 
+    private static func keys(
+        of table: RandomTable, _ context: ReadContext
+    ) throws -> [SQLValue] {
+        try context.rows("SELECT \(table.quotedKey) FROM \(table.quoted)")
+            .compactMap(\.values.first)
+    }
+
     private static func row(
         _ key: SQLValue, _ table: RandomTable, _ context: ReadContext
     ) throws -> RecordValues? {
@@ -89,7 +100,25 @@ final class ToldWrites: Sendable {
 
     private let last = Mutex<[String: Told]>([:])
 
-    func clear() { last.withLock { $0 = [:] } }
+    /// What hooks were told after writes, and is not so.
+    private let untrue = Mutex<[String]>([])
+
+    func clear() {
+        last.withLock { $0 = [:] }
+        untrue.withLock { $0 = [] }
+    }
+
+    /// Checks that a record that a hook hears of after it was written is there.
+    func check(_ write: RowWrite, _ schema: RandomSchema, _ context: ReadContext) throws {
+        guard let table = schema.tables.first(where: { $0.name == write.table }),
+            let key = write.key
+        else { return }
+        let found = try context.rows(
+            "SELECT 1 FROM \(table.quoted) WHERE \(table.quotedKey) = ? COLLATE BINARY",
+            [SQLValue(key)])
+        guard found.isEmpty else { return }
+        untrue.withLock { $0.append("a hook heard of \(key) of \(table.name), which is not there") }
+    }
 
     func note(_ write: RowWrite, _ schema: RandomSchema) throws {
         guard let table = schema.tables.first(where: { $0.name == write.table }) else { return }
@@ -120,16 +149,19 @@ final class ToldWrites: Sendable {
         _ table: RandomTable, given: RecordValues, before: RecordValues?, after: RecordValues?
     ) -> [String] {
         let told = last.withLock { $0 }
-        // Nothing is written of a record that names its key alone.
-        guard !told.isEmpty, let after else { return [] }
-        return table.columns.filter { column in
-            let (old, new) = (before?[column.name], after[column.name])
-            return switch told[column.name] {
-            case .absent?: given[column.name] != nil || before != nil && old != new
-            case .null?: given[column.name] != .some(.null) || new != .some(.null)
-            case .value?: given[column.name] == nil || new == nil || new == .some(.null)
-            case nil: true
-            }
-        }.map { "a hook was told \(told[$0.name].map { "\($0)" } ?? "nothing") of \($0.name)" }
+        let untrue = untrue.withLock { $0 }
+        // Nothing is written of a record that names its key alone, nor of one that SQLite passes over.
+        let isPassedOver = table.script.contains("ON CONFLICT IGNORE") && before == after
+        guard !told.isEmpty, !isPassedOver, let after else { return untrue }
+        return untrue
+            + table.columns.filter { column in
+                let (old, new) = (before?[column.name], after[column.name])
+                return switch told[column.name] {
+                case .absent?: given[column.name] != nil || before != nil && old != new
+                case .null?: given[column.name] != .some(.null) || new != .some(.null)
+                case .value?: given[column.name] == nil || new == nil || new == .some(.null)
+                case nil: true
+                }
+            }.map { "a hook was told \(told[$0.name].map { "\($0)" } ?? "nothing") of \($0.name)" }
     }
 }

@@ -1,3 +1,4 @@
+import MartletStore
 import MartletTesting
 import SQLiteKit
 
@@ -16,22 +17,56 @@ struct Witness {
 
     init(_ schema: RandomSchema) { tables = schema.tables }
 
+    /// What stands for the value of a column that another program has renamed away.
+    private static let away = "away"
+
     /// Reads what the tables show, without tables that are away.
     static func visible(_ schema: RandomSchema, _ connection: Connection) -> Rows {
         var rows: Rows = [:]
-        for table in schema.tables { rows[table.name] = try? read(table, connection) }
+        for table in schema.tables {
+            let names = try? connection.prepare(
+                "SELECT name FROM pragma_table_info(\(table.quoted))"
+            ).rows { (row) throws(SQLiteError) in row.text(0) }
+            let there = Set((names ?? []).map { Array($0.utf8) })
+            let away = table.columns.filter { !there.contains(Array($0.name.utf8)) }.map(\.quoted)
+            rows[table.name] = try? read(table, connection, without: away)
+        }
+        return rows
+    }
+
+    /// Reads what the tables show an app within its save. All columns are there if it can save.
+    static func visible(_ schema: RandomSchema, _ context: ReadContext) throws -> Rows {
+        var rows: Rows = [:]
+        for table in schema.tables {
+            let found = try context.rows(select(table)).map { row in
+                row.values.map { value in
+                    if case .text(let text) = value { text } else { away }
+                }
+            }
+            rows[table.name] = byKey(found)
+        }
         return rows
     }
 
     static func read(
-        _ table: RandomTable, _ connection: Connection
+        _ table: RandomTable, _ connection: Connection, without away: [String] = []
     ) throws(SQLiteError) -> [String: [String]] {
-        // In this form SQLite takes no missing column for a text.
-        let values = ([table.quotedKey] + table.columns.map(\.quoted)).map { "quote(own.\($0))" }
-        let select = "SELECT \(values.joined(separator: ", ")) FROM \(table.quoted) AS own"
-        let found = try connection.prepare(select).rows { (row) throws(SQLiteError) in
-            values.indices.map { row.text(Int32($0)) }
+        let statement = try connection.prepare(select(table, without: away))
+        let found = try statement.rows { (row) throws(SQLiteError) in
+            (0...table.columns.count).map { row.text(Int32($0)) }
         }
+        return byKey(found)
+    }
+
+    private static func select(_ table: RandomTable, without away: [String] = []) -> String {
+        // In this form SQLite takes no missing column for a text.
+        let values = ([table.quotedKey] + table.columns.map(\.quoted)).map {
+            away.contains($0) ? "'\(Self.away)'" : "quote(own.\($0))"
+        }
+        return "SELECT \(values.joined(separator: ", ")) FROM \(table.quoted) AS own"
+    }
+
+    private static func byKey(_ found: [[String]]) -> [String: [String]] {
         let rows = found.map { ($0[0], Array($0.dropFirst())) }
         return Dictionary(rows, uniquingKeysWith: { first, _ in first })
     }
@@ -44,7 +79,7 @@ struct Witness {
 
     private mutating func see(_ table: String, _ key: String, _ row: [String]) {
         let none = [Set<String>](repeating: [], count: row.count)
-        for (index, value) in row.enumerated() {
+        for (index, value) in row.enumerated() where value != Self.away {
             shown[table, default: [:]][key, default: none][index].insert(value)
         }
     }
@@ -65,11 +100,13 @@ struct Witness {
                 if shown == nil, after[key] == nil {
                     faults.append("\(table.name) \(key) was deleted")
                 }
-                for (index, column) in table.columns.enumerated() where column.target == nil {
+                for (index, column) in table.columns.enumerated() {
                     let value = row[index]
                     // Who deletes a record has seen the record, and maybe not all of it.
                     guard let new = after[key]?[index] else { continue }
                     guard new != value, shown?[index].contains(value) != true else { continue }
+                    // Who deletes a record may not have seen what refers to it.
+                    if column.target != nil, new == "NULL" { continue }
                     faults.append(
                         "\(table.name) \(key).\(column.name): \(value) became \(new)")
                 }
@@ -88,36 +125,57 @@ struct Witness {
             guard let old = base[table.name], let saved = before[table.name],
                 let found = after[table.name]
             else { return [String]() }
-            return missing(table, old: old, saved: saved, found: found)
+            return missing(table, (before, after), old: old, saved: saved, found: found)
+        }
+    }
+
+    /// The values of a row that was saved, as they arrive, without columns that are away and without references
+    /// to records whose keys became others or that are gone.
+    private func judged(
+        _ table: RandomTable, _ row: [String], _ rows: (before: Rows, after: Rows)
+    ) -> [String?] {
+        zip(table.columns, row).map { column, value in
+            guard value != Self.away else { return nil }
+            guard let target = column.target, value != "NULL" else {
+                return column.carried(value)
+            }
+            let name = tables[target].name
+            return rows.before[name]?[value] == nil || rows.after[name]?[value] == nil ? nil : value
         }
     }
 
     private func missing(
-        _ table: RandomTable, old: [String: [String]], saved: [String: [String]],
-        found: [String: [String]]
+        _ table: RandomTable, _ rows: (before: Rows, after: Rows), old: [String: [String]],
+        saved: [String: [String]], found: [String: [String]]
     ) -> [String] {
-        // Numbers and texts in a column of binary data arrive as such.
-        let own = table.columns.indices.filter {
-            table.columns[$0].target == nil && table.columns[$0].kind != .blob
-        }
         var faults: [String] = []
-        var made: [[String]] = []
+        var made: [[String?]] = []
         for (key, row) in saved {
             // A temporary key becomes another one.
             if !table.isText, key.hasPrefix("-") {
-                if old[key] == nil { made.append(own.map { row[$0] }) }
+                if old[key] == nil { made.append(judged(table, row, rows)) }
                 continue
             }
-            for index in own where old[key]?[index] != row[index] {
-                guard found[key]?[index] != row[index] else { continue }
+            for (index, value) in judged(table, row, rows).enumerated() {
+                let (before, after) = (old[key]?[index], found[key]?[index])
+                guard let value, before != row[index], before != Self.away, after != Self.away,
+                    after.map({ table.columns[index].carried($0) }) != value
+                else { continue }
                 faults.append(
                     "\(table.name) \(key).\(table.columns[index].name): \(row[index]) was saved, "
-                        + "and is \(found[key]?[index] ?? "gone")")
+                        + "and is \(after ?? "gone")")
             }
         }
-        var others = found.filter { old[$0.key] == nil }.map { _, row in own.map { row[$0] } }
+        var others = found.filter { old[$0.key] == nil }.map { _, row in
+            zip(table.columns, row).map { $0.carried($1) }
+        }
+        // Those of which most is judged first, so that they find their own.
+        made.sort { one, other in one.count { $0 == nil } < other.count { $0 == nil } }
         for row in made {
-            if let place = others.firstIndex(of: row) {
+            let place = others.firstIndex { other in
+                zip(row, other).allSatisfy { $0 == nil || $1 == Self.away || $0 == $1 }
+            }
+            if let place {
                 others.remove(at: place)
             } else {
                 faults.append("\(table.name): a new record of \(row) is not there")
@@ -128,5 +186,22 @@ struct Witness {
             faults.append("\(table.name) \(key) was deleted, and is there")
         }
         return faults
+    }
+}
+
+extension RandomColumn {
+    /// A value as it arrives: numbers and texts in a column of binary data are their bytes then.
+    fileprivate func carried(_ value: String) -> String {
+        guard kind == .blob, target == nil, !["NULL", "away"].contains(value),
+            !value.hasPrefix("X'")
+        else { return value }
+        var text = value
+        if value.hasPrefix("'") {
+            text = String(value.dropFirst().dropLast()).replacing("''", with: "'")
+        }
+        let digits = text.utf8.map { byte in
+            (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+        }
+        return "X'\(digits.joined())'"
     }
 }

@@ -107,6 +107,17 @@ struct ImportPlanTests {
         #expect(throws: TransferError.self) { try CSVFile.find(["there-is-no-such.csv"]) }
     }
 
+    @Test("finds files under all letters of their names", arguments: ["marked", "\u{FEFF}marked"])
+    func names(name: String) throws {
+        let folder = try TemporaryFolder()
+        try folder.write("\(name).csv", "id\n1\n")
+        for path in [folder.path, folder.path + "/\(name).csv"] {
+            let file = try #require(CSVFile.find([path]).first)
+            #expect(Array(file.type.utf8) == Array(name.utf8))
+            #expect(Array(file.name.utf8) == Array("\(name).csv".utf8))
+        }
+    }
+
     @Test("refuses a compressed file that is cut or is not compressed at all")
     func damagedGzip() throws {
         let folder = try TemporaryFolder()

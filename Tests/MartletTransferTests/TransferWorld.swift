@@ -63,6 +63,17 @@ struct TransferWorld {
         return "CREATE TABLE \(RandomTable.quoted(name))(\(columns.joined(separator: ", ")));"
     }
 
+    /// Whether a message is of a unique index over a reference for which null is a value like others.
+    func countsNull(_ message: String) -> Bool {
+        let index = #/CREATE UNIQUE INDEX (u\d_\d) ON "(?:[^"]|"")+"\(ifnull\(("(?:[^"]|"")+"), /#
+        return script.matches(of: index).contains { match in
+            message.contains("index '\(match.1)'")
+                && ["TEXT", "INTEGER"].contains {
+                    script.contains("\(match.2) \($0) REFERENCES")
+                }
+        }
+    }
+
     // MARK: - Clients
 
     func path(_ name: String) -> String { folder.path + "/\(name)/device.sqlite" }

@@ -31,6 +31,7 @@ extension DeviceNode {
         case .halted(number): return start(now: now)
         case .pausing(number, let isPoll):
             guard isPoll, isStreaming, !isBehindStream else { return start(now: now) }
+            if case .open(let open) = stream { owesPoll = !open.isAlive }
             state = .idle
             return []
         default: return []
@@ -38,6 +39,7 @@ extension DeviceNode {
     }
 
     func start(now: Int64) -> [Action] {
+        owesPoll = false
         do {
             if probe != nil { return try ask(now: now) }
             if try mustFetchSnapshot { return fetchSnapshot() }

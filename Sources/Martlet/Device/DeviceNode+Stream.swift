@@ -25,6 +25,8 @@ extension DeviceNode {
         let since: Int64
         /// When it was asked for; moved where the clock was set back.
         var asked: Int64
+        /// Whether it gave a sign of life, or brought something new.
+        var isAlive = false
         /// Whether any batch came whole.
         var hasBrought = false
         /// The revision behind which it goes on, as far as it brought what could not be applied.
@@ -151,6 +153,7 @@ extension DeviceNode {
                 applyFailures = 0
                 // Only a batch that brings something shows that the stream works; a cache may repeat old ones.
                 streamFailures = 0
+                noteAlive()
                 unanswered.subtract(report.receipts.map(\.identifier))
                 return [.notify(.streamed(report, revision: batch.nextVersion))]
             }
@@ -165,6 +168,13 @@ extension DeviceNode {
         }
     }
 
+    private func noteAlive() {
+        owesPoll = false
+        guard case .open(var open) = stream else { return }
+        open.isAlive = true
+        stream = .open(open)
+    }
+
     /// The exchange that follows has to get there, for the stream will not bring it.
     private func noteUnlessReached(_ place: Revision) {
         guard case .open(var open) = stream else { return }
@@ -176,6 +186,8 @@ extension DeviceNode {
     /// as often as without a stream.
     func streamSign(_ number: Int, _ elapsed: Int64, now: Int64) -> [Action] {
         guard case .open(var open) = stream, open.number == number else { return [] }
+        open.isAlive = true
+        owesPoll = false
         open.asked = min(open.asked, now - elapsed)
         let lateness = now - open.asked - elapsed
         let isLate = lateness > options.heldBack
@@ -252,8 +264,9 @@ extension DeviceNode {
     }
 
     private func pollWhenIdle() -> [Action] {
-        if case .idle = state { return waitForPoll() }
-        return []
+        guard case .idle = state else { return [] }
+        // Polls would be put off again and again by streams that open and bring nothing.
+        return owesPoll ? start(now: moment) : waitForPoll()
     }
 
     private func retryStream(after floor: Int64?, exchangesFirst: Bool = false) -> [Action] {

@@ -152,6 +152,8 @@ public final class DeviceNode {
     var uploadFailures = 0
     /// Whether the next request leaves the queue out, so that others' changes arrive all the same.
     var pullsFirst = false
+    /// Whether a poll was left out for a stream that may turn out to bring nothing.
+    var owesPoll = false
     /// Streams that did not come about or ended soon, one after another.
     var streamFailures = 0
     /// Times that what came could not be applied, one after another.

@@ -89,7 +89,7 @@ final class DirectInsert {
         statement.rewind()
         context.session.noteAll(unclearTables)
         if let key { return key }
-        return .integer(statements.description.hasRowID ? connection.lastInsertedRowID : 0)
+        return .integer(statements.madeRowID(connection))
     }
 }
 

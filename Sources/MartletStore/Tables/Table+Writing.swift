@@ -10,7 +10,8 @@ extension Table {
     /// A key the record leaves empty is made: by SQLite for integers, as a temporary id where the
     /// table is kept in step, as a random UUID for texts.
     /// - Returns: The record's key; where that is no number and no text, or of several columns, the
-    ///   rowid, and 0 where the table has none.
+    ///   rowid, and 0 where the table has none. It is 0 as well if SQLite was to make the key and passed
+    ///   the record over (`ON CONFLICT IGNORE`).
     /// - Throws: `StoreError` `.unknown`, `.value` or `.constraint`; what a hook throws.
     @discardableResult
     public func insert(_ record: some Record, in context: WriteContext) throws -> RecordID {
@@ -157,16 +158,17 @@ extension Table {
         let write = RowWrite(
             operation: .insert, table: tableName, key: made ?? statements.key(of: values),
             keyValues: statements.keyValues(values), values: values)
-        return try context.hooked(write) {
+        let inserted: RecordID? = try context.hooked(write) {
             let sql = statements.insertSQL(values.names)
             if let name = statements.madeByDefault, values[name] == nil {
                 return try context.insertReturning(name, sql, values.values)
             }
             try context.run(sql, values.values)
-            if let key = write.key { return key }
-            let hasRow = statements.description.hasRowID
-            return .integer(hasRow ? context.session.connection.lastInsertedRowID : 0)
+            // A constraint may have SQLite pass the record over. Its last rowid is that of another one then.
+            guard context.session.connection.changes > 0 else { return nil }
+            return write.key ?? .integer(statements.madeRowID(context.session.connection))
         }
+        return inserted ?? write.key ?? .integer(0)
     }
 
     private func update(
@@ -179,7 +181,7 @@ extension Table {
         let write = RowWrite(
             operation: .update, table: tableName, key: key.count == 1 ? RecordID(key[0]) : nil,
             keyValues: statements.keyValues(key), values: values)
-        return try context.hooked(write) {
+        let isWritten = try context.hooked(write) {
             do {
                 try context.run(statements.updateSQL(values.names), values.values + key)
             } catch {
@@ -187,6 +189,8 @@ extension Table {
             }
             return context.session.connection.changes > 0
         }
+        // A record that a constraint has SQLite pass over is there all the same.
+        return try isWritten || exists(key, statements, context)
     }
 
     /// Updates only what differs, where a reference was refused: for SQLite a reference that is set
@@ -286,6 +290,12 @@ extension TableStatements {
         return RecordValues(names: description.key, values: key)
     }
 
+    /// The rowid of the row that the last INSERT has made; 0 if the table has none, or SQLite has passed the
+    /// record over.
+    func madeRowID(_ connection: Connection) -> Int64 {
+        description.hasRowID && connection.changes > 0 ? connection.lastInsertedRowID : 0
+    }
+
     /// The key column that a DEFAULT fills, where that is the whole key.
     var madeByDefault: String? {
         guard description.key.count == 1, keyKind == nil, description.rowIDColumn == nil,
@@ -319,15 +329,16 @@ extension WriteContext {
         session.noteUnclearWrites(statement)
     }
 
-    /// Runs an INSERT, and gives the key that a DEFAULT has made.
+    /// Runs an INSERT.
+    /// - Returns: The key that a DEFAULT has made; nil if SQLite has passed the record over.
     func insertReturning(
         _ column: String, _ sql: String, _ arguments: [SQLValue]
-    ) throws -> RecordID {
+    ) throws -> RecordID? {
         var made: RecordID?
         try session.forEachRow("\(sql) RETURNING \(SQLName.quoted(column))", arguments) { row in
-            made = RecordID(try row.value(at: 0))
+            made = RecordID(try row.value(at: 0)) ?? .integer(0)
         }
-        return made ?? .integer(0)
+        return made
     }
 
     /// What `insert` returns, of a row that is there.

@@ -148,6 +148,7 @@ extension WriteContext {
             try session.hooks.runBefore(write, in: self)
             let result = try body()
             if let isThere = result as? Bool, !isThere { return result }
+            if Result.self == RecordID?.self, !(result is RecordID) { return result }
             try session.hooks.runAfter(write.made(result as? RecordID), in: self)
             return result
         }

@@ -8,11 +8,11 @@ public struct CSVFile: Hashable, Sendable {
     public let type: String
     public let isCompressed: Bool
     /// The file's name with its ending.
-    public var name: String { url.lastPathComponent }
+    public var name: String { Self.name(of: url) }
 
     /// - Throws: `TransferError` when the name has another ending.
     public init(_ url: URL) throws(TransferError) {
-        let name = url.lastPathComponent
+        let name = Self.name(of: url)
         let ending = Self.ending(of: name)
         guard let ending, name.utf8.count > ending.utf8.count else {
             throw TransferError(
@@ -21,6 +21,12 @@ public struct CSVFile: Hashable, Sendable {
         self.url = url
         type = String(decoding: name.utf8.dropLast(ending.utf8.count), as: UTF8.self)
         isCompressed = ending == ".csv.gz"
+    }
+
+    /// The last name of the path, with all of its letters: `lastPathComponent` leaves a byte order mark out.
+    private static func name(of url: URL) -> String {
+        String(
+            decoding: url.path.utf8.split(separator: UInt8(ascii: "/")).last ?? [], as: UTF8.self)
     }
 
     /// A name may end in a letter that Swift takes for one character with the point after it.
@@ -69,7 +75,7 @@ public struct CSVFile: Hashable, Sendable {
         let handle = try FileHandle(forReadingFrom: url)
         let chunk = isCompressed ? 32 << 10 : 256 << 10
         let gzip = isCompressed ? GzipReader() : nil
-        return CSVReader(file: url.lastPathComponent) {
+        return CSVReader(file: name) {
             while true {
                 guard let data = try handle.read(upToCount: chunk), !data.isEmpty else {
                     try gzip?.finish()

@@ -22,6 +22,8 @@ struct FoldedLog {
 
     private(set) var revision: Revision = 0
     private(set) var records: [String: [ID: Record]] = [:]
+    /// All records that were there at some time.
+    private var known: [String: Set<ID>] = [:]
     /// Entries that no device could apply.
     private(set) var faults: [String] = []
 
@@ -64,9 +66,12 @@ struct FoldedLog {
                 record.values[name] = value == .null ? nil : value
             }
             records[changes.name, default: [:]][id] = record
+            known[changes.name, default: []].insert(id)
         }
-        for id in changes.delete {
-            if records[changes.name]?.removeValue(forKey: ID(id.description)) == nil {
+        for id in changes.delete.map({ ID($0.description) }) {
+            // A trigger may delete a record that the set has just created. For all others it was never there.
+            let isKnown = known[changes.name]?.contains(id) == true
+            if records[changes.name]?.removeValue(forKey: id) == nil, isKnown {
                 faults.append("revision \(revision) deletes \(changes.name) \(id), which is gone")
             }
         }

@@ -1,7 +1,17 @@
 import Foundation
 import MartletProtocol
 import MartletStore
+import Synchronization
 import Testing
+
+/// Counts what hooks are told.
+private final class CountedHooks: Sendable {
+    private let counted = Mutex(0)
+
+    var count: Int { counted.withLock { $0 } }
+
+    func note() { counted.withLock { $0 += 1 } }
+}
 
 @Suite("Writing through tables", .timeLimit(.minutes(5)))
 struct TableWritingTests {
@@ -41,6 +51,40 @@ struct TableWritingTests {
             try bridges.update(Form(id: 1, built: 1_931), in: context)
         }
         #expect(try await pool.integer("SELECT built FROM bridges") == 1_931)
+    }
+
+    @Test("a record that SQLite passes over has nobody else's key, and an update finds its record")
+    func passedOver() async throws {
+        struct Code: Codable, ReadableRecord, Sendable {
+            var id: Int64?
+            var code: String
+        }
+        let told = CountedHooks()
+        let folder = try StoreFolder()
+        let script = """
+            CREATE TABLE codes(id INTEGER PRIMARY KEY, code TEXT UNIQUE ON CONFLICT IGNORE)
+            """
+        let plain = try await folder.pool(script: script)
+        let hooked = try await folder.pool("hooked.sqlite", script: script) {
+            $0.hooks.after([.insert, .update]) { _, _ in told.note() }
+        }
+        let codes = PlainTable("codes", of: Code.self)
+        for pool in [plain, hooked] {
+            try await pool.write { context throws in
+                #expect(try codes.insert(Code(code: "a"), in: context) == .integer(1))
+                #expect(try codes.insert(Code(code: "b"), in: context) == .integer(2))
+                #expect(try codes.insert(Code(code: "a"), in: context) == .integer(0))
+                let values: RecordValues = ["code": "b"]
+                #expect(try codes.insert(values, in: context) == .integer(0))
+                #expect(try codes.update(Code(id: 1, code: "b"), in: context))
+                #expect(try codes.upsert(Code(id: 1, code: "b"), in: context) == .integer(1))
+                #expect(try !codes.update(Code(id: 9, code: "b"), in: context))
+                #expect(try codes.count(in: context) == 2)
+                #expect(try codes.find(1, in: context)?.code == "a")
+            }
+        }
+        // The two that were inserted.
+        #expect(told.count == 2)
     }
 
     @Test("one and many records are inserted, found, changed and deleted by key")

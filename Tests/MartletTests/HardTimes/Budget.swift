@@ -46,12 +46,10 @@ struct Budget {
             if let pollInterval { most += Int(Self.hour / pollInterval) }
             switch spell.exchanges {
             // What is too much for the line is found out by halves, again and again.
-            case .narrow: most += 200
-            case .said(let problem) where problem.kind == "identityReused": most += Self.tries
+            case .narrow: most += Self.tries
+            case .said(let problem) where problem.kind == "identityReused": break
             // The device looks for what its history and the server's have in common, by halves.
-            case .said(let problem) where problem.status == 409: most *= 8
-            // A stream that is refused may want an exchange, of which most are tried again here.
-            case .repeated: most *= 4
+            case .said(let problem) where problem.status == 409: most *= 6
             default: break
             }
         case .stream:

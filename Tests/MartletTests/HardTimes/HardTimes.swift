@@ -230,6 +230,12 @@ final class HardTimes {
             try context.insert("notes", ["body": .text(body)], id: name)
         }
         budget.allow(.exchange, 2, now: now)
+        // A save starts a device again that the server's word over the stream has stopped.
+        if case .answered(let problem, _) = spell.streams, problem.isOfServer,
+            problem.status == 401
+        {
+            budget.allow(.stream, 1, now: now)
+        }
         try handle(.wake(isUrgent: false))
     }
 
@@ -244,8 +250,8 @@ final class HardTimes {
         try other.sync(with: server)
         budget.allow(.exchange, 2, now: now)
         if let interval = policy.pollMilliseconds {
-            // A poll is left out if a stream is there, which may turn out to be a silent one.
-            put(.due(try other.store.revision), after: 3 * interval + 120_000)
+            // A poll is put off as long as a stream is there, which may turn out to be a silent one.
+            put(.due(try other.store.revision), after: interval + 120_000)
         }
         try push()
     }

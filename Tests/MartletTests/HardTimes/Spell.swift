@@ -81,6 +81,10 @@ struct Spell {
             // Who holds a stream back lets all else pass.
             (spell.exchanges, spell.newsPause) = (.well, 60_000)
         }
+        if case .silent = spell.streams, random.below(2) == 0 {
+            // Polls alone bring what is new.
+            (spell.exchanges, spell.newsPause) = (.well, 60_000)
+        }
         if random.below(3) == 0 { spell.savePause = random.pick([20_000, 120_000, 900_000]) }
         if spell.newsPause == nil, random.below(2) == 0 {
             spell.newsPause = random.pick([60_000, 600_000])
