@@ -71,6 +71,11 @@ struct Witness {
         return Dictionary(rows, uniquingKeysWith: { first, _ in first })
     }
 
+    /// The tables of which all columns are there.
+    private static func whole(_ rows: Rows) -> Rows {
+        rows.filter { _, rows in !rows.values.contains { $0.contains(away) } }
+    }
+
     mutating func see(_ rows: Rows) {
         for (table, rows) in rows {
             for (key, row) in rows { see(table, key, row) }
@@ -87,7 +92,7 @@ struct Witness {
     /// Notes what the tables show after an exchange. What is in them now is no edit that waits.
     mutating func settle(_ rows: Rows) {
         see(rows)
-        base = rows
+        base = Self.whole(rows)
     }
 
     /// Returns what an exchange has done to rows of the server that the device has not shown.
@@ -121,7 +126,8 @@ struct Witness {
 
     /// Returns what was saved since the last exchange, and is not there after this one.
     func missing(_ before: Rows, _ after: Rows) -> [String] {
-        tables.flatMap { table in
+        let (before, after) = (Self.whole(before), Self.whole(after))
+        return tables.flatMap { table in
             guard let old = base[table.name], let saved = before[table.name],
                 let found = after[table.name]
             else { return [String]() }
@@ -129,13 +135,12 @@ struct Witness {
         }
     }
 
-    /// The values of a row that was saved, as they arrive, without columns that are away and without references
-    /// to records whose keys became others or that are gone.
+    /// The values of a row that was saved, as they arrive, without references to records whose keys became others
+    /// or that are gone.
     private func judged(
         _ table: RandomTable, _ row: [String], _ rows: (before: Rows, after: Rows)
     ) -> [String?] {
         zip(table.columns, row).map { column, value in
-            guard value != Self.away else { return nil }
             guard let target = column.target, value != "NULL" else {
                 return column.carried(value)
             }
@@ -158,7 +163,7 @@ struct Witness {
             }
             for (index, value) in judged(table, row, rows).enumerated() {
                 let (before, after) = (old[key]?[index], found[key]?[index])
-                guard let value, before != row[index], before != Self.away, after != Self.away,
+                guard let value, before != row[index],
                     after.map({ table.columns[index].carried($0) }) != value
                 else { continue }
                 faults.append(
@@ -173,7 +178,7 @@ struct Witness {
         made.sort { one, other in one.count { $0 == nil } < other.count { $0 == nil } }
         for row in made {
             let place = others.firstIndex { other in
-                zip(row, other).allSatisfy { $0 == nil || $1 == Self.away || $0 == $1 }
+                zip(row, other).allSatisfy { $0 == nil || $0 == $1 }
             }
             if let place {
                 others.remove(at: place)
@@ -192,9 +197,9 @@ struct Witness {
 extension RandomColumn {
     /// A value as it arrives: numbers and texts in a column of binary data are their bytes then.
     fileprivate func carried(_ value: String) -> String {
-        guard kind == .blob, target == nil, !["NULL", "away"].contains(value),
-            !value.hasPrefix("X'")
-        else { return value }
+        guard kind == .blob, target == nil, value != "NULL", !value.hasPrefix("X'") else {
+            return value
+        }
         var text = value
         if value.hasPrefix("'") {
             text = String(value.dropFirst().dropLast()).replacing("''", with: "'")
