@@ -25,7 +25,7 @@ extension DeviceNode {
         let since: Int64
         /// When it was asked for; moved where the clock was set back.
         var asked: Int64
-        /// Whether it gave a sign of life, or brought something new.
+        /// Whether a sign of life came in time.
         var isAlive = false
         /// Whether any batch came whole.
         var hasBrought = false
@@ -153,7 +153,6 @@ extension DeviceNode {
                 applyFailures = 0
                 // Only a batch that brings something shows that the stream works; a cache may repeat old ones.
                 streamFailures = 0
-                noteAlive()
                 unanswered.subtract(report.receipts.map(\.identifier))
                 return [.notify(.streamed(report, revision: batch.nextVersion))]
             }
@@ -168,13 +167,6 @@ extension DeviceNode {
         }
     }
 
-    private func noteAlive() {
-        owesPoll = false
-        guard case .open(var open) = stream else { return }
-        open.isAlive = true
-        stream = .open(open)
-    }
-
     /// The exchange that follows has to get there, for the stream will not bring it.
     private func noteUnlessReached(_ place: Revision) {
         guard case .open(var open) = stream else { return }
@@ -186,11 +178,13 @@ extension DeviceNode {
     /// as often as without a stream.
     func streamSign(_ number: Int, _ elapsed: Int64, now: Int64) -> [Action] {
         guard case .open(var open) = stream, open.number == number else { return [] }
-        open.isAlive = true
-        owesPoll = false
         open.asked = min(open.asked, now - elapsed)
         let lateness = now - open.asked - elapsed
         let isLate = lateness > options.heldBack
+        if !isLate {
+            open.isAlive = true
+            owesPoll = false
+        }
         open.promptSigns = lateness > options.heldBack / 2 ? 0 : open.promptSigns + 1
         guard let since = open.lateSince else {
             if isLate { open.lateSince = now }
@@ -265,7 +259,7 @@ extension DeviceNode {
 
     private func pollWhenIdle() -> [Action] {
         guard case .idle = state else { return [] }
-        // Polls would be put off again and again by streams that open and bring nothing.
+        // Polls would be put off again and again by streams that open and bring nothing, or bring it late.
         return owesPoll ? start(now: moment) : waitForPoll()
     }
 
