@@ -274,7 +274,7 @@ final class WrittenWorld {
         let before = try rows(device.connection())
         let known = try rows(world.server.connection())
         // The device does not show these, and they may be in the way of what is saved.
-        let hidden = Set(try device.store.quarantined().map(\.type))
+        var hidden = Set(try device.store.quarantined().map(\.type))
         try sync()
         let after = try rows(device.connection())
         let served = try rows(world.server.connection())
@@ -285,6 +285,8 @@ final class WrittenWorld {
         }
         let isAlone = !isDisturbed && !isLoose && !isTriggered
         let refused = parked.map { "\($0.reason) \($0.message)" }
+        // Of these the server has what was there before.
+        hidden.formUnion(withheld.map(\.type))
         let isInTheWay = hidden.contains { type in refused.contains { $0.contains(type) } }
         // schema.md: what such an index forbids to move needs two saves.
         let isOfIndex =
@@ -302,6 +304,10 @@ final class WrittenWorld {
             }
             tally["exchanged", default: 0] += 1
         }
+        if !withheld.isEmpty {
+            history.append("-- withheld: \(withheld.map { "\($0.type) \($0.id) \($0.message)" })")
+        }
+        if !parked.isEmpty { history.append("-- refused: \(refused)") }
         for set in parked { try giveUp { try device.store.drop(set.identifier, now: 1_000) } }
         for record in withheld where settles || random.chance(50) {
             try giveUp(mayBeNeeded: true) { try device.store.drop(record) }
