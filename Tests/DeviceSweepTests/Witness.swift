@@ -149,13 +149,25 @@ struct Witness {
         }
     }
 
+    /// Whether a row, or one that it needs, refers to a record that a program without foreign keys has deleted: the
+    /// server follows the reference, and the row may go as well.
+    private func dangles(
+        _ table: RandomTable, _ row: [String], _ rows: Rows, depth: Int = 0
+    ) -> Bool {
+        zip(table.columns, row).contains { column, value in
+            guard let target = column.target, value != "NULL", depth < 8 else { return false }
+            guard let parent = rows[tables[target].name]?[value] else { return true }
+            return dangles(tables[target], parent, rows, depth: depth + 1)
+        }
+    }
+
     private func missing(
         _ table: RandomTable, _ rows: (before: Rows, after: Rows), old: [String: [String]],
         saved: [String: [String]], found: [String: [String]]
     ) -> [String] {
         var faults: [String] = []
         var made: [[String?]] = []
-        for (key, row) in saved {
+        for (key, row) in saved where !dangles(table, row, rows.before) {
             // A temporary key becomes another one.
             if !table.isText, key.hasPrefix("-") {
                 if old[key] == nil { made.append(judged(table, row, rows)) }
