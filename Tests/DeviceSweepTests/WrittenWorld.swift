@@ -253,7 +253,10 @@ final class WrittenWorld {
         for set in try colleague.store.parked() {
             try colleague.store.drop(set.identifier, now: 1_000)
         }
-        for record in try colleague.store.withheld() { try colleague.store.drop(record) }
+        // What refers to others goes first.
+        for record in try colleague.store.withheld().reversed() {
+            try giveUp(mayBeNeeded: true) { try colleague.store.drop(record) }
+        }
         try colleagues.settle(rows(colleague.connection()))
         // Two may have written the same record.
         isLoose = true

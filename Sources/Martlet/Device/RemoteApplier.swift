@@ -308,6 +308,7 @@ extension RemoteApplier {
     /// Notes that a record of a type without a table is gone: its revision becomes negative. If the table comes back,
     /// its row is deleted.
     mutating func noteGone(_ id: RecordID, of name: String) throws {
+        let isAside = try aside.record(name, id) != nil
         try aside.remove(name, id)
         guard let number = try store.number(ofType: name) else { return }
         let mark = try store.connection.statement(
@@ -318,6 +319,13 @@ extension RemoteApplier {
         mark.bind(1, integer: number)
         mark.bind(2, id)
         try mark.run()
+        guard isAside else { return }
+        // The image of a record with unsent edits went aside, and its revision with it. Its row is still in the table.
+        let note = try store.connection.statement(
+            "INSERT OR IGNORE INTO martlet_records(type, id, revision) VALUES (?, ?, -1)")
+        note.bind(1, integer: number)
+        note.bind(2, id)
+        try note.run()
     }
 
     /// Rows of a difference of a type without a table.
