@@ -161,8 +161,10 @@ struct StreamTests {
         #expect(world.handle(.timer(timer.number)).opened != nil)
     }
 
-    @Test("nothing is polled while the stream is open, and polling goes on when it ends")
-    func polling() throws {
+    @Test(
+        "nothing is polled while the stream is open, and polling goes on when it ends; at once if it brought nothing",
+        arguments: [true, false])
+    func polling(hasSign: Bool) throws {
         let world = NodeFixture(try .withTeams()) { $0.pollInterval = 9_000 }
         let sent = try #require(try world.handle(.wake(isUrgent: true)).sent)
         let told = try world.answer(sent.exchange, 2)
@@ -171,8 +173,13 @@ struct StreamTests {
         let stream = try #require(told.opened).number
         _ = world.handle(.streamOpened(stream))
         #expect(world.handle(.timer(poll.number)).isEmpty)
+        if hasSign { _ = world.handle(.streamSign(stream, elapsed: 0)) }
         let ended = world.handle(
             .streamEnded(stream, status: nil, message: "cut", retryAfter: nil))
+        guard hasSign else {
+            #expect(try ended.sent != nil)
+            return
+        }
         #expect(ended.timer?.milliseconds == 9_000)
         let next = world.handle(.timer(try #require(ended.timer).number))
         #expect(try next.sent != nil)
