@@ -3,6 +3,8 @@ import glob
 import os
 import shutil
 import sqlite3
+import urllib.error
+import urllib.request
 
 from world import SCHEMA, Failure, Server, Tools, differences, tables
 
@@ -102,7 +104,7 @@ class DataFolder(Scenario):
     def between(self, world):
         """The tables are whole, and those of before or after; a server starts, or says why not."""
         self.look(world)
-        if world.random.random() < 0.5:
+        if world.random.random() < 0.5 or world.is_between_names:
             self.start_in_between(world)
             # The server of this trial is run by us, not by its user.
             self.own(world)
@@ -260,13 +262,25 @@ class RestoreNew(Restore):
     replaces = False
 
     def start_in_between(self, world):
-        server = self.serve(world)
+        path = world.path('data/team.sqlite')
+        is_unfinished = not os.path.exists(path) and glob.glob(path + '.restoring*') != []
+        # It may know none of the devices' tokens yet.
+        server = Server('--data', world.path('data'), '--schema', world.path('schema.sql'),
+                        '--token', 'team:secret-of-an-operator')
         if not server.listen():
             server.ended.need(1)
             return
         with server:
-            # It may know no token yet.
-            pass
+            request = urllib.request.Request(
+                server.address + '/sync', b'{"maxRevision":0,"changeSets":[]}',
+                {'Authorization': 'Bearer secret-of-an-operator', 'Content-Type': 'application/json'})
+            try:
+                urllib.request.urlopen(request, timeout=60).close()
+                is_served = True
+            except urllib.error.HTTPError:
+                is_served = False
+        if is_unfinished and (is_served or os.path.exists(path)):
+            raise Failure('a server begins an empty data set beside a restore that was not finished')
 
 
 class Compact(DataFolder):

@@ -161,6 +161,8 @@ class World:
         self.devices = []
         self.count = 0
         self.origin = None
+        # Whether the command was killed before or after a change of names.
+        self.is_between_names = False
 
     def path(self, name):
         return os.path.join(self.folder, name)
