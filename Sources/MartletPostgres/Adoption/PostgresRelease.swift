@@ -26,7 +26,8 @@ package struct PostgresRelease {
     /// If there is no data set any more, it drops the replication slot that an earlier one left
     /// behind.
     /// - Returns: Sentences about what was done.
-    /// - Throws: As `plan`, and `AdoptionError` while servers run. The data set is then as before;
+    /// - Throws: As `plan`, and `AdoptionError` while servers run, or if others who use the tables are in the
+    ///   way again and again. The data set is then as before;
     ///   if its replication slot is gone already, the next server makes a new one.
     package func release(name: String?, dropsSurrogates: Bool) throws -> [String] {
         let slots = LogicalSlot(on: connection)
@@ -39,7 +40,7 @@ package struct PostgresRelease {
         // The slot is dropped first, because that can fail, and can be repeated as long as the data
         // set names the slot: an unknown slot keeps the write-ahead log until the disk is full.
         if let logical = try LogicalState.read(connection) { try drop(logical.slot, slots) }
-        try remove(name, dropsSurrogates)
+        try removeAgain(name, dropsSurrogates)
         // A server that was still reading may have made the slot again.
         for slot in try leftOver() { try drop(slot, slots) }
         return steps
@@ -58,6 +59,27 @@ package struct PostgresRelease {
 
     private static func dropping(_ slot: String) -> String {
         "drop the replication slot “\(slot)”, which a data set has left behind"
+    }
+
+    /// How often the tables are locked anew if others who use them are in the way.
+    private static let mostTries = 5
+
+    /// A server that is just reading has locks in another order, so that PostgreSQL ends one of the two. Nothing
+    /// is removed then, and the next try may find the server done.
+    private func removeAgain(_ name: String?, _ dropsSurrogates: Bool) throws {
+        for _ in 0..<Self.mostTries {
+            do {
+                return try remove(name, dropsSurrogates)
+            } catch let error as PostgresError where error.isDeadlock {
+                continue
+            }
+        }
+        throw AdoptionError(
+            """
+            other programs use the data set's tables, so that PostgreSQL has ended the release \
+            \(Self.mostTries) times; nothing was removed
+            """,
+            "stop the data set's servers and what else uses its tables, and release it again")
     }
 
     private func remove(_ name: String?, _ dropsSurrogates: Bool) throws {

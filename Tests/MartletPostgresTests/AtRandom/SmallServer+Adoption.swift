@@ -33,16 +33,7 @@ extension SmallServer {
     func release(isStopped: Bool) throws {
         stop()
         if isStopped { stopReading() }
-        // A server that reads at that moment may be in the way. Nothing is released then, and the command is
-        // given again.
-        for triesLeft in (0..<3).reversed() {
-            do {
-                _ = try PostgresRelease(on: connection).release(name: nil, dropsSurrogates: true)
-                break
-            } catch let error as PostgresError where error.sqlState == "40P01" && triesLeft > 0 {
-                continue
-            }
-        }
+        _ = try PostgresRelease(on: connection).release(name: nil, dropsSurrogates: true)
         stopReading()
         folded = FoldedLog()
         capture = .triggers
