@@ -7,38 +7,41 @@ import Waiting
 @testable import MartletServer
 
 /// A request of the queue's tests: it carries sets and may depend on others.
-private struct Item: Sendable {
+struct QueuedItem: Sendable {
     var name: String
     var sets = 1
     var needs: [String] = []
     var party = "somebody"
 }
 
-/// A writer that notes its batches, and can be held up in the first.
-private final class Writer: Sendable {
+/// A writer that notes its batches, and can be held up in the first, or in that with a request of a name.
+final class NotingWriter: Sendable {
     let batches = Mutex<[[String]]>([])
     let decided = Mutex<Set<String>>([])
     let hold = DispatchSemaphore(value: 0)
     let isHeld: Mutex<Bool>
+    let heldAt = Mutex<String?>(nil)
 
     init(isHeld: Bool = false) {
         self.isHeld = Mutex(isHeld)
     }
 
-    func process(_ items: [Item]) -> [WriterQueue<Item, String>.Verdict] {
+    func process(_ items: [QueuedItem]) -> [WriterQueue<QueuedItem, String>.Verdict] {
         batches.withLock { $0.append(items.map(\.name)) }
         let waits = isHeld.withLock { held in
             defer { held = false }
             return held
         }
-        if waits { hold.wait() }
+        let name = heldAt.withLock(\.self)
+        if waits || items.contains(where: { $0.name == name }) { hold.wait() }
         decided.withLock { $0.formUnion(items.map(\.name)) }
         return items.map { .success($0.name) }
     }
 
     func queue(
-        _ limits: WriterQueue<Item, String>.Limits = .init(), rest: (@Sendable () -> Bool)? = nil
-    ) -> WriterQueue<Item, String> {
+        _ limits: WriterQueue<QueuedItem, String>.Limits = .init(),
+        rest: (@Sendable () -> Bool)? = nil
+    ) -> WriterQueue<QueuedItem, String> {
         WriterQueue(
             queue: DispatchQueue(label: "writer"), limits: limits,
             work: .init(
@@ -51,6 +54,9 @@ private final class Writer: Sendable {
                 process: { self.process($0) }, rest: rest))
     }
 }
+
+private typealias Item = QueuedItem
+private typealias Writer = NotingWriter
 
 @Suite("Writer queue", .timeLimit(.minutes(5)))
 struct WriterQueueTests {
