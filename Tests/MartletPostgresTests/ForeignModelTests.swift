@@ -9,6 +9,14 @@ import Testing
 
 @Suite("What other programs write: whatever they do")
 struct ForeignModelTests {
+    /// MARTLET_FOREIGN_WORLDS=20 tries so many worlds more, from MARTLET_FOREIGN_SEED on.
+    private static let seeds: [UInt64] = {
+        let environment = ProcessInfo.processInfo.environment
+        let more = environment["MARTLET_FOREIGN_WORLDS"].flatMap { UInt64($0) } ?? 0
+        let first = environment["MARTLET_FOREIGN_SEED"].flatMap { UInt64($0) } ?? 7
+        return more > 0 ? Array(first..<first + more) : [1, 2, 3, 4]
+    }()
+
     /// A statement that may do nothing, or be refused.
     private static func statement(_ chance: inout Chance) -> String {
         func list() -> Int { .random(in: 1...12, using: &chance) }
@@ -45,7 +53,7 @@ struct ForeignModelTests {
 
     @Test(
         "a device that follows the log has what the tables hold, in parts or as wholes",
-        arguments: ForeignCapture.allCases, [1, 2, 3, 4])
+        arguments: ForeignCapture.allCases, seeds)
     func model(_ capture: ForeignCapture, seed: UInt64) async throws {
         try await ForeignWorld.with(capture) { world in
             var chance = Chance(seed: seed)

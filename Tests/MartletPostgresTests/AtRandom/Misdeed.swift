@@ -145,7 +145,9 @@ struct Misdeed {
             "NEW.note := NEW.note || ' é';", "NEW.n := 77;", "NEW.at := 'infinity';",
             "NEW.data := '\\x00';", "NEW.tags := ARRAY[NULL, 'a'];",
             "NEW.id := NEW.id + 1000;", "NEW.id := NEW.id + 1000;", "NEW.id := NEW.id + 1000;",
-            "IF TG_OP = 'UPDATE' THEN NEW.id := NEW.id + 1000; END IF;", "NEW.id := -5;",
+            "IF TG_OP = 'UPDATE' THEN NEW.id := NEW.id + 1000; END IF;",
+            "IF TG_OP = 'UPDATE' THEN NEW.id := NEW.id + coalesce(NEW.n, 7); END IF;",
+            "NEW.id := -5;",
             "NEW.amount := NULL;",
             "RETURN NULL;",
         ])

@@ -115,13 +115,14 @@ private final class ForeignWorldAtRandom {
             guard program.isInTransaction else { return }
             run(chance.percent(70) ? "COMMIT" : "ROLLBACK", on: program)
         default:
-            let isLocking = program.isInTransaction && chance.percent(25)
+            let isLocking = program.isInTransaction && chance.percent(30)
             let random = RandomSQL(try tables())
             let sql = isLocking ? random.lock(&chance) : random.statement(&chance)
             history.append(
                 "-- program \(place)\(program.isInTransaction ? ", in a transaction" : "")")
             run(program.isInTransaction ? sql : "BEGIN; \(sql); COMMIT", on: program)
-            if !program.isInTransaction { return }
+            // Devices save while the lock is there.
+            if isLocking, chance.percent(60), let server { try exchange(server) }
         }
     }
 

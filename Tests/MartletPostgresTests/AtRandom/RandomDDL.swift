@@ -119,11 +119,28 @@ struct RandomDDL {
             guard let column = table.writable.randomElement(using: &chance) else { return "NULL;" }
             let value = RandomValue.value(column, keys: keys, &chance).sql
             return "\(row)NEW.\(column.quoted) := \(value); END IF;"
-        case 5:
-            guard let key = table.key else { return "NULL;" }
-            return "\(row)NEW.\(key.quoted) := \(RandomValue.key(key.type, &chance).sql); END IF;"
-        case 6, 7: return "RETURN NULL;"
+        case 5, 6: return "\(row)\(otherKey(table, &chance)) END IF;"
+        case 7: return "RETURN NULL;"
         default: return raise(&chance)
+        }
+    }
+
+    /// Gives the row another key: always the same, one that follows from its key, or that of a value.
+    private func otherKey(_ table: LiveTable, _ chance: inout Chance) -> String {
+        guard let key = table.key else { return "NULL;" }
+        let name = key.quoted
+        let isNumber = key.type.hasPrefix("int")
+        switch chance.number(0..<4) {
+        case 0: return "NEW.\(name) := \(RandomValue.key(key.type, &chance).sql);"
+        case 1 where isNumber: return "NEW.\(name) := \(chance.number(10..<20)) - NEW.\(name);"
+        case 2 where key.type == "uuid":
+            return "NEW.\(name) := overlay(NEW.\(name)::text PLACING '2' FROM 35)::uuid;"
+        default:
+            return isNumber
+                ? "NEW.\(name) := NEW.\(name) + \(chance.number(1..<30));"
+                : key.type == "uuid"
+                    ? "NEW.\(name) := gen_random_uuid();"
+                    : "NEW.\(name) := left('k' || NEW.\(name), 20);"
         }
     }
 

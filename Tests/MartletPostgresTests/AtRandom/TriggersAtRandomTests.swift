@@ -221,7 +221,9 @@ private final class TriggeredWorld {
             guard faults.isEmpty else { return }
         }
         // Nothing is noted of a session that says it is the server's.
-        if chance.percent(80), !misdeed.body.contains("martlet.applying") { writeElsewhere() }
+        if misdeed.isBefore || chance.percent(80), !misdeed.body.contains("martlet.applying") {
+            writeElsewhere(misdeed)
+        }
         try dropTrigger(number)
     }
 
@@ -342,14 +344,23 @@ private final class TriggeredWorld {
     }
 
     /// Another program runs into the trigger, too.
-    private func writeElsewhere() {
+    private func writeElsewhere(_ misdeed: Misdeed) {
         var statements = [
             "UPDATE public.acts SET n = coalesce(n, 0) + 1 WHERE note LIKE 'bad one%'",
             "UPDATE public.acts SET id = id + 500 WHERE note LIKE 'bad one%'",
             "DELETE FROM public.acts WHERE note LIKE 'bad one%' AND n > 1",
+            """
+            INSERT INTO public.acts (id, note) SELECT id, note FROM public.acts WHERE note LIKE 'bad one%' \
+            ON CONFLICT (id) DO UPDATE SET amount = 2
+            """,
+            """
+            MERGE INTO public.acts AS a USING (SELECT 'bad one%' AS words) AS s ON a.note LIKE s.words \
+            WHEN MATCHED THEN UPDATE SET note = a.note || '+'
+            """,
         ].shuffled(using: &chance)
         statements.insert("INSERT INTO public.acts (note) VALUES ('bad one of a program')", at: 0)
-        for statement in statements.prefix(chance.number(1..<4)) {
+        // What becomes of a row that the trigger changes depends on the statement.
+        for statement in statements.prefix(misdeed.isBefore ? 6 : chance.number(1..<4)) {
             do {
                 let other = try server.program(isSuperuser: chance.percent(50))
                 defer { other.close() }
