@@ -122,7 +122,7 @@ private final class ForeignWorldAtRandom {
                 "-- program \(place)\(program.isInTransaction ? ", in a transaction" : "")")
             run(program.isInTransaction ? sql : "BEGIN; \(sql); COMMIT", on: program)
             // Devices save while the lock is there.
-            if isLocking, chance.percent(60), let server { try exchange(server) }
+            if isLocking, chance.percent(60), let server { try exchange(server, everywhere: true) }
         }
     }
 
@@ -185,18 +185,20 @@ private final class ForeignWorldAtRandom {
 
     // MARK: - Devices
 
-    private func exchange(_ server: SmallServer) throws {
+    /// - Parameter everywhere: Whether devices write to each table, and not to one only.
+    private func exchange(_ server: SmallServer, everywhere: Bool = false) throws {
         let tables = try LiveTable.all(server.connection)
         let keys = keys(tables)
         try server.settle()
         for place in devices.indices {
             let isCalm = devices[place].client == "calm"
             let some = tables.filter { ($0.type == "calm") == isCalm }
-            guard let table = some.randomElement(using: &chance), isCalm || chance.percent(70)
-            else {
+            guard let one = some.randomElement(using: &chance), isCalm || chance.percent(70) else {
                 continue
             }
-            devices[place].make(table, keys: keys, server.folded, &chance)
+            for table in everywhere ? some : [one] {
+                devices[place].make(table, keys: keys, server.folded, &chance)
+            }
         }
         try send(server)
     }
