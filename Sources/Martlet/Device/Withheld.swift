@@ -253,10 +253,9 @@ extension Withheld {
     }
 
     private func note(_ record: Record, _ type: Int) throws -> NotedRecord {
-        NotedRecord(
-            type: type, id: record.key.id,
-            image: try record.image.map { try SyncCoder.decodeAttributes($0) },
-            schema: store.schema)
+        store.note(
+            of: record.key.id, type: type,
+            image: try record.image.map { try SyncCoder.decodeAttributes($0) })
     }
 
     private func note(_ change: RecordChange) -> NotedRecord {

@@ -138,6 +138,17 @@ extension LocalStore {
         }
     }
 
+    /// Makes the note of a record with its earlier values. In a column that came since, it had the column's default.
+    /// - Parameter image: The earlier values, without nulls; nil if the record did not exist.
+    package func note(of id: RecordID, type: Int, image: Attributes?) -> NotedRecord {
+        var image = image
+        for (index, value) in noteForms[numbers[type]]?.begun ?? [:] where value != .null {
+            let name = schema.types[type].attributes[index].name
+            if image?[name] == nil { image?[name] = value }
+        }
+        return NotedRecord(type: type, id: id, image: image, schema: schema)
+    }
+
     /// Returns the overall change of a noted record; nil if it is as it was.
     /// - Throws: `SQLiteError` with `isMismatch` if it holds a value that the wire cannot carry.
     /// - Complexity: One look-up.

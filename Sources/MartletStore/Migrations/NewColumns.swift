@@ -101,7 +101,11 @@ struct NewColumns {
             if !unannounced.contains(column.name) { announced[column.name] = value }
         }
         guard !defaults.isEmpty else { return }
-        try stored.rewriteImages(in: .base, of: number) { _, image in image.fill(from: defaults) }
+        for place in [StoredAttributes.Place.base, .withheld] {
+            try stored.rewriteImages(in: place, of: number) { _, image in
+                image.fill(from: defaults)
+            }
+        }
         for place in [StoredAttributes.Place.queued, .parked] {
             try stored.rewriteChanges(in: place, of: number) { change in
                 let base = change.base?.fill(from: defaults) ?? false
