@@ -5,7 +5,7 @@ import Testing
 @Suite("An app at random")
 struct AppAtRandomTests {
     /// The worlds of each part. MARTLET_APPS=1000 takes others, from the seed 1,000 on.
-    private static let worlds: UInt64 = 15
+    private static let worlds: UInt64 = 30
     private static let first = number("MARTLET_APPS") ?? 0
     /// MARTLET_APP=146 runs this one alone, and tells all of it.
     private static let only = number("MARTLET_APP")

@@ -49,7 +49,9 @@ enum AppDeed: Sendable {
             let given = values.adding(table.key, key)
             if case .update = self {
                 guard try PlainTable(table.name).update(given, in: context) else {
-                    return ["a record that is there was not found"]
+                    // The declaration may pass an update over, of which SQLite says that it changed no row.
+                    let mayPassOver = table.script.contains("ON CONFLICT IGNORE")
+                    return mayPassOver ? [] : ["a record that is there was not found"]
                 }
             } else {
                 try PlainTable(table.name).upsert(given, in: context)

@@ -100,6 +100,7 @@ final class AppWorld {
             default: try await save()
             }
             try await lookAround()
+            if random.chance(40) { try await observeAnother() }
         }
         for observer in observers { observer.stop() }
         await (database as? MartletClient)?.close()
@@ -119,6 +120,16 @@ final class AppWorld {
                 observers.append(AppObserver(record: key, of: table, in: database))
             }
         }
+    }
+
+    /// Somebody observes a record that came later, or one more that may come.
+    private func observeAnother() async throws {
+        guard observers.count < 20 else { return }
+        let table = random.one(of: schema.tables)
+        let absent: SQLValue = table.isText ? .text("moved1") : .integer(5)
+        let key = try await keys(of: table).randomElement(using: &random) ?? absent
+        observers.append(AppObserver(record: key, of: table, in: database))
+        try await lookAround()
     }
 
     private func keys(of table: RandomTable) async throws -> [SQLValue] {

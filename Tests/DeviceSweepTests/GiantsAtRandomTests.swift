@@ -37,7 +37,7 @@ private final class GiantWorld {
         self.seed = seed
         random = SeededRandom(seed: seed &* 0x9e37_79b9_7f4a_7c15)
         var pace = SmallPace.counted
-        (pace.sliceRecords, pace.countsWork) = (2_000, false)
+        (pace.sliceRecords, pace.countsWork, pace.mostRequests) = (2_000, false, 400)
         world = try SmallWorld(DiskName.next("giants"), script: Self.script, pace: pace)
         author = try world.device(script: Self.script)
         reader = try world.device(script: Self.script)
@@ -136,11 +136,15 @@ private final class GiantWorld {
     }
 
     /// Rows that together take about as many bytes as one of the edges: how many, and the values of each.
-    private func giants() -> [(id: String?, one: SQLValue, picture: SQLValue)] {
+    /// - Parameter times: How often the edge may go into one transaction, if its rows are many.
+    private func giants(times: Int = 1) -> [(id: String?, one: SQLValue, picture: SQLValue)] {
         let edge = random.one(of: Self.edges)
         let near = random.one(of: [-200_000, -2_000, -300, -100, -20, -1, 0, 1, 20, 300, 2_000])
-        let rows = random.one(of: [1, 1, 1, 2, 3, 40])
-        let all = edge + near
+        let rows = random.one(of: times > 1 ? [1, 2, 3, 9, 40] : [1, 1, 1, 2, 3, 40])
+        let most = Limits.inflatedBytes + Limits.entryBytes
+        let all =
+            rows < 3
+            ? edge + near : min(most, edge * Int.random(in: 1...times, using: &random) + near)
         var parts: [String] = []
         let made = (0..<rows).map { row in
             let share = all / rows
@@ -226,7 +230,7 @@ private final class GiantWorld {
     }
 
     private func outside() throws {
-        let rows = giants()
+        let rows = giants(times: 4)
         story.append("written to the server by another program")
         try insert(rows, by: world.server.connection(), newKey: "NULL")
         count("outside")

@@ -20,26 +20,37 @@ extension WrittenWorld {
         run("ALTER TABLE elsewhere RENAME TO \(table.quoted)")
         if random.chance(70) { run(transaction()) }
         device.close()
-        try device.open(script: script)
+        try open(script)
         try tryAgain()
     }
 
     /// The device exchanges while another program has a table or a column away.
     /// - Parameter table: The table that is away, which programs write to.
     private func exchangeAway(_ table: RandomTable? = nil) throws {
-        if table == nil || random.chance(60) { try work(of: colleague) }
+        // A name between is not known to the server, so only what has no name there is judged.
+        let isAlone =
+            try table != nil && !isDisturbed && !isLoose && !isTriggered
+            && device.store.quarantined().isEmpty
+        let before = Set(try device.store.parked().map(\.identifier))
+        if table == nil || random.chance(40) { try work(of: colleague) }
         try sync()
         history.append("-- exchanged")
+        let refused = try device.store.parked().filter { !before.contains($0.identifier) }
+        #expect(
+            !isAlone || isDisturbed || refused.isEmpty || schema.script.contains(" WHERE "),
+            "refused while a table is away: \(refused.map(\.message)) \(story)")
         // Names between are not known to the server.
         isLoose = true
         guard let table, random.chance(50) else { return }
         run(transaction().replacing(table.quoted, with: "elsewhere"))
     }
 
+    /// A person sends some of the refused saves again, and sees before that what is there now.
     private func tryAgain() throws {
+        try seeAll()
         for set in try device.store.parked() where random.chance(50) {
             _ = try? device.store.retry(set.identifier, now: 1_000)
-            isDecided = true
+            history.append("-- sent again: \(set.message)")
         }
     }
 
@@ -55,28 +66,48 @@ extension WrittenWorld {
             guard random.chance(percent), isOnly || now == column else { return }
             run(transaction().replacing(column, with: now))
         }
-        var isExchanged = false
         for name in ["elsewhere", "nowhere"].prefix(random.chance(70) ? 1 : 2) {
             run("ALTER TABLE \(table.quoted) RENAME COLUMN \(now) TO \(name)")
             now = name
             write(50)
             guard random.chance(60) else { continue }
             try look()
-            write(30)
+            // All that was written so far is sent under the names that the server knows.
+            let isKnown = name == "elsewhere" && !random.chance(30)
+            if !isKnown { write(100) }
             guard random.chance(60) else { continue }
+            let before = Set(try device.store.parked().map(\.identifier))
             try exchangeAway()
-            isExchanged = true
+            let unknown = try device.store.parked().filter {
+                !before.contains($0.identifier) && $0.message.contains(name)
+            }
+            #expect(!isKnown || unknown.isEmpty, "\(unknown.map(\.message)) \(story)")
         }
         run("ALTER TABLE \(table.quoted) RENAME COLUMN \(now) TO \(column)")
         now = column
-        // What the server sent meanwhile is shown once the device has looked.
-        if !isExchanged { write(50) }
+        write(50)
         device.close()
-        try device.open(script: script)
-        if isExchanged { write(50) }
+        try open(script)
         // Nothing of this is new to the server, but the names between are not known there.
         isLoose = true
         try tryAgain()
+    }
+
+    /// Another program adds a column while edits wait. The server does not know it, and needs not: no edit that was
+    /// made before the device looks names it.
+    func addColumn() throws {
+        let table = random.one(of: schema.tables)
+        let type = random.one(of: [
+            "TEXT", "TEXT DEFAULT 'red'", "INTEGER NOT NULL DEFAULT 7", "REAL DEFAULT 0.5",
+        ])
+        for _ in 0..<Int.random(in: 0...2, using: &random) { try step() }
+        run("ALTER TABLE \(table.quoted) ADD COLUMN added \(type)")
+        hasMore = true
+        for _ in 0..<Int.random(in: 0...2, using: &random) { run(transaction()) }
+        try look()
+        try sync()
+        let unknown = try device.store.parked().map(\.message).filter { $0.contains("added") }
+        #expect(unknown.isEmpty, "\(unknown) \(story)")
     }
 
     /// Another program swaps the names of two columns, and swaps them back.
@@ -98,7 +129,7 @@ extension WrittenWorld {
         rename(steps.reversed().map { ($1, $0) })
         // A statement may have given one column a value that the other one refuses.
         isLoose = true
-        try device.open(script: script)
+        try open(script)
     }
 
     /// Another program swaps the names of two tables, and swaps them back.
@@ -115,7 +146,7 @@ extension WrittenWorld {
         #expect(error?.kind == .schema, "\(story)")
         rename(steps.reversed().map { ($1, $0) })
         isLoose = true
-        try device.open(script: script)
+        try open(script)
     }
 
     // MARK: - What only a check puts right
@@ -143,7 +174,7 @@ extension WrittenWorld {
             PRAGMA foreign_keys = OFF; UPDATE martlet_control SET capture = 0;
             \(statements.newRecord(table)); UPDATE martlet_control SET capture = 0
             """)
-        try device.open(script: random.chance(50) ? schema.script : nil)
+        try open(random.chance(50) ? schema.script : nil)
         _ = try device.store.restoreCapture()
         let connection = try device.connection()
         let taken = try connection.integer(
