@@ -71,6 +71,8 @@ final class HostileNetwork: Sendable {
         let character: Character
         /// The device that would believe another server; only what it fetches comes from there.
         let believer: Int?
+        /// As long as it has made fewer requests, all that it fetches comes from there.
+        let misled: Int
 
         init(
             seed: UInt64, target: Int, other: Int, _ character: Character, believer: Int?
@@ -86,6 +88,8 @@ final class HostileNetwork: Sendable {
             part = character.isAny ? chance.pick([20, 50, 50, 80]) : chance.roll(20...45)
             latency = character.isAny ? chance.pick([0, 5, 30, 120]) : 0
             let begin = chance.roll(5...60)
+            var another = Chance(seed, -10)
+            misled = another.pick([0, 0, 4, 12])
             elsewhere = begin..<begin + (sorts.contains(.elsewhere) ? chance.roll(1...8) : 0)
         }
     }
@@ -217,12 +221,16 @@ extension HostileNetwork.Core {
         if device == believer {
             // A cache, or a proxy that leads some requests to another server.
             let isFetched = request.lines[0].hasPrefix("GET") && request.path != "/deltas"
-            if isFetched, chance.percent(30) { return (.elsewhere, line, number) }
+            if isFetched, number < misled || chance.percent(30) {
+                return (.elsewhere, line, number)
+            }
         } else if elsewhere.contains(number) {
             return (.elsewhere, line, number)
         }
         guard chance.percent(part) else { return (.pass, line, number) }
         var deed = Deed(chance.pick(sorts), request, &chance)
+        // Edits of the believer's always go to its server; else nobody could tell the two apart.
+        if device == believer, case .elsewhere = deed { deed = .pass }
         if case .stray = deed, ["/sync", "/deltas"].contains(request.path),
             state.withLock({ $0.acquainted.contains(device) }), chance.percent(30)
         {

@@ -30,8 +30,7 @@ final class HostileWorld: Sendable {
     private let devices = Mutex<[Device]>([])
     /// What comparisons have found, which is nothing as long as no answer is taken for another one.
     private let found = Mutex<[String]>([])
-    /// Whether the device that comes later knows whose data it wants (always, unless
-    /// `MARTLET_HOSTILE_BELIEVER` is set), and has tables of its own.
+    /// Whether the device that comes later knows whose data it wants, and has tables of its own.
     private let newcomer: (knowsDataSet: Bool, hasTables: Bool)
 
     /// Devices that are there from the beginning; one more comes while the network is bad.
@@ -54,11 +53,7 @@ final class HostileWorld: Sendable {
         try await near.sync()
         dataSet = try await near.status().dataSet ?? ""
         var chance = Chance(seed, -6)
-        let mayBelieve =
-            ProcessInfo.processInfo.environment["MARTLET_HOSTILE_BELIEVER"] != nil
-        newcomer = (
-            knowsDataSet: !mayBelieve || chance.percent(50), hasTables: chance.percent(50)
-        )
+        newcomer = (knowsDataSet: chance.percent(50), hasTables: chance.percent(50))
         network = HostileNetwork(
             seed: seed, devices: Self.residents + 1, target: await server.port,
             other: await other.port, believer: newcomer.knowsDataSet ? nil : Self.residents)
@@ -187,6 +182,7 @@ final class HostileWorld: Sendable {
 
     /// A new device, whose app tries again as long as it is told that this helps.
     private func join() async throws -> Device {
+        try leaveBehind()
         while true {
             do {
                 return try await open(Self.residents, seeds: true)
@@ -199,6 +195,16 @@ final class HostileWorld: Sendable {
                 else { throw error }
                 try await Task.sleep(for: .milliseconds(20))
             }
+        }
+    }
+
+    /// Somebody has tried before to make the new device's file, and has left empty files.
+    private func leaveBehind() throws {
+        var chance = Chance(seed, -9)
+        for ending in ["", "-wal", "-shm"] where chance.percent(40) {
+            let path = server.file("d\(Self.residents)") + ending
+            network.tell("\(path) is there, empty")
+            try Data().write(to: URL(fileURLWithPath: path))
         }
     }
 
