@@ -93,10 +93,8 @@ final class Disk {
 
     func sync(_ handle: FileHandle) {
         syncCount += 1
-        // The first sync of a new file is one of its directory too, as on Unix.
-        if let path = handle.path, durableFiles[path] !== handle.file,
-            files[path] === handle.file
-        {
+        if handle.syncsDirectory {
+            handle.syncsDirectory = false
             syncDirectory()
         }
         handle.file.sync()

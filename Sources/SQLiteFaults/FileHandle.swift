@@ -7,6 +7,9 @@ final class FileHandle {
     /// Nil for a file without a name.
     let path: String?
     let deletesOnClose: Bool
+    /// Whether the next sync is one of the directory too. SQLite's own VFS for Unix does so at the first
+    /// sync of every handle of a journal or WAL that may have been made, also if the file was there.
+    var syncsDirectory: Bool
     /// The disk's life in which the file was opened; in a later one nothing can be done with it.
     private let life: Int
 
@@ -16,11 +19,13 @@ final class FileHandle {
     var sharedSlots: UInt16 = 0
     var exclusiveSlots: UInt16 = 0
 
-    init(disk: Disk, file: StoredFile, path: String?, deletesOnClose: Bool) {
+    init(disk: Disk, file: StoredFile, path: String?, flags: Int32) {
         self.disk = disk
         self.file = file
         self.path = path
-        self.deletesOnClose = deletesOnClose
+        deletesOnClose = flags & SQLITE_OPEN_DELETEONCLOSE != 0
+        let journals = SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_SUPER_JOURNAL | SQLITE_OPEN_WAL
+        syncsDirectory = flags & SQLITE_OPEN_CREATE != 0 && flags & journals != 0
         life = disk.life
     }
 

@@ -121,9 +121,7 @@ final class VirtualFileSystem {
             path, create: flags & SQLITE_OPEN_CREATE != 0,
             exclusive: flags & SQLITE_OPEN_EXCLUSIVE != 0)
         guard let file else { return SQLITE_CANTOPEN }
-        let handle = FileHandle(
-            disk: disk, file: file, path: path,
-            deletesOnClose: flags & SQLITE_OPEN_DELETEONCLOSE != 0)
+        let handle = FileHandle(disk: disk, file: file, path: path, flags: flags)
         file.handles.append(handle)
         disk.openHandles += 1
         place.pointee.handle = Unmanaged.passRetained(handle)

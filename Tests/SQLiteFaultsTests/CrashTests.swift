@@ -30,6 +30,38 @@ struct CrashTests {
         }
     }
 
+    @Test(
+        "a disk that crashes again and again, also while it recovers, keeps what was acknowledged",
+        arguments: [
+            Workload(journal: "WAL", synchronous: "FULL"),
+            Workload(journal: "DELETE", synchronous: "EXTRA"),
+        ])
+    func manyLives(workload: Workload) throws {
+        let operations = workload.operations()
+        for seed in 1...200 as ClosedRange<UInt64> {
+            var numbers = Numbers(state: seed)
+            let disk = FaultDisk(name: "\(workload.journal)-lives-\(seed)", seed: seed)
+            var acknowledged: Int64 = 0
+            while acknowledged < Workload.transactions {
+                // Half of the crashes come while the file is opened.
+                let most = Bool.random(using: &numbers) ? 20 : operations
+                disk.failAfter(operations: .random(in: 1...most, using: &numbers), kind: .crash)
+                acknowledged = workload.run(disk, after: acknowledged)
+                disk.restart(using: &numbers)
+                let looking = try workload.open(disk)
+                let state = try workload.state(looking)
+                // Closing would check the WAL's changes into the file and remove it.
+                disk.crash()
+                disk.restart(using: &numbers)
+                #expect(
+                    state == acknowledged || state == acknowledged + 1,
+                    "seed \(seed): \(state ?? -1) of \(acknowledged)")
+                guard let state else { break }
+                acknowledged = state
+            }
+        }
+    }
+
     @Test("without syncs a crash loses or damages what was acknowledged: the disk does bite")
     func withoutSyncs() throws {
         let workload = Workload(journal: "DELETE", synchronous: "OFF")

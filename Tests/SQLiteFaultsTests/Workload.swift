@@ -20,9 +20,10 @@ struct Workload {
 
     func open(_ disk: FaultDisk) throws -> Connection {
         let connection = try Connection(path: "/data/store.db", vfs: disk.vfsName)
+        // The file has a page before its first journal of another mode.
         try connection.execute(
             """
-            PRAGMA page_size = 1024; PRAGMA journal_mode = \(journal);
+            PRAGMA page_size = 1024; PRAGMA user_version = 1; PRAGMA journal_mode = \(journal);
             PRAGMA synchronous = \(synchronous); PRAGMA wal_autocheckpoint = 12;
             """)
         return connection
@@ -44,12 +45,12 @@ struct Workload {
         }
     }
 
-    /// Runs all transactions until one fails; returns how many were acknowledged.
-    func run(_ disk: FaultDisk) -> Int64 {
-        var acknowledged: Int64 = 0
+    /// Runs all transactions after these until one fails; returns how many were acknowledged in all.
+    func run(_ disk: FaultDisk, after done: Int64 = 0) -> Int64 {
+        var acknowledged = done
         do {
             let connection = try open(disk)
-            for number in 1...Self.transactions {
+            for number in (done + 1)...Self.transactions {
                 try transact(number, connection)
                 acknowledged = number
             }

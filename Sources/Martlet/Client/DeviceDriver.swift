@@ -61,7 +61,7 @@ final class DeviceDriver {
         nodeOptions.pollInterval = nil
         nodeOptions.isLive = false
         nodeOptions.usesSnapshots = options.seeding == .server
-        downloads = SnapshotDownloads(path: path, progress: options.seedingProgress)
+        downloads = SnapshotDownloads(path: path, options: options)
         if options.seeding != nil, try !store.isSeeding {
             // What a part has left that was installed, and what is not waited for any more.
             try? downloads.files.removeAll()

@@ -9,6 +9,7 @@ struct SnapshotDownloads {
     let files: SeedFiles
     /// Told of every byte, in the whole of all parts.
     let progress: @Sendable (SeedingProgress) -> Void
+    let randomBits: @Sendable () -> UInt64
     /// Bytes of the part under way.
     let meter = SeedingMeter()
     /// The fetching of a first part, while it lasts.
@@ -18,9 +19,10 @@ struct SnapshotDownloads {
     /// Brings the next try.
     var timer: Task<Void, Never>?
 
-    init(path: String, progress: @escaping @Sendable (SeedingProgress) -> Void) {
+    init(path: String, options: ClientOptions) {
         files = SeedFiles(path: path)
-        self.progress = progress
+        progress = options.seedingProgress
+        randomBits = options.randomBits
     }
 
     func fetcher(_ source: any SnapshotSource) -> SnapshotFetcher {
@@ -50,15 +52,17 @@ final class SeedingMeter: Sendable {
 
 extension DeviceDriver {
     /// Fetches the newest snapshot, or the first part of it, for a device that has a file and no
-    /// data, beside what it may have queued. Where there is none, the device begins with the change
-    /// log.
+    /// data, beside what it may have queued. If there is none, or one of another data set than the one
+    /// that edits go to, the device begins with the change log.
     func fetchSnapshot(_ number: Int) {
         guard let inbox else { return }
-        guard let source = transport as? any SnapshotSource else {
+        guard let transport, let source = transport as? any SnapshotSource else {
             return inbox(.snapshotFailed(number, cut: nil))
         }
+        let proof = DataSetProof(transport: transport, randomBits: downloads.randomBits)
         let fetcher = downloads.fetcher(source)
-        let place = downloads.files.nameInFolder(node.store.snapshotPath)
+        let files = downloads.files
+        let place = files.nameInFolder(node.store.snapshotPath)
         let before = downloads.first
         downloads.first = Task {
             // One that was ended may still be writing to the same files.
@@ -67,11 +71,15 @@ extension DeviceDriver {
                 guard let fetched = try await fetcher.fetchFirst() else {
                     return inbox(.snapshotFailed(number, cut: nil))
                 }
+                let manifest = fetched.manifest
+                try await proof.demand(
+                    manifest.dataSet, at: manifest.revision, lineage: manifest.lineage)
                 try await fetcher.keep(fetched, as: place)
                 inbox(.snapshotFetched(number, fetched.manifest))
             } catch {
                 // If another try cannot help, the device begins with the change log.
                 let told = SyncError.seeding(error) as? SyncError
+                if told?.kind == .wrongDataSet { try? files.removeAll() }
                 let isCut = told.map { [.offline, .busy, .untrusted].contains($0.kind) } ?? false
                 inbox(.snapshotFailed(number, cut: isCut ? told : nil))
             }
