@@ -52,8 +52,8 @@ struct LogicalSlot {
         return place
     }
 
-    /// Drops the slot, outside any transaction; nothing where there is none. Whoever has just
-    /// stopped reading it is waited for, a moment.
+    /// Drops the slot, outside any transaction; does nothing if there is none. It waits a moment for a session
+    /// that has just stopped reading it.
     func drop(_ name: String) throws(PostgresError) {
         for attempt in 0..<100 {
             guard try standing(name) != nil else { return }
@@ -62,6 +62,8 @@ struct LogicalSlot {
                     "SELECT pg_catalog.pg_drop_replication_slot($1)", [.text(name)])
                 return
             } catch {
+                // It went with the session that was making it.
+                if error.sqlState == "42704" { return }
                 guard error.sqlState == "55006", attempt < 99 else { throw error }
             }
             _ = try connection.query("SELECT pg_catalog.pg_sleep(0.05)")

@@ -231,12 +231,14 @@ final class HostileWorld: Sendable {
         for (number, client) in ([near] + devices.map(\.client)).enumerated() {
             let name = number == 0 ? "the server" : "d\(number - 1)"
             let there = try await Hand.rows(of: client)
+            let status = try await client.status()
             if there != rows {
+                let again = try await Hand.rows(of: client)
                 faults.append(
                     "\(name) lacks \(Self.short(rows, without: there)) and has"
-                        + " \(Self.short(there, without: rows)) too much")
+                        + " \(Self.short(there, without: rows)) too much, later"
+                        + " \(Self.short(rows, without: again)); \(status)")
             }
-            let status = try await client.status()
             if status.outbox + status.parked + status.quarantined + status.withheld > 0 {
                 faults.append("\(name): \(status)")
             }
