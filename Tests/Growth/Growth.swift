@@ -71,20 +71,22 @@ enum Growth {
     /// - Returns: Whether none has.
     private static func run(_ operation: Operation, saysAll: Bool) throws -> Bool {
         let start = ContinuousClock.now
-        var isLinear = false
+        var grown: Set<String> = []
         do {
             let small = try operation.counted(operation.size)
             let large = try operation.counted(operation.size * Operation.growth)
-            isLinear = judge(operation, operation.size, small, large, saysAll)
-            if !isLinear, operation.isRandom {
+            grown = judge(operation, operation.size, small, large, saysAll)
+            if !grown.isEmpty, operation.isRandom {
+                // Something that begins at some size makes one count grow once.
                 let size = operation.size * Operation.growth
                 let larger = try operation.counted(size * Operation.growth)
-                isLinear = judge(operation, size, large, larger, saysAll)
+                grown.formIntersection(judge(operation, size, large, larger, saysAll))
             }
         } catch {
             say("“\(operation.name)” failed: \(error)")
             return false
         }
+        let isLinear = grown.isEmpty
         say(
             "\(isLinear ? "" : "FAILED  ")“\(operation.name)”: \(ContinuousClock.now - start)")
         return isLinear
@@ -93,8 +95,8 @@ enum Growth {
     private static func judge(
         _ operation: Operation, _ size: Int, _ small: [String: Work], _ large: [String: Work],
         _ saysAll: Bool
-    ) -> Bool {
-        var isLinear = true
+    ) -> Set<String> {
+        var grown: Set<String> = []
         for (phase, work) in large.sorted(by: { $0.key < $1.key }) {
             for count in work.growth(from: small[phase] ?? Work(), allowed: operation.allowed) {
                 guard saysAll || count.isTooMuch else { continue }
@@ -104,9 +106,9 @@ enum Growth {
                     \(count.small) \(count.name) at \(size), \(count.large) at \
                     \(size * Operation.growth)
                     """)
-                if count.isTooMuch { isLinear = false }
+                if count.isTooMuch { grown.insert("\(phase): \(count.name)") }
             }
         }
-        return isLinear
+        return grown
     }
 }
