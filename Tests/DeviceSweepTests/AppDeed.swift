@@ -49,7 +49,7 @@ enum AppDeed: Sendable {
             let given = values.adding(table.key, key)
             if case .update = self {
                 guard try PlainTable(table.name).update(given, in: context) else {
-                    // The declaration may pass an update over, of which SQLite says that it changed no row.
+                    // If the declaration passes an update over, SQLite says that it changed no row.
                     let mayPassOver = table.script.contains("ON CONFLICT IGNORE")
                     return mayPassOver ? [] : ["a record that is there was not found"]
                 }
@@ -102,7 +102,7 @@ final class ToldWrites: Sendable {
 
     private let last = Mutex<[String: Told]>([:])
 
-    /// What hooks were told after writes, and is not so.
+    /// The writes that hooks were told of and that the table does not show.
     private let untrue = Mutex<[String]>([])
 
     func clear() {

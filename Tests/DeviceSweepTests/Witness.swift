@@ -17,7 +17,7 @@ struct Witness {
 
     init(_ schema: RandomSchema) { tables = schema.tables }
 
-    /// What stands for the value of a column that another program has renamed away.
+    /// Stands for the value of a column that another program has renamed away.
     private static let away = "away"
 
     /// Reads what the tables show, without tables that are away.
@@ -71,7 +71,7 @@ struct Witness {
         return Dictionary(rows, uniquingKeysWith: { first, _ in first })
     }
 
-    /// The tables of which all columns are there.
+    /// The tables that have all of their columns.
     private static func whole(_ rows: Rows) -> Rows {
         rows.filter { _, rows in !rows.values.contains { $0.contains(away) } }
     }
@@ -110,7 +110,7 @@ struct Witness {
                     // Who deletes a record has seen the record, and maybe not all of it.
                     guard let new = after[key]?[index] else { continue }
                     guard new != value, shown?[index].contains(value) != true else { continue }
-                    // Who deletes a record may not have seen what refers to it.
+                    // A person who deletes a record may not have seen the records that refer to it.
                     if column.target != nil, new == "NULL" { continue }
                     faults.append(
                         "\(table.name) \(key).\(column.name): \(value) became \(new)")
@@ -186,7 +186,7 @@ struct Witness {
         var others = found.filter { old[$0.key] == nil }.map { _, row in
             zip(table.columns, row).map { $0.carried($1) }
         }
-        // Those of which most is judged first, so that they find their own.
+        // Rows with the most judged columns come first, so that they find their own match.
         made.sort { one, other in one.count { $0 == nil } < other.count { $0 == nil } }
         for row in made {
             let place = others.firstIndex { other in

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Martlet
 
-/// What programs do to single rows over a longer time, while the device saves, looks and exchanges.
+/// Programs change single rows over a longer time, while the device saves, looks and exchanges.
 extension WrittenWorld {
     /// Another program takes rows out and puts them back from a copy of its own, as an undo does. The device may
     /// do something between the two.
@@ -34,7 +34,7 @@ extension WrittenWorld {
         }
     }
 
-    /// What a device does in between: it takes the notes, is looked at, or exchanges.
+    /// Has the device do something in between: it takes the notes, is looked at, or exchanges.
     private func doSomething() throws {
         switch Int.random(in: 0..<3, using: &random) {
         case 0: try device.write { _ in }

@@ -266,7 +266,7 @@ final class WrittenWorld {
         for set in try colleague.store.parked() {
             try colleague.store.drop(set.identifier, now: 1_000)
         }
-        // What refers to others goes first.
+        // Records that refer to others go first.
         for record in try colleague.store.withheld().reversed() {
             try giveUp(mayBeNeeded: true) { try colleague.store.drop(record) }
         }

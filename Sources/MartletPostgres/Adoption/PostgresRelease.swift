@@ -61,7 +61,7 @@ package struct PostgresRelease {
         "drop the replication slot “\(slot)”, which a data set has left behind"
     }
 
-    /// How often the tables are locked anew if others who use them are in the way.
+    /// The most times that the release locks the tables before it gives up because other sessions hold them.
     private static let mostTries = 5
 
     /// A server that is just reading has locks in another order, so that PostgreSQL ends one of the two. Nothing
