@@ -23,7 +23,7 @@ extension Operation {
             let other = try world.device()
             try world.countSync(other, "fetching")
         },
-        Operation("many saves of one record") { world, count in
+        Operation("many saves of one record", size: 500) { world, count in
             let device = try world.author(teams: 1)
             try world.count("save") {
                 try world.save(device, 0..<count) {
@@ -34,7 +34,8 @@ extension Operation {
             let other = try world.device()
             try world.countSync(other, "fetching")
         },
-        Operation("many saves of many records") { world, count in
+        // So many that sets confirmed earlier and sets that wait outweigh those of one run.
+        Operation("many saves of many records", size: 500) { world, count in
             let device = try world.author(teams: count)
             try world.count("save") {
                 try world.save(device, 0..<count) {

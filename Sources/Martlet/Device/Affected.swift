@@ -18,9 +18,9 @@ struct Affected {
 
     /// The sets' numbers; nil where it is not cheap to tell, which means all.
     func sequences() throws -> Set<Int64>? {
-        guard !plan.waiting.isEmpty, try Withheld(store: store, now: 0).isEmpty else { return nil }
+        guard try Withheld(store: store, now: 0).isEmpty else { return nil }
         if let (rows, slice) = plan.ground.part { return try sequences(slice, of: rows) }
-        if plan.waiting.contains(where: { !$0.isApplied }) || comesWithoutTelling() { return nil }
+        if try !unapplied().isEmpty || comesWithoutTelling() { return nil }
         // What was deleted here may be referred to by any row that comes.
         let deletes = "SELECT 1 FROM martlet_changes WHERE operation = 3 AND sequence NOT IN"
         if try store.connection.integer("\(deletes) \(Self.settling) LIMIT 1") != nil { return nil }
@@ -51,12 +51,12 @@ struct Affected {
     /// Returns the waiting sets that a slice of a part moves. Sets that cannot be applied yet wait
     /// for the last slice, because any slice may bring what they need.
     private func sequences(_ slice: SnapshotSlice, of rows: SnapshotRows) throws -> Set<Int64>? {
-        let isApplied = plan.waiting.filter(\.isApplied)
+        let unapplied = try unapplied()
         if slice.next == nil {
             let deletes = "SELECT 1 FROM martlet_changes WHERE operation = 3 LIMIT 1"
-            guard isApplied.count == plan.waiting.count,
-                try store.connection.integer(deletes) == nil
-            else { return nil }
+            guard unapplied.isEmpty, try store.connection.integer(deletes) == nil else {
+                return nil
+            }
         }
         var found: Set<Int64> = []
         for run in slice.runs {
@@ -76,7 +76,13 @@ struct Affected {
             while try touched.step() { found.insert(touched.integer(0)) }
         }
         try close(&found, [])
-        return found.intersection(isApplied.map(\.sequence))
+        return found.subtracting(plan.settled).subtracting(unapplied)
+    }
+
+    /// Returns the waiting sets whose edits do not show in the tables.
+    private func unapplied() throws -> Set<Int64> {
+        try numbers(
+            "SELECT sequence FROM martlet_outbox WHERE applied = 0 AND \(Outbox.isWaiting)")
     }
 
     /// Whether the answer refuses an own set, or deletes records, which waiting sets may depend on

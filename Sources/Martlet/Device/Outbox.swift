@@ -234,10 +234,30 @@ struct Outbox {
 // MARK: - Reading the queue
 
 extension Outbox {
-    /// All sets, oldest first.
-    func queued() throws -> [QueuedSet] {
+    /// A condition on sets: the answer that is being applied does not bring their verdict.
+    static let isWaiting = "settling <> 1"
+    /// A condition on sets: they wait, and are undone and redone. The first part is that of the index.
+    static let isMoving = "settling > 0 AND settling = 2"
+
+    /// Returns the sets that a condition names, oldest first.
+    func queued(where condition: String = "1") throws -> [QueuedSet] {
         let rows = try store.connection.statement(
-            "SELECT sequence, identifier, sent, applied FROM martlet_outbox ORDER BY sequence")
+            """
+            SELECT sequence, identifier, sent, applied FROM martlet_outbox
+            WHERE \(condition) ORDER BY sequence
+            """)
+        return try sets(of: rows)
+    }
+
+    /// Returns the set with an identifier; nil if it is not in the queue.
+    func queued(_ identifier: String) throws -> QueuedSet? {
+        let find = try store.connection.statement(
+            "SELECT sequence, identifier, sent, applied FROM martlet_outbox WHERE identifier = ?")
+        find.bind(1, text: identifier)
+        return try sets(of: find).first
+    }
+
+    private func sets(of rows: borrowing Statement) throws -> [QueuedSet] {
         defer { rows.reset() }
         var sets: [QueuedSet] = []
         while try rows.step() {
@@ -247,6 +267,12 @@ extension Outbox {
                     isSent: rows.integer(2) != 0, isApplied: rows.integer(3) != 0))
         }
         return sets
+    }
+
+    /// Returns the number of the first set that a condition names; nil if there is none.
+    func first(where condition: String) throws -> Int64? {
+        try store.connection.integer(
+            "SELECT sequence FROM martlet_outbox WHERE \(condition) ORDER BY sequence LIMIT 1")
     }
 
     /// A set's changes: in the order of types, and in each type the newest temporary id last.

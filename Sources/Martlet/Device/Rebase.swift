@@ -87,25 +87,24 @@ struct Rebase {
     mutating func apply(
         _ sets: ArraySlice<ChangeSet>, after current: Revision, on ground: Ground = Ground()
     ) throws {
-        let queued = try outbox.queued()
-        let byIdentifier = Dictionary(
-            uniqueKeysWithValues: queued.map { ($0.identifier, $0) })
-        var settled = Set(ground.identifiers.compactMap { byIdentifier[$0]?.sequence })
+        // Each is looked up: there may be thousands in the queue, and an answer comes in many runs.
+        var own: [String: QueuedSet] = [:]
+        for identifier in ground.identifiers + sets.compactMap(\.identifier) {
+            own[identifier] = try outbox.queued(identifier)
+        }
+        var settled = Set(ground.identifiers.compactMap { own[$0]?.sequence })
         for set in sets where set.retryAfter == nil {
-            if let own = set.identifier.flatMap({ byIdentifier[$0] }) {
-                settled.insert(own.sequence)
-            }
+            if let own = set.identifier.flatMap({ own[$0] }) { settled.insert(own.sequence) }
         }
         try mark(settled, as: 1)
-        let waiting = queued.filter { !settled.contains($0.sequence) }
-        let plan = Plan(
-            ground: ground, sets: sets, own: byIdentifier, settled: settled, waiting: waiting,
-            current: current)
-        hasWaiting = try !waiting.isEmpty || !withheld.isEmpty
+        let plan = Plan(ground: ground, sets: sets, own: own, settled: settled, current: current)
+        let waits = try outbox.first(where: Outbox.isWaiting) != nil
+        hasWaiting = try waits || !withheld.isEmpty
         covered = current
         let fresh = self
         var effort = Effort(
-            moving: ground.isEmpty ? try Affected(store: store, plan: plan).sequences() : nil)
+            moving: ground.isEmpty && waits
+                ? try Affected(store: store, plan: plan).sequences() : nil)
         effort.isPart = ground.part != nil
         effort.manner.isLenient = ground.isLenient
         try store.connection.run("SAVEPOINT martlet_rebase")
@@ -182,9 +181,10 @@ struct Rebase {
     struct Plan {
         let ground: Ground
         let sets: ArraySlice<ChangeSet>
+        /// The sets of the queue that the answer names, by their identifiers.
         let own: [String: QueuedSet]
+        /// The numbers of those whose verdict it brings.
         let settled: Set<Int64>
-        let waiting: [QueuedSet]
         let current: Revision
 
         var hasDifference: Bool { ground.hasStaged || sets.contains(where: \.isDifference) }
@@ -259,6 +259,7 @@ struct Rebase {
     /// - Parameter moving: The waiting sets to undo and redo; nil for all.
     private mutating func run(_ plan: Plan, moving: Set<Int64>?) throws {
         if let moving { try mark(moving, as: 2) }
+        let waiting = try outbox.queued(where: moving == nil ? Outbox.isWaiting : Outbox.isMoving)
         if let manifest = plan.ground.manifest {
             try SnapshotRows.makeRoom(in: store)
             isEmptied = true
@@ -273,8 +274,8 @@ struct Rebase {
         }
         try takeIn(plan)
         try releaseImages()
-        firstSent = plan.waiting.first(where: \.isSent)?.sequence
-        for set in plan.waiting where moving?.contains(set.sequence) ?? true {
+        firstSent = waiting.first(where: \.isSent)?.sequence
+        for set in waiting {
             let before = failures
             report.movedSets += 1
             try redo(set)
@@ -285,7 +286,7 @@ struct Rebase {
         }
         if moving != nil {
             try store.connection.run(
-                "UPDATE martlet_outbox SET settling = 0 WHERE settling > 0 AND settling = 2")
+                "UPDATE martlet_outbox SET settling = 0 WHERE \(Outbox.isMoving)")
         }
     }
 }

@@ -17,7 +17,8 @@ struct ConfirmedSets {
     static let longest: Int64 = 30 * 86_400_000
     /// The most bytes into which Deflate can inflate one byte.
     private static let mostInflated = 1_100
-    /// The approximate number of bytes kept; never too small.
+    /// The number of bytes kept; none is stored until they are counted, which sets that are taken out bring
+    /// about.
     private static let kept = "keptBytes"
     /// The bytes of a record of a set in addition to its images.
     private static let recordBytes = 48
@@ -51,11 +52,11 @@ struct ConfirmedSets {
             """)
         changes.bind(1, integer: own.sequence)
         try changes.run()
-        let before = try store.integerState(Self.kept)
-        let total = try (before ?? 0) + size("sequence = \(own.sequence)")
+        guard let before = try store.integerState(Self.kept) else { return try prune(now: now) }
+        let total = try before + size("sequence = \(own.sequence)")
         try store.setState(Self.kept, .integer(total))
-        // Not each time: it looks at all of them.
-        if before == nil || total > mostBytes || own.sequence & 255 == 0 { try prune(now: now) }
+        // Not each time: it counts all of them.
+        if total > mostBytes || own.sequence & 255 == 0 { try prune(now: now) }
     }
 
     private func frozen(_ sequence: Int64) throws -> [UInt8]? {
@@ -80,36 +81,39 @@ struct ConfirmedSets {
             ?? 0
     }
 
-    /// Deletes sets beyond the limits. Of the bytes, it deletes an eighth more, to leave room for
-    /// the next sets.
+    /// Deletes the oldest sets as long as there are too many, they take too many bytes, or they are too old.
+    /// If they take too many bytes, it deletes an eighth more, to leave room for the next ones.
+    /// - Complexity: O(*d*) in the sets deleted; the others are counted, but not read.
     func prune(now: Int64) throws {
+        var bytes = try store.integerState(Self.kept) ?? size("1")
+        let most = bytes > mostBytes ? mostBytes - mostBytes / 8 : mostBytes
+        let beyond = try store.connection.integer(
+            """
+            SELECT sequence FROM martlet_confirmed
+            ORDER BY sequence DESC LIMIT 1 OFFSET \(Self.mostSets)
+            """)
         let rows = try store.connection.statement(
             """
             SELECT sequence, CAST(\(Self.setSize) AS INTEGER), at FROM martlet_confirmed
-            ORDER BY sequence DESC
+            ORDER BY sequence
             """)
-        let isFull = try (store.integerState(Self.kept) ?? .max) > mostBytes
-        let most = isFull ? mostBytes - mostBytes / 8 : mostBytes
         defer { rows.reset() }
-        var sets = 0
-        var bytes: Int64 = 0
-        var first: Int64?
+        var last: Int64?
         while try rows.step() {
-            sets += 1
-            let isBeyond = sets > Self.mostSets || bytes + rows.integer(1) > most
-            if isBeyond || rows.integer(2) < now - Self.longest {
-                first = rows.integer(0)
-                break
-            }
-            bytes += rows.integer(1)
+            let isBeyond = beyond.map { rows.integer(0) <= $0 } ?? false
+            guard isBeyond || bytes > most || rows.integer(2) < now - Self.longest else { break }
+            last = rows.integer(0)
+            bytes -= rows.integer(1)
         }
         rows.reset()
+        if let last { try remove("<= \(last)") }
         try store.setState(Self.kept, .integer(bytes))
-        if let first { try remove("<= \(first)") }
         try store.connection.run(
             """
-            DELETE FROM martlet_ground WHERE sequence NOT IN (
-                SELECT sequence FROM martlet_confirmed UNION ALL SELECT sequence FROM martlet_outbox)
+            DELETE FROM martlet_ground WHERE sequence < (
+                SELECT min(sequence) FROM (
+                    SELECT min(sequence) AS sequence FROM martlet_confirmed
+                    UNION ALL SELECT min(sequence) FROM martlet_outbox))
             """)
     }
 
@@ -135,6 +139,7 @@ struct ConfirmedSets {
         }
         rows.reset()
         for set in sets { try remove("= \(set.sequence)") }
+        try store.setState(Self.kept, .null)
         return sets
     }
 
@@ -166,6 +171,7 @@ struct ConfirmedSets {
             """)
         try unpack(sequences)
         try connection.run("DELETE FROM martlet_confirmed WHERE \(condition)")
+        try store.setState(Self.kept, .null)
         return Int(count ?? 0)
     }
 

@@ -24,6 +24,8 @@ package enum DeviceTables {
             frozen BLOB);
         CREATE INDEX IF NOT EXISTS martlet_outbox_settling ON martlet_outbox(settling)
             WHERE settling > 0;
+        CREATE INDEX IF NOT EXISTS martlet_outbox_unapplied ON martlet_outbox(sequence)
+            WHERE applied = 0;
         CREATE TABLE IF NOT EXISTS martlet_changes(
             sequence INTEGER NOT NULL, type INTEGER NOT NULL, id NOT NULL,
             operation INTEGER NOT NULL, base_revision INTEGER NOT NULL, base BLOB, after BLOB,
