@@ -237,9 +237,14 @@ struct StrangerTests {
         server.stop()
     }
 
-    @Test("whose JSON is not the server's are a network that does not work")
-    func json() async throws {
-        let answer = #"{"login":"http://10.0.0.1"}"#
+    @Test(
+        "whose JSON is not the server's, or half of it, are a network that does not work",
+        arguments: [
+            #"{"login":"http://10.0.0.1"}"#,
+            // Cut at the end of an object inside.
+            #"{"ddl":"","lineage":"","types":[{"name":"a"}"#,
+        ])
+    func json(answer: String) async throws {
         let (server, transport) = try Self.transport(
             "HTTP/1.1 200 X\r\nContent-Type: application/json\r\n"
                 + "Content-Length: \(answer.utf8.count)\r\nConnection: close\r\n\r\n\(answer)")

@@ -17,7 +17,7 @@ extension TransportFailure {
         foreignAnswer answer: StreamingAnswer, _ body: [UInt8], _ name: String, member: String,
         _ error: any Error
     ) {
-        let isOther = !TransportAnswer.hasForm(body, member: member)
+        let isOther = !TransportAnswer.isWhole(body, member: member)
         self.init(
             message: isOther
                 ? Problem.foreign(status: answer.status).detail
@@ -28,10 +28,17 @@ extension TransportFailure {
 
 extension TransportAnswer {
     /// Returns whether a body has the form of an answer: an object that has its end, and this member. What
-    /// another program answers has not; neither has half of an answer.
+    /// another program answers has not; neither has half of an answer, if the cut is not behind an inner bracket.
     static func hasForm(_ body: [UInt8], member: String = "maxRevision") -> Bool {
         body.first == UInt8(ascii: "{") && body.last == UInt8(ascii: "}")
             && body.contains(Array("\"\(member)\"".utf8))
+    }
+
+    /// Returns whether a body has the form of an answer, and all of it is JSON. Half of an answer has not.
+    static func isWhole(_ body: [UInt8], member: String = "maxRevision") -> Bool {
+        guard hasForm(body, member: member) else { return false }
+        var json = JSONReader(body)
+        return (try? json.skipValue()) != nil && (try? json.finish()) != nil
     }
 
     /// Whether the server itself may have said this. A status of 200 needs the form of an answer.
@@ -51,7 +58,7 @@ extension TransportAnswer {
 extension SyncError {
     /// Makes an error for a body that is no answer: half of one, or a page of a proxy or portal.
     init(unreadable body: [UInt8], _ fault: any Error) {
-        guard TransportAnswer.hasForm(body) else {
+        guard TransportAnswer.isWhole(body) else {
             self.init(.offline, Problem.foreign(status: 200).detail)
             return
         }

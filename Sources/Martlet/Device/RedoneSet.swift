@@ -204,7 +204,7 @@ struct RedoneSet {
     /// A record that others have since tied something to must not be deleted unseen.
     private func checkChildren(_ change: StoredChange, type: Int) throws {
         // One whose key is equal by the column's collation takes the place of the deleted record.
-        if try store.tables[type].hasEqual(change.id) { return }
+        if try store.tables[type].equal(to: change.id) != nil { return }
         let name = store.schema.types[type].name
         for (index, child, reference) in store.schema.references(to: name) {
             if try !store.tables[index].ids(where: reference, holds: change.id).isEmpty {

@@ -18,7 +18,9 @@ extension EmbeddedSession {
         most: Int? = nil
     ) throws(SQLiteError) -> [AffectedRow]? {
         let most = most ?? bound.mostAffected
-        var moved = MovedReferences(updated) { columns[$0].references.map(\.attribute) }
+        var moved = MovedReferences(try followed(updated)) {
+            columns[$0].references.map(\.attribute)
+        }
         defer { updateLooks += moved.looks }
         var removed = Set(deleted)
         var queue = deleted.filter { !cascades.links(from: $0.type).isEmpty }
@@ -44,6 +46,25 @@ extension EmbeddedSession {
             }
         }
         return found
+    }
+
+    /// Returns updates in which each reference by a text key is the key of the record that SQLite takes it for: the
+    /// key may have a collation.
+    private func followed(
+        _ updated: [RecordAddress: Attributes]
+    ) throws(SQLiteError) -> [RecordAddress: Attributes] {
+        var followed = updated
+        for (address, attributes) in updated {
+            for (attribute, target) in columns[address.type].references
+            where schema.types[target].keyKind == .text {
+                guard let index = attributes.names.firstIndex(of: attribute),
+                    let id = RecordID(attributes.values[index]),
+                    let met = try tables[target].equal(to: id), met != id
+                else { continue }
+                followed[address]?.setValue(met.value, at: index)
+            }
+        }
+        return followed
     }
 
     /// Returns the records of a link's type that refer to a record. A text key may have a collation, by which

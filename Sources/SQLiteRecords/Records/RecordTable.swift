@@ -52,14 +52,15 @@ public final class RecordTable {
         return try statement.step()
     }
 
-    /// Returns whether a record's text key is equal to this one by the column's collation, as references are judged.
-    package func hasEqual(_ id: RecordID) throws(SQLiteError) -> Bool {
-        guard type.keyKind == .text else { return false }
+    /// Returns the record whose text key is equal to this one by the column's collation, as references are
+    /// judged; nil if there is none.
+    package func equal(to id: RecordID) throws(SQLiteError) -> RecordID? {
+        guard type.keyKind == .text else { return nil }
         let find = try connection.statement(
-            "SELECT 1 FROM \(names.table) WHERE \(names.key) = ?1")
+            "SELECT \(names.key) FROM \(names.table) WHERE \(names.key) = ?1")
         defer { find.reset() }
         find.bind(1, id)
-        return try find.step()
+        return try find.step() ? find.recordID(0) : nil
     }
 
     /// - Parameter absentMeansNull: Whether an attribute not given becomes NULL, save where the

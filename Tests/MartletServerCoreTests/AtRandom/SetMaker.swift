@@ -102,10 +102,21 @@ struct MadeSet {
             {
                 return true
             }
+            // SQLite does not find a record that refers to itself in another case.
+            if schema.script.contains("NOCASE"), refersInOtherCase(change) { return true }
             guard change.verb == .delete else { continue }
             if refersTo(change, rows) { return true }
         }
         return false
+    }
+
+    private func refersInOtherCase(_ change: Change) -> Bool {
+        change.table.columns.contains { column in
+            guard column.target != nil, let held = change.cells[column.name]?.literal else {
+                return false
+            }
+            return held != change.key && held.lowercased() == change.key.lowercased()
+        }
     }
 
     /// Whether a row refers to a record that is deleted.
@@ -169,7 +180,9 @@ struct SetMaker {
             case 0..<3 where few.count > 1: move(few, table, &made)
             case 3..<6 where !few.isEmpty: replace(few, table, rows, &made)
             case 6: edit(few, table, rows, &made)
-            case 7: delete(few, table, &made)
+            case 7:
+                delete(few, table, &made)
+                if random.chance(60) { leadUnder(few, table, &free, &made) }
             case 8:
                 // Others that were picked are free again.
                 let needed = (few + (free[table.name] ?? [])).filter { isNeeded($0, table, rows) }
@@ -228,15 +241,42 @@ struct SetMaker {
                 cells[column.name] = cell(column, of: table, all)
             }
             var (new, key) = freshKey(table)
-            if case .text(let text) = id, random.chance(60) {
-                let other = text == text.uppercased() ? text.lowercased() : text.uppercased()
-                if other != text {
-                    (new, key) = (.text(other), "'\(other.replacing("'", with: "''"))'")
-                }
+            if case .text = id, random.chance(60) {
+                let other = inOtherCase(id, row)
+                if other.id != id { (new, key) = other }
             }
             let isTaken = (all[table.name] ?? []).contains { $0.literals[0] == key }
             if isTaken { continue }
             made.changes.append(.init(verb: .create, table: table, id: new, key: key, cells: cells))
+        }
+    }
+
+    /// A text key in the other case, with how SQL writes it; any other key as it is.
+    private func inOtherCase(_ id: RecordID, _ row: ServedRow) -> (id: RecordID, key: String) {
+        guard case .text(let text) = id else { return (id, row.literals[0]) }
+        let other = text == text.uppercased() ? text.lowercased() : text.uppercased()
+        if other == text { return (id, row.literals[0]) }
+        return (.text(other), "'\(other.replacing("'", with: "''"))'")
+    }
+
+    /// Has another record refer to one that the set deletes, perhaps in another case.
+    private mutating func leadUnder(
+        _ deleted: [ServedRow], _ target: RandomTable, _ free: inout [String: [ServedRow]],
+        _ made: inout MadeSet
+    ) {
+        guard let parent = deleted.first, let id = parent.id else { return }
+        for table in schema.tables {
+            for column in table.columns {
+                guard let place = column.target, schema.tables[place].name == target.name,
+                    let row = free[table.name]?.popLast(), let child = row.id
+                else { continue }
+                let held = random.chance(50) ? inOtherCase(id, parent) : (id, parent.literals[0])
+                made.words += "leads under "
+                made.changes.append(
+                    .init(
+                        verb: .update, table: table, id: child, key: row.literals[0],
+                        cells: [column.name: Cell(literal: held.1, value: held.0.value)]))
+            }
         }
     }
 
@@ -309,7 +349,8 @@ struct SetMaker {
             guard let row = rows.randomElement(using: &random), let id = row.id else {
                 return Cell(literal: "NULL", value: .null)
             }
-            return Cell(literal: row.literals[0], value: id.value)
+            let held = random.chance(20) ? inOtherCase(id, row) : (id, row.literals[0])
+            return Cell(literal: held.1, value: held.0.value)
         }
         let literal = column.kind.literal(using: &random, odd: 0)
         return Cell(literal: literal, value: value(literal, kind))
