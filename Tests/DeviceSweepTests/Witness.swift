@@ -17,20 +17,13 @@ struct Witness {
 
     init(_ schema: RandomSchema) { tables = schema.tables }
 
-    /// Stands for the value of a column that another program has renamed away.
-    private static let away = "away"
+    /// Stands before the value of a column that another program has given another name.
+    private static let away = "away "
 
     /// Reads what the tables show, without tables that are away.
     static func visible(_ schema: RandomSchema, _ connection: Connection) -> Rows {
         var rows: Rows = [:]
-        for table in schema.tables {
-            let names = try? connection.prepare(
-                "SELECT name FROM pragma_table_info(\(table.quoted))"
-            ).rows { (row) throws(SQLiteError) in row.text(0) }
-            let there = Set((names ?? []).map { Array($0.utf8) })
-            let away = table.columns.filter { !there.contains(Array($0.name.utf8)) }.map(\.quoted)
-            rows[table.name] = try? read(table, connection, without: away)
-        }
+        for table in schema.tables { rows[table.name] = try? read(table, connection) }
         return rows
     }
 
@@ -38,9 +31,10 @@ struct Witness {
     static func visible(_ schema: RandomSchema, _ context: ReadContext) throws -> Rows {
         var rows: Rows = [:]
         for table in schema.tables {
-            let found = try context.rows(select(table)).map { row in
+            let names = [table.key] + table.columns.map(\.name)
+            let found = try context.rows(select(table, names)).map { row in
                 row.values.map { value in
-                    if case .text(let text) = value { text } else { away }
+                    if case .text(let text) = value { text } else { "NULL" }
                 }
             }
             rows[table.name] = byKey(found)
@@ -48,22 +42,31 @@ struct Witness {
         return rows
     }
 
+    /// Reads a table. A column that has another name is known by its place.
     static func read(
-        _ table: RandomTable, _ connection: Connection, without away: [String] = []
+        _ table: RandomTable, _ connection: Connection
     ) throws(SQLiteError) -> [String: [String]] {
-        let statement = try connection.prepare(select(table, without: away))
+        let places = try connection.prepare(
+            "SELECT name FROM pragma_table_info(\(table.quoted)) ORDER BY cid")
+        let names = try places.rows { (row) throws(SQLiteError) in row.text(0) }
+        let statement = try connection.prepare(select(table, names))
         let found = try statement.rows { (row) throws(SQLiteError) in
             (0...table.columns.count).map { row.text(Int32($0)) }
         }
         return byKey(found)
     }
 
-    private static func select(_ table: RandomTable, without away: [String] = []) -> String {
+    /// - Parameter names: The names of the columns, in the table's order, which begins with the key.
+    private static func select(_ table: RandomTable, _ names: [String]) -> String {
         // In this form SQLite takes no missing column for a text.
-        let values = ([table.quotedKey] + table.columns.map(\.quoted)).map {
-            away.contains($0) ? "'\(Self.away)'" : "quote(own.\($0))"
+        let values = zip([table.key] + table.columns.map(\.name), names).map { name, now in
+            let value = "quote(own.\(RandomTable.quoted(now)))"
+            // By bytes: another composition of the letters is another name.
+            return Array(name.utf8) == Array(now.utf8) ? value : "'\(Self.away)' || \(value)"
         }
-        return "SELECT \(values.joined(separator: ", ")) FROM \(table.quoted) AS own"
+        return values.isEmpty
+            ? "SELECT * FROM \(table.quoted)"
+            : "SELECT \(values.joined(separator: ", ")) FROM \(table.quoted) AS own"
     }
 
     private static func byKey(_ found: [[String]]) -> [String: [String]] {
@@ -73,7 +76,9 @@ struct Witness {
 
     /// The tables that have all of their columns.
     private static func whole(_ rows: Rows) -> Rows {
-        rows.filter { _, rows in !rows.values.contains { $0.contains(away) } }
+        rows.filter { _, rows in
+            !rows.values.contains { $0.contains { $0.hasPrefix(away) } }
+        }
     }
 
     mutating func see(_ rows: Rows) {
@@ -84,7 +89,9 @@ struct Witness {
 
     private mutating func see(_ table: String, _ key: String, _ row: [String]) {
         let none = [Set<String>](repeating: [], count: row.count)
-        for (index, value) in row.enumerated() where value != Self.away {
+        for (index, value) in row.enumerated() {
+            let value =
+                value.hasPrefix(Self.away) ? String(value.dropFirst(Self.away.count)) : value
             shown[table, default: [:]][key, default: none][index].insert(value)
         }
     }

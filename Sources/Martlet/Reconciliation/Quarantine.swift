@@ -39,7 +39,8 @@ struct Quarantine {
         return (find.integer(0), try SyncCoder.decodeAttributes(find.blob(1)))
     }
 
-    /// Keeps a record in its newest form.
+    /// Keeps a record in its newest form. If its table shows an older one, edits are based on an older revision, too:
+    /// the server refuses them as stale. The record may have come before, when another program had a column away.
     mutating func put(
         _ type: String, _ id: RecordID, _ attributes: Attributes, revision: Revision,
         message: String
@@ -57,8 +58,22 @@ struct Quarantine {
         row.bind(5, text: message)
         row.bind(6, integer: now)
         try row.run()
+        try outdate(type, id, before: revision)
         put.insert(Name(type: type, id: id))
         hasAny = true
+    }
+
+    private func outdate(_ type: String, _ id: RecordID, before revision: Revision) throws {
+        guard let number = try store.number(ofType: type) else { return }
+        for table in ["martlet_records", "martlet_withheld"] {
+            let row = try store.connection.statement(
+                "UPDATE \(table) SET revision = ?3 - 1 WHERE type = ?1 AND id = ?2 AND revision >= ?3"
+            )
+            row.bind(1, integer: number)
+            row.bind(2, id)
+            row.bind(3, integer: revision)
+            try row.run()
+        }
     }
 
     /// How many of those put in are still there.

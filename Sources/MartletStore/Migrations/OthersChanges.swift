@@ -1,4 +1,5 @@
 internal import MartletCore
+internal import MartletProtocol
 internal import SQLiteKit
 internal import SQLiteRecords
 
@@ -23,6 +24,8 @@ struct OthersChanges {
     private(set) var added: [String: Set<String>] = [:]
     /// The tables that have no triggers: another program dropped them and made them again.
     private(set) var remade: [String] = []
+    /// The records that the device made and the server took while their tables were away, by table.
+    private(set) var made: [String: Set<RecordID>] = [:]
     private var renames: [Renames] = []
     /// The columns that are gone, by the number of their type.
     private var dropped: [Int64: Set<String>] = [:]
@@ -110,7 +113,7 @@ struct OthersChanges {
 
     /// Lets what is kept follow the columns to their new names, and has the store read the notes by the columns
     /// that they hold.
-    func follow(_ store: LocalStore) throws {
+    mutating func follow(_ store: LocalStore) throws {
         let stored = StoredAttributes(connection: store.connection)
         for rename in renames {
             let (type, number) = (rename.type.name, rename.number)
@@ -126,6 +129,7 @@ struct OthersChanges {
         }
         for index in returned {
             try takeKeys(index, store)
+            made[store.schema.types[index].name] = try baseMade(index, store)
             try beginRefusedAnew(store.numbers[index], store)
         }
         for name in remade {
@@ -137,7 +141,7 @@ struct OthersChanges {
     }
 
     /// Gives rows of a table that came back the keys that the server gave to their records meanwhile. What is noted
-    /// of a record follows, and is based on what the server said of it; also if the row was deleted since.
+    /// of a record follows; also if the row was deleted since.
     private func takeKeys(_ index: Int, _ store: LocalStore) throws {
         let (type, number) = (store.schema.types[index], store.numbers[index])
         guard type.keyKind == .integer else { return }
@@ -157,12 +161,49 @@ struct OthersChanges {
             try store.connection.execute(
                 """
                 UPDATE martlet_capture SET id = \(id) WHERE type = \(number) AND id = \(temporary);
-                INSERT OR IGNORE INTO martlet_records(type, id, revision)
-                    SELECT \(number), id, revision FROM martlet_aside
-                    WHERE type = (SELECT name FROM martlet_types WHERE number = \(number)) AND id = \(id);
                 """)
         }
         try store.setCapture(true)
+    }
+
+    /// Bases what is noted of records that the device made, and the server took meanwhile, on what the device made:
+    /// what others changed since does not show in their rows.
+    /// - Returns: These records.
+    private func baseMade(_ index: Int, _ store: LocalStore) throws -> Set<RecordID> {
+        let (name, number) = (store.schema.types[index].name, store.numbers[index])
+        let find = try store.connection.prepare(
+            """
+            WITH own(id, revision) AS (
+                SELECT ifnull(given.id, change.id), max(taken.revision)
+                FROM martlet_confirmed_changes AS change
+                    JOIN martlet_confirmed AS taken ON taken.sequence = change.sequence
+                    LEFT JOIN martlet_ids AS given
+                        ON given.type = change.type AND given.temporary = change.id
+                WHERE change.type = ?1 GROUP BY 1
+                HAVING min(change.operation) = \(RecordChange.Operation.create.rawValue)),
+            first(id, n) AS (SELECT id, min(n) FROM martlet_capture WHERE type = ?1 GROUP BY id)
+            SELECT own.id, own.revision FROM own
+                JOIN martlet_aside AS aside ON aside.type = ?2 AND aside.id = own.id
+                LEFT JOIN first ON first.id = own.id
+                LEFT JOIN martlet_capture AS note ON note.n = first.n
+            WHERE own.id NOT IN (SELECT id FROM martlet_records WHERE type = ?1)
+                AND note.operation IS NOT \(CaptureTriggers.Operation.inserted)
+            """)
+        find.bind(1, integer: number)
+        find.bind(2, text: name)
+        let own = try find.rows { (row) throws(SQLiteError) in
+            (try row.recordID(0), row.integer(1))
+        }
+        let put = try store.connection.prepare(
+            "INSERT INTO martlet_records(type, id, revision) VALUES (?, ?, ?)")
+        for (id, revision) in own {
+            put.bind(1, integer: number)
+            put.bind(2, id)
+            put.bind(3, integer: revision)
+            try put.run()
+            put.reset()
+        }
+        return Set(own.map(\.0))
     }
 
     /// Takes what was written to a record whose creation was refused while its table was away for a new

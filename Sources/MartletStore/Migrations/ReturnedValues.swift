@@ -11,6 +11,8 @@ struct ReturnedValues {
     let type: Int
     /// The columns that came back; nil if the table did.
     let columns: Set<String>?
+    /// The records that the device made and the server took while the table was away. They came whole, too.
+    var made: Set<RecordID> = []
 
     private var number: Int64 { store.numbers[type] }
 
@@ -35,7 +37,7 @@ struct ReturnedValues {
         try stored.rewriteAside(of: changes.name) { id, revision, attributes in
             if let columns, !attributes.names.contains(where: columns.contains) { return false }
             let confirmed = try confirmed(id)
-            let isWhole = columns == nil && confirmed.revision == nil
+            let isWhole = columns == nil && (confirmed.revision == nil || made.contains(id))
             guard isWhole || confirmed.image != nil else {
                 // Its other values are not known here; a check fetches the record.
                 attributes = Attributes()
@@ -134,6 +136,26 @@ struct ReturnedValues {
             write.bind(4, integer: revision)
             try write.run()
             write.reset()
+        }
+        try outdateWithheld(id, names, before: revision)
+    }
+
+    /// The same for an edit that no set can carry yet.
+    private func outdateWithheld(
+        _ id: RecordID, _ names: Set<String>, before revision: Revision
+    ) throws {
+        let write = try store.connection.statement(
+            """
+            UPDATE martlet_withheld SET revision = ?3 - 1
+            WHERE type = ?1 AND id = ?2 AND revision >= ?3 AND EXISTS (
+                SELECT 1 FROM martlet_withheld_values WHERE type = ?1 AND id = ?2 AND name = ?4)
+            """)
+        for name in names {
+            write.bind(1, integer: number)
+            write.bind(2, id)
+            write.bind(3, integer: revision)
+            write.bind(4, text: name)
+            try write.run()
         }
     }
 

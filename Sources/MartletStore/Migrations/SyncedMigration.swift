@@ -23,6 +23,8 @@ package final class SyncedMigration: MigrationHost {
     private var unannounced: [String: Set<String>] = [:]
     /// The tables that other programs dropped and made again.
     private var remade: [String] = []
+    /// The records that the device made and the server took while other programs had their tables away, by table.
+    private var made: [String: Set<RecordID>] = [:]
     /// The tables to which other programs gave other names.
     private var away: [MovedTables.Move] = []
     /// The change set of the current version. While it is open, a record that it deletes may be
@@ -54,14 +56,14 @@ package final class SyncedMigration: MigrationHost {
         store = current
         // Without a table for notes nothing was noted: the file was never opened to the end.
         try connection.execute(DeviceTables.captureTable(width: 0) + DeviceTables.withheld)
-        let others = try OthersChanges(current)
+        var others = try OthersChanges(current)
         try others.follow(current)
         try sink?.closeForeign(current)
         try others.keepNames(current)
         guard let former = others.schema else { return }
         try willChangeSchema()
         (known, unannounced, renamed) = (former, others.added, others.renamed)
-        remade = others.remade
+        (remade, made) = (others.remade, others.made)
         _ = try raised(isByOthers: true)
     }
 
@@ -119,7 +121,7 @@ package final class SyncedMigration: MigrationHost {
         for name in remade {
             try schema.index(of: name).map { try MissingRecords(store: raised, type: $0).forget() }
         }
-        remade = []
+        (remade, made) = ([], [:])
         known = schema
         renamed = [:]
         unannounced = [:]
@@ -161,7 +163,9 @@ package final class SyncedMigration: MigrationHost {
     private func settle(_ index: Int, of store: LocalStore) throws -> TypeChanges? {
         let type = store.schema.types[index]
         guard known[type.name] != nil else {
-            return try ReturnedValues(store: store, type: index, columns: nil).changes()
+            return try ReturnedValues(
+                store: store, type: index, columns: nil, made: made[type.name] ?? []
+            ).changes()
         }
         let columns = gained(type)
         guard !columns.isEmpty else { return nil }
