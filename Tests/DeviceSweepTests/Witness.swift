@@ -1,3 +1,4 @@
+import Martlet
 import MartletStore
 import MartletTesting
 import SQLiteKit
@@ -6,7 +7,7 @@ import SQLiteKit
 ///
 /// An exchange overwrites or deletes for others only what its device has shown, and what was saved on the device
 /// and is neither refused nor withheld is there afterwards.
-struct Witness {
+final class Witness {
     typealias Rows = WrittenWorld.Rows
 
     private let tables: [RandomTable]
@@ -81,13 +82,13 @@ struct Witness {
         }
     }
 
-    mutating func see(_ rows: Rows) {
+    func see(_ rows: Rows) {
         for (table, rows) in rows {
             for (key, row) in rows { see(table, key, row) }
         }
     }
 
-    private mutating func see(_ table: String, _ key: String, _ row: [String]) {
+    private func see(_ table: String, _ key: String, _ row: [String]) {
         let none = [Set<String>](repeating: [], count: row.count)
         for (index, value) in row.enumerated() {
             let value =
@@ -96,14 +97,24 @@ struct Witness {
         }
     }
 
-    /// Notes what the tables show after an exchange. What is in them now is no edit that waits.
-    mutating func settle(_ rows: Rows) {
+    /// Notes what the tables show after an exchange. What is in them now is no edit that waits, but for withheld
+    /// records: they are edited if they differ from what the server has.
+    func settle(_ rows: Rows, _ served: Rows, withheld: [WithheldRecord]) {
         see(rows)
         base = Self.whole(rows)
+        for record in withheld {
+            let key =
+                switch record.id {
+                case .integer(let number): "\(number)"
+                case .text(let text): "'\(text.replacing("'", with: "''"))'"
+                }
+            guard base[record.type] != nil, let row = served[record.type]?[key] else { continue }
+            base[record.type]?[key] = row
+        }
     }
 
     /// Returns what an exchange has done to rows of the server that the device has not shown.
-    mutating func unseen(_ known: Rows, _ served: Rows) -> [String] {
+    func unseen(_ known: Rows, _ served: Rows) -> [String] {
         var faults: [String] = []
         for table in tables {
             let after = served[table.name] ?? [:]

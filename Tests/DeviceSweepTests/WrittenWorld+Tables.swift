@@ -26,15 +26,17 @@ extension WrittenWorld {
 
     /// The device exchanges while another program has a table or a column away.
     /// - Parameter table: The table that is away, which programs write to.
-    private func exchangeAway(_ table: RandomTable? = nil) throws {
+    func exchangeAway(_ table: RandomTable? = nil) throws {
         // A name between is not known to the server, so only what has no name there is judged.
         let isAlone =
             try table != nil && !isDisturbed && !isLoose && !isTriggered
             && device.store.quarantined().isEmpty
         let before = Set(try device.store.parked().map(\.identifier))
-        if table == nil || random.chance(40) { try work(of: colleague) }
-        try sync()
-        history.append("-- exchanged")
+        for _ in 0..<random.one(of: [1, 1, 2, 3]) {
+            if table == nil || random.chance(40) { try work(of: colleague) }
+            try sync()
+            history.append("-- exchanged")
+        }
         let refused = try device.store.parked().filter { !before.contains($0.identifier) }
         #expect(
             !isAlone || isDisturbed || refused.isEmpty || schema.script.contains(" WHERE "),
@@ -46,7 +48,7 @@ extension WrittenWorld {
     }
 
     /// A person sends some of the refused saves again, and sees before that what is there now.
-    private func tryAgain() throws {
+    func tryAgain() throws {
         try seeAll()
         for set in try device.store.parked() where random.chance(50) {
             _ = try? device.store.retry(set.identifier, now: 1_000)

@@ -37,9 +37,8 @@ final class WrittenWorld {
     /// Whether another program has added a column.
     var hasMore = false
     var tally: [String: Int] = [:]
-    /// What each of the two has shown.
-    private var witness: Witness
-    private var colleagues: Witness
+    /// What each device has shown.
+    private var witnesses: [ObjectIdentifier: Witness] = [:]
 
     init(seed: UInt64) throws {
         self.seed = seed
@@ -49,8 +48,6 @@ final class WrittenWorld {
         world = try SmallWorld("written-\(seed)", script: schema.script)
         (script, narrowing) =
             random.chance(30) ? Self.narrow(schema, &random) : (schema.script, nil)
-        witness = Witness(schema)
-        colleagues = Witness(schema)
         device = try world.device(script: script)
         colleague = try world.device(script: schema.script)
     }
@@ -86,8 +83,7 @@ final class WrittenWorld {
     }
 
     func run(steps: Int) throws {
-        isTriggered = random.chance(40)
-        if isTriggered { addTriggers() }
+        if random.chance(40) { try changeTriggers() }
         for _ in 0..<steps {
             switch Int.random(in: 0..<100, using: &random) {
             case 0..<10: try renameAndBack()
@@ -100,6 +96,8 @@ final class WrittenWorld {
             case 53..<58: try withholdAndMend()
             case 58..<63: try writeEdge()
             case 63..<67: try handOnHidden()
+            case 67..<73: try renameWhileAnswered()
+            case 73..<78: try changeTriggers()
             default: try step()
             }
             if random.chance(40) { try exchange(settles: false) }
@@ -109,6 +107,7 @@ final class WrittenWorld {
         if seed % 32 == 3, !isTriggered { try writeBulk() }
         if seed % 16 == 5, !isTriggered { try writeLong() }
         if seed % 16 == 11, !isTriggered { try handOnMany() }
+        if random.chance(40) { try beginInParts() }
         if random.chance(30) { try addColumn() }
         try end()
     }
@@ -162,33 +161,12 @@ final class WrittenWorld {
         "seed \(seed)\n\(schema.script)\n" + history.suffix(tells).joined(separator: "\n--\n")
     }
 
-    /// Triggers of another program's, on the device alone, which SQLite runs before those of capture.
-    func addTriggers() {
-        let table = random.one(of: schema.tables)
-        let column = random.one(of: table.columns)
-        let value = column.target == nil ? column.kind.literal(using: &random) : "NULL"
-        let (key, change) = (table.quotedKey, "\(column.quoted) = \(value)")
-        let same = "\(column.quoted) IS \(value)"
-        let effects = [
-            "AFTER INSERT ON % BEGIN SELECT RAISE(IGNORE); END",
-            "BEFORE INSERT ON % WHEN NEW.\(column.quoted) IS NULL BEGIN SELECT RAISE(IGNORE); END",
-            "AFTER INSERT ON % BEGIN UPDATE % SET \(change) WHERE \(key) = NEW.\(key); END",
-            "AFTER UPDATE ON % BEGIN DELETE FROM % WHERE \(key) = OLD.\(key) AND \(same); END",
-            "AFTER DELETE ON % BEGIN UPDATE % SET \(change); END",
-        ]
-        let effect = random.one(of: effects).replacing("%", with: table.quoted)
-        run("CREATE TRIGGER others \(effect)")
-    }
-
     /// Runs a script of another program. It may fail only because a constraint or capture refuses it.
     func run(_ script: String, on other: SmallDevice? = nil) {
         do {
             let connection = try (other ?? device).connection()
-            let isOthers = other != nil
-            func see() {
-                let rows = Witness.visible(schema, connection)
-                if isOthers { colleagues.see(rows) } else { witness.see(rows) }
-            }
+            let witness = witness(of: other ?? device)
+            func see() { witness.see(Witness.visible(schema, connection)) }
             see()
             do {
                 try connection.execute(script)
@@ -227,7 +205,7 @@ final class WrittenWorld {
         do {
             try device.write { context in
                 // A table that was away may show now what came meanwhile.
-                witness.see(try Witness.visible(schema, context))
+                witness(of: device).see(try Witness.visible(schema, context))
                 for _ in 0..<Int.random(in: 1...3, using: &random) {
                     if random.chance(40) {
                         let columns = table.columns.filter { $0.isRequired && $0.kind == .text }
@@ -262,7 +240,7 @@ final class WrittenWorld {
             history.append("-- the last one by a colleague")
         }
         try colleague.store.endLeases()
-        try watched(colleague, &colleagues) { try colleague.sync(with: world.server) }
+        try watched(colleague) { try colleague.sync(with: world.server) }
         for set in try colleague.store.parked() {
             try colleague.store.drop(set.identifier, now: 1_000)
         }
@@ -270,7 +248,7 @@ final class WrittenWorld {
         for record in try colleague.store.withheld().reversed() {
             try giveUp(mayBeNeeded: true) { try colleague.store.drop(record) }
         }
-        try colleagues.settle(rows(colleague.connection()))
+        try settle(colleague)
         // Two may have written the same record.
         isLoose = true
         if writes { isDisturbed = true }
@@ -335,7 +313,7 @@ final class WrittenWorld {
         {
             #expect(settled == served, "differs once all is settled: \(story)")
         }
-        try witness.settle(Witness.visible(schema, device.connection()))
+        try settle(device)
         history.append("-- exchanged")
         isLoose = false
         isDisturbed = false
@@ -344,7 +322,7 @@ final class WrittenWorld {
     /// Exchanges. A record that does not fit the device's tables is fetched once more, and quarantined.
     func sync() throws {
         try device.store.endLeases()
-        try watched(device, &witness) {
+        try watched(device) {
             for _ in 0..<3 {
                 try device.sync(with: world.server)
                 if device.errors.isEmpty { break }
@@ -355,13 +333,28 @@ final class WrittenWorld {
     }
 
     /// Has a person look at all that the device shows.
-    func seeAll() throws { try witness.see(Witness.visible(schema, device.connection())) }
+    func seeAll() throws {
+        try witness(of: device).see(Witness.visible(schema, device.connection()))
+    }
+
+    private func witness(of device: SmallDevice) -> Witness {
+        let number = ObjectIdentifier(device)
+        let witness = witnesses[number] ?? Witness(schema)
+        witnesses[number] = witness
+        return witness
+    }
+
+    private func settle(_ device: SmallDevice) throws {
+        try witness(of: device).settle(
+            Witness.visible(schema, device.connection()), rows(world.server.connection()),
+            withheld: device.store.withheld())
+    }
 
     /// An exchange of a device, which may change for others what the device has shown, and nothing else.
-    private func watched(
-        _ device: SmallDevice, _ witness: inout Witness, isLost: Bool = false,
-        _ exchange: () throws -> Void
+    func watched(
+        _ device: SmallDevice, isLost: Bool = false, _ exchange: () throws -> Void
     ) throws {
+        let witness = witness(of: device)
         let before = try Witness.visible(schema, device.connection())
         witness.see(before)
         let known = try rows(world.server.connection())
@@ -377,13 +370,13 @@ final class WrittenWorld {
             let missing = witness.missing(before, after)
             #expect(missing.isEmpty, "saved and not there: \(missing) \(story)")
         }
-        witness.settle(after)
+        try settle(device)
     }
 
     /// An exchange whose answer is lost, and writes after it.
     private func exchangeInVain() throws {
         try device.store.endLeases()
-        try watched(device, &witness, isLost: true) {
+        try watched(device, isLost: true) {
             try device.sync(with: world.server, lost: Int.random(in: 1...2, using: &random))
         }
         history.append("-- exchanged, an answer was lost")

@@ -39,10 +39,16 @@ struct RowCopy {
         let shared = theirs.attributes.filter {
             type[attribute: $0.name].map { !$0.isGenerated } ?? false
         }.map(\.name)
+        // In a column that the snapshot lacks a record has null, as one that comes by the change log: the column may
+        // have another name for a while, and its nulls are not kept aside.
+        let absent = type.attributes.filter {
+            !$0.isGenerated && !$0.refuses(.null) && !shared.contains($0.name)
+        }.map(\.name)
         let key = "martlet_row.\(SQLName.quoted(theirs.key))"
+        let values = [SQLName.list([theirs.key] + shared)] + absent.map { _ in "NULL" }
         let rows = """
-            INSERT OR ABORT INTO main.\(table)(\(SQLName.list([type.key] + shared))) \
-            SELECT \(SQLName.list([theirs.key] + shared)) \
+            INSERT OR ABORT INTO main.\(table)(\(SQLName.list([type.key] + shared + absent))) \
+            SELECT \(values.joined(separator: ", ")) \
             FROM \(SnapshotRows.name).\(table) AS martlet_row WHERE
             """
         copyRows = (

@@ -1,4 +1,5 @@
 import MartletProtocol
+import SQLiteKit
 import SmallWorlds
 import Testing
 
@@ -148,5 +149,26 @@ struct UnseenReturnTests {
         #expect(try device.store.parkedCount == 0)
         #expect(try device.rows("SELECT body FROM notes") == [["second"]])
         #expect(try device.store.contradiction() == nil)
+    }
+
+    @Test("a column that was away when a snapshot came has the server's nulls, and not its default")
+    func snapshot() throws {
+        let lazy = try LazyWorld("lazy-away")
+        try lazy.others { try $0.update("teams", .integer(1), ["city": .null]) }
+        try lazy.others { try $0.update("teams", .integer(2), ["city": "Rome"]) }
+        lazy.mine.snapshot = try lazy.world.server.snapshot(LazyWorld.plan)
+        lazy.mine.heldBack = []
+        try lazy.mine.connection().execute("ALTER TABLE teams RENAME COLUMN city TO town")
+        lazy.mine.close()
+        try lazy.mine.open(script: nil)
+        try lazy.sync()
+        try lazy.mine.connection().execute("ALTER TABLE teams RENAME COLUMN town TO city")
+        lazy.mine.close()
+        try lazy.mine.open()
+        #expect(
+            try lazy.shown("SELECT city FROM teams WHERE id < 4 ORDER BY id") == [
+                [.null], ["Rome"], ["Oslo"],
+            ])
+        try lazy.expectWhole()
     }
 }
