@@ -92,15 +92,20 @@ struct MissingRecords {
             + " AND id NOT IN (SELECT \(SQLName.quoted(described.key)) FROM main.\(table))"
     }
 
-    /// Gives up what is withheld of them: it went with the table, and is no edit that anybody can send.
+    /// Gives up what is withheld of them: it went with the table, and is no edit that anybody can send. If somebody
+    /// deleted the record before, the note of that is read by what is withheld: the server may never have had it.
     func dropWithheld() throws {
+        let isGone = """
+            \(isMissing) AND (type, id) NOT IN (SELECT type, id FROM martlet_capture
+                WHERE operation = \(CaptureTriggers.Operation.deleted))
+            """
         try store.connection.execute(
             """
-            DELETE FROM martlet_base WHERE \(isMissing)
+            DELETE FROM martlet_base WHERE \(isGone)
                 AND (type, id) IN (SELECT type, id FROM martlet_withheld)
                 AND (type, id) NOT IN (SELECT type, id FROM martlet_changes);
-            DELETE FROM martlet_withheld_values WHERE \(isMissing);
-            DELETE FROM martlet_withheld WHERE \(isMissing);
+            DELETE FROM martlet_withheld_values WHERE \(isGone);
+            DELETE FROM martlet_withheld WHERE \(isGone);
             """)
     }
 

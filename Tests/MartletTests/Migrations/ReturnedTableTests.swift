@@ -188,6 +188,23 @@ struct ReturnedTableTests {
         #expect(isKnown.isEmpty)
     }
 
+    @Test("a withheld new record that was deleted before its table was dropped is deleted for nobody")
+    func deletedBefore() throws {
+        let device = try Self.device()
+        try device.shell("INSERT INTO teams(id, name) VALUES (-2, CAST(x'ff' AS TEXT))")
+        try device.reopen(script: nil)
+        #expect(try device.store.withheldCount == 1)
+        try device.shell(
+            """
+            DELETE FROM teams WHERE id = -2; DROP TABLE teams;
+            CREATE TABLE teams(id INTEGER PRIMARY KEY, name TEXT, code TEXT UNIQUE);
+            """)
+        try device.reopen(script: nil)
+        #expect(try device.gather().changeSets.isEmpty)
+        #expect(try device.store.withheldCount == 0)
+        #expect(try device.store.contradiction() == nil)
+    }
+
     @Test("a check that has begun does not take the triggers of a table that comes back")
     func checked() throws {
         let device = try Self.device()
