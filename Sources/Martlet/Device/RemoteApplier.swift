@@ -158,7 +158,8 @@ struct RemoteApplier {
                 try table.insert(id, attributes, absentMeansNull: true)
             } catch {
                 guard error.isUniqueViolation, try table.exists(id) else { throw error }
-                _ = try table.update(id, completed(attributes, type: type))
+                _ = try table.update(
+                    id, completed(attributes, type: type, without: table.ownColumns))
             }
         } else if try !table.update(id, attributes) {
             if manner.isLenient { return try table.insert(id, attributes, absentMeansNull: false) }
@@ -191,11 +192,17 @@ struct RemoteApplier {
     }
 
     /// All attributes, those not given as null; but not those of columns that hold their default in its place.
-    private func completed(_ attributes: Attributes, type: Int) -> Attributes {
+    /// - Parameter left: Columns that stay as they are if they are not given.
+    private func completed(
+        _ attributes: Attributes, type: Int, without left: Set<String> = []
+    ) -> Attributes {
         var (names, values): ([String], [Value]) = ([], [])
         for attribute in store.schema.types[type].attributes where !attribute.isGenerated {
-            let value = attributes[attribute.name] ?? .null
-            guard !attribute.refuses(value) else { continue }
+            let given = attributes[attribute.name]
+            let value = given ?? .null
+            guard !attribute.refuses(value), given != nil || !left.contains(attribute.name) else {
+                continue
+            }
             names.append(attribute.name)
             values.append(value)
         }
@@ -258,6 +265,7 @@ extension RemoteApplier {
         if isCreate { try aside.remove(described.name, entry.id) }
         let names = entry.attributes.names
         if names == knownNames[type] { return entry.attributes }
+        try store.announce(names, of: type)
         let isKnown = names.map { described[attribute: $0].map { !$0.isGenerated } ?? false }
         if !isKnown.contains(false) {
             knownNames[type] = names

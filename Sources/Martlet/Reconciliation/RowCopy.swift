@@ -39,10 +39,12 @@ struct RowCopy {
         let shared = theirs.attributes.filter {
             type[attribute: $0.name].map { !$0.isGenerated } ?? false
         }.map(\.name)
+        try store.announce(shared, of: own)
         // In a column that the snapshot lacks a record has null, as one that comes by the change log: the column may
         // have another name for a while, and its nulls are not kept aside.
         let absent = type.attributes.filter {
             !$0.isGenerated && !$0.refuses(.null) && !shared.contains($0.name)
+                && !store.tables[own].ownColumns.contains($0.name)
         }.map(\.name)
         let key = "martlet_row.\(SQLName.quoted(theirs.key))"
         let values = [SQLName.list([theirs.key] + shared)] + absent.map { _ in "NULL" }

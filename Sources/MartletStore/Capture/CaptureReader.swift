@@ -158,7 +158,7 @@ extension LocalStore {
             guard let now else { return nil }
             return RecordChange(
                 type: noted.type, id: noted.id, operation: .create, before: nil,
-                after: created(now, type: noted.type))
+                after: try created(now, type: noted.type))
         }
         // The row went with its table, which somebody dropped: nobody deleted the record.
         if now == nil, !noted.mayBeGone { return nil }
@@ -196,8 +196,9 @@ extension LocalStore {
     }
 
     /// What a new record consists of. A null is left out, but not where the server would put the
-    /// column's default in its place. A value with which a column began that came after the note is left out, too.
-    private func created(_ attributes: Attributes, type: Int) -> Attributes {
+    /// column's default in its place. A value with which a column began that came after the note is left out, too, and
+    /// the default of a column that the server need not have.
+    private func created(_ attributes: Attributes, type: Int) throws -> Attributes {
         let described = schema.types[type]
         let begun = noteForms[numbers[type]]?.begun ?? [:]
         var names: [String] = []
@@ -210,6 +211,7 @@ extension LocalStore {
             {
                 continue
             }
+            if try saysNothing(value, of: name, type: type) { continue }
             names.append(name)
             values.append(value)
         }

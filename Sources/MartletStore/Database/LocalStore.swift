@@ -21,6 +21,8 @@ package final class LocalStore {
     /// These numbers as a list in SQL.
     private(set) var notedNumbers: String
 
+    /// The defaults of columns that the server need not have. Some may have been announced since.
+    let unannounced: [Int: [String: Value]]
     /// Which column a note of each type holds where.
     var layout: Int64
     /// Whether it writes to the app's tables only while capture is off.
@@ -49,6 +51,9 @@ package final class LocalStore {
         }
         layout = CaptureTriggers.layout(schema.types, numbers: numbers)
         orderedSchema = try? connection.integer("PRAGMA schema_version")
+        // A file that is yet to be set up has none.
+        unannounced = (try? Self.unannounced(schema, numbers, connection)) ?? [:]
+        for (type, columns) in unannounced { tables[type].ownColumns = Set(columns.keys) }
     }
 
     private static func list(_ forms: [Int64: NoteForm]) -> String {

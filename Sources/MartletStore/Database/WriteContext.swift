@@ -88,7 +88,8 @@ public final class WriteContext: ReadContext {
     ///   - attributes: Values by name; a column left out takes its default.
     ///   - id: The key, for types with text keys; nil makes a random one. Integer keys are always
     ///     made here.
-    /// - Returns: The record's id: temporary for integer keys, until the server has assigned one.
+    /// - Returns: The record's id: temporary for integer keys, until the server has assigned one. It is 0, which no
+    ///   record has, if SQLite has passed the record over: a constraint's ON CONFLICT IGNORE or a trigger says so.
     /// - Throws: `StoreError` for unknown names, values that do not fit, violated constraints.
     @discardableResult
     public func insert(
@@ -123,14 +124,16 @@ public final class WriteContext: ReadContext {
         let attributes = try resolved(attributes, of: store.schema.types[index], store)
         let write = RowWrite(
             operation: .insert, table: type, key: record, values: attributes.sqlValues)
-        try hooked(write) {
+        let outcome = try hooked(write) {
             try store.tables[index].insert(record, attributes, absentMeansNull: false)
+            return RowOutcome(isWritten: session.connection.changes > 0)
         }
-        return record
+        return outcome.isWritten ? record : .integer(0)
     }
 
-    /// Changes attributes of a record.
-    /// - Returns: Whether there is such a record. A temporary id finds the record for ever.
+    /// Changes attributes of a record. A temporary id finds the record for ever.
+    /// - Returns: Whether the record was written: not if there is none, or if SQLite has passed it over, because a
+    ///   constraint's ON CONFLICT IGNORE or a trigger says so.
     @discardableResult
     public func update(
         _ type: String, _ id: RecordID, _ attributes: KeyValuePairs<String, Value>
@@ -148,7 +151,9 @@ public final class WriteContext: ReadContext {
         let attributes = try resolved(attributes, of: store.schema.types[index], store)
         let write = RowWrite(
             operation: .update, table: type, key: current, values: attributes.sqlValues)
-        return try hooked(write) { try store.tables[index].update(current, attributes) }
+        return try hooked(write) {
+            RowOutcome(isWritten: try store.tables[index].update(current, attributes))
+        }.isWritten
     }
 
     /// Deletes a record, and what its references' ON DELETE actions say.
@@ -160,7 +165,9 @@ public final class WriteContext: ReadContext {
         let index = try store.index(of: type)
         let current = try store.resolve(id, type: index)
         let write = RowWrite(operation: .delete, table: type, key: current, values: nil)
-        return try hooked(write) { try store.tables[index].delete(current) }
+        return try hooked(write) {
+            RowOutcome(isWritten: try store.tables[index].delete(current))
+        }.isWritten
     }
 
     /// Runs `body` so that it happens as a whole or not at all, within the save: where it throws,

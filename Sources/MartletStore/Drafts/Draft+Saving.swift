@@ -48,7 +48,12 @@ extension Draft {
         guard !values.isEmpty else { return key }
         values[table.keyColumn] = state.base.key
         let saved = try table.values(of: state.value)
-        guard try table.update(values, context) else { throw DraftError.recordGone(table.name) }
+        guard try table.update(values, context) else {
+            guard try table.find(state.base.key, context) == nil else {
+                throw RowOutcome.passedOver(table.name, key)
+            }
+            throw DraftError.recordGone(table.name)
+        }
         stageSave(saved, try table.read(state.base.key, in: context))
         return key
     }
@@ -59,7 +64,9 @@ extension Draft {
         let settled = try context.settledReferences(in: saved, of: table.name)
         for (name, value) in zip(settled.names, settled.values) { values[name] = value }
         let key = try table.insert(values, context)
-        stageSave(saved, try table.read(key, in: context))
+        let stored = try table.read(key, in: context)
+        guard key != 0 || stored != nil else { throw RowOutcome.passedOver(table.name, nil) }
+        stageSave(saved, stored)
         return try RecordID(sqlValue: key)
     }
 

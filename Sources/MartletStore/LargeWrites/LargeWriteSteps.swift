@@ -86,6 +86,8 @@ struct LargeWriteSteps: Sendable {
         case .insert:
             let key = try table.insert(values, in: context)
             guard let made = operation.made else { return }
+            // Later steps may name the record.
+            guard key != .integer(0) else { throw RowOutcome.passedOver(operation.table, nil) }
             try context.session.forEachRow(
                 "INSERT INTO martlet_large_keys VALUES (?, ?, ?)",
                 [.text(name), .integer(made), SQLValue(key)]

@@ -123,7 +123,10 @@ struct OthersChanges {
         }
         let names = Dictionary(
             renames.map { ($0.number, $0.names) }, uniquingKeysWith: { first, _ in first })
+        let unannounced = UnannouncedColumns(store.connection)
         for number in Set(names.keys).union(dropped.keys) {
+            try unannounced.rename(names[number] ?? [:], of: number)
+            for name in dropped[number] ?? [] { try unannounced.remove(name, of: number) }
             try NotedColumns(connection: store.connection).follow(
                 names[number] ?? [:], dropped: dropped[number] ?? [], of: number)
         }
@@ -222,9 +225,14 @@ struct OthersChanges {
             """)
     }
 
-    /// Keeps the earlier names for all sets that are queued now. The notes are taken.
+    /// Keeps the earlier names for all sets that are queued now, and the columns that the server need not have. The
+    /// notes are taken.
     func keepNames(_ store: LocalStore) throws {
         store.noteForms = NoteForm.ofNow(store.schema, store.numbers)
+        for (name, columns) in added {
+            guard let index = store.schema.index(of: name) else { continue }
+            try UnannouncedColumns(store.connection).add(columns, of: store.numbers[index])
+        }
         guard !renames.isEmpty else { return }
         let next = try store.counter("nextSequence")
         for rename in renames {

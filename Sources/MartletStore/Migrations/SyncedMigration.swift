@@ -194,6 +194,7 @@ extension SyncedMigration {
         guard let type = known[table], let number = try file.number(of: table) else { return }
         try StoredAttributes(connection: connection).rename(name, to: new, type: table, number)
         known = known.renaming(name, to: new, in: type)
+        try UnannouncedColumns(connection).remove(name, of: number)
         if type.key != name { renamed[table, default: []].insert(new) }
         renamed[table]?.remove(name)
     }
@@ -201,6 +202,7 @@ extension SyncedMigration {
     package func willDropColumn(_ name: String, from table: String) throws {
         guard let type = known[table], let attribute = type[attribute: name] else { return }
         if !attribute.isGenerated, let number = try file.number(of: table) {
+            try UnannouncedColumns(connection).remove(name, of: number)
             try DroppedColumn(connection: connection, type: type, number: number)
                 .keepAside(attribute)
         }
@@ -257,6 +259,8 @@ extension SyncedMigration {
                 } catch let error as SchemaError {
                     throw away.first?.refusal ?? StoreError(.schema, error.message)
                 }
+                // The app declares its columns, and has the server get them first.
+                try UnannouncedColumns(connection).removeAll()
             }
             try end()
             let settled = try raised()
@@ -278,7 +282,10 @@ extension SyncedMigration {
         do {
             guard try file.isSetUp else { return nil }
             try file.checkFormat()
-            if let script, try !SchemaPlan(script: script, for: connection).isEmpty { return nil }
+            if let script {
+                let isSame = try SchemaPlan(script: script, for: connection).isEmpty
+                guard try isSame && UnannouncedColumns(connection).all().isEmpty else { return nil }
+            }
             let schema = try file.schema()
             let numbers = try schema.types.compactMap { try file.number(of: $0.name) }
             guard numbers.count == schema.types.count,

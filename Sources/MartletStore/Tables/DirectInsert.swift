@@ -88,8 +88,9 @@ final class DirectInsert {
         // The bindings stay: every one of them is given anew for the next record.
         statement.rewind()
         context.session.noteAll(unclearTables)
-        if let key { return key }
-        return .integer(statements.madeRowID(connection))
+        // If SQLite passes the record over, no row has its key.
+        guard connection.changes > 0 else { return .integer(0) }
+        return key ?? .integer(statements.madeRowID(connection))
     }
 }
 

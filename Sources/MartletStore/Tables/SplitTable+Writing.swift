@@ -17,13 +17,13 @@ extension SplitTable {
             case .columns:
                 for (place, part) in parts.enumerated() {
                     let values = try values(of: record, key, part, context)
-                    if place == 0 || hasContent(values) { try part.insert(values, in: context) }
+                    if place == 0 || hasContent(values) { try insert(values, key, part, context) }
                 }
             case .kind, .modulo:
                 let values = try values(of: record, key, parts[0], context)
                 let place = try place(of: key) ?? place(ofKindIn: values)
                 let own = try self.values(of: record, key, parts[place], context)
-                try parts[place].insert(own, in: context)
+                try insert(own, key, parts[place], context)
             }
             return try RecordID(sqlValue: key)
         }
@@ -114,7 +114,8 @@ extension SplitTable {
         for part in parts {
             let values = try values(of: record, key, part, context)
             guard values.count > 1, try !part.update(values, in: context) else { continue }
-            if hasContent(values) { try part.insert(values, in: context) }
+            guard try !part.exists(key, in: context) else { throw passedOver(part, key) }
+            if hasContent(values) { try insert(values, key, part, context) }
         }
         return true
     }
@@ -130,14 +131,33 @@ extension SplitTable {
         let values = try values(of: record, key, part, context)
         guard case .kind(let column, _) = rule, values[column] != nil,
             case let wanted = try self.place(ofKindIn: values), wanted != place
-        else { return try part.update(values, in: context) }
+        else {
+            guard try part.update(values, in: context) else { throw passedOver(part, key) }
+            return true
+        }
         // Of another kind now: the whole row moves, with what the record does not carry.
         guard var row = try part.find(key, in: context) else { return false }
         row.fill(from: values)
         try part.delete(key, in: context)
         let columns = try parts[wanted].statements(context).columns
-        try parts[wanted].insert(columns.filter(row), in: context)
+        try insert(columns.filter(row), key, parts[wanted], context)
         return true
+    }
+
+    /// Inserts a row. A record is written with all its rows, or not at all.
+    /// - Throws: `StoreError` `.constraint` if SQLite passes the row over.
+    private func insert(
+        _ values: RecordValues, _ key: SQLValue, _ part: PlainTable<RecordValues>,
+        _ context: WriteContext
+    ) throws {
+        let made = try part.insert(values, in: context)
+        guard try made != .integer(0) || part.exists(key, in: context) else {
+            throw passedOver(part, key)
+        }
+    }
+
+    private func passedOver(_ part: PlainTable<RecordValues>, _ key: SQLValue) -> StoreError {
+        RowOutcome.passedOver(part.tableName, RecordID(key))
     }
 
     private func place(ofKindIn values: RecordValues) throws -> Int {

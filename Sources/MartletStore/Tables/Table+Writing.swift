@@ -10,8 +10,8 @@ extension Table {
     /// A key the record leaves empty is made: by SQLite for integers, as a temporary id where the
     /// table is kept in step, as a random UUID for texts.
     /// - Returns: The record's key; where that is no number and no text, or of several columns, the
-    ///   rowid, and 0 where the table has none. It is 0 as well if SQLite was to make the key and passed
-    ///   the record over (`ON CONFLICT IGNORE`).
+    ///   rowid, and 0 where the table has none. It is 0 as well if SQLite passed the record over, because a
+    ///   constraint's ON CONFLICT IGNORE or a trigger says so.
     /// - Throws: `StoreError` `.unknown`, `.value` or `.constraint`; what a hook throws.
     @discardableResult
     public func insert(_ record: some Record, in context: WriteContext) throws -> RecordID {
@@ -29,7 +29,8 @@ extension Table {
     }
 
     /// Changes the record with the key that `record` carries, to the values it carries.
-    /// - Returns: Whether there is such a record.
+    /// - Returns: Whether the record was written: not if there is none, or if SQLite passed it over, because a
+    ///   constraint's ON CONFLICT IGNORE or a trigger says so.
     @discardableResult
     public func update(_ record: some Record, in context: WriteContext) throws -> Bool {
         let statements = try statements(context)
@@ -38,7 +39,7 @@ extension Table {
     }
 
     /// Changes records by the keys they carry.
-    /// - Returns: How many of them there were.
+    /// - Returns: How many of them were written.
     @discardableResult
     public func update<Item: Record>(
         contentsOf records: some Sequence<Item>, in context: WriteContext
@@ -53,7 +54,7 @@ extension Table {
     }
 
     /// Changes the record with the key that `record` carries, or inserts it.
-    /// - Returns: The record's key.
+    /// - Returns: The record's key; 0 if SQLite passed the record over.
     @discardableResult
     public func upsert(_ record: some Record, in context: WriteContext) throws -> RecordID {
         let statements = try statements(context)
@@ -158,17 +159,19 @@ extension Table {
         let write = RowWrite(
             operation: .insert, table: tableName, key: made ?? statements.key(of: values),
             keyValues: statements.keyValues(values), values: values)
-        let inserted: RecordID? = try context.hooked(write) {
+        let outcome = try context.hooked(write) {
             let sql = statements.insertSQL(values.names)
             if let name = statements.madeByDefault, values[name] == nil {
                 return try context.insertReturning(name, sql, values.values)
             }
             try context.run(sql, values.values)
             // A constraint may have SQLite pass the record over. Its last rowid is that of another one then.
-            guard context.session.connection.changes > 0 else { return nil }
-            return write.key ?? .integer(statements.madeRowID(context.session.connection))
+            guard context.session.connection.changes > 0 else { return .notWritten }
+            return .written(
+                write.key ?? .integer(statements.madeRowID(context.session.connection)))
         }
-        return inserted ?? write.key ?? .integer(0)
+        guard case .written(let key) = outcome else { return .integer(0) }
+        return key ?? .integer(0)
     }
 
     private func update(
@@ -181,16 +184,14 @@ extension Table {
         let write = RowWrite(
             operation: .update, table: tableName, key: key.count == 1 ? RecordID(key[0]) : nil,
             keyValues: statements.keyValues(key), values: values)
-        let isWritten = try context.hooked(write) {
+        return try context.hooked(write) {
             do {
                 try context.run(statements.updateSQL(values.names), values.values + key)
             } catch {
                 try updateLess(values, key, statements, context, after: error)
             }
-            return context.session.connection.changes > 0
-        }
-        // A record that a constraint has SQLite pass over is there all the same.
-        return try isWritten || exists(key, statements, context)
+            return RowOutcome(isWritten: context.session.connection.changes > 0)
+        }.isWritten
     }
 
     /// Updates only what differs, where a reference was refused: for SQLite a reference that is set
@@ -224,10 +225,10 @@ extension Table {
         if !context.session.hooks.isEmpty, try !exists(key, statements, context) {
             return try insert(values, statements, context)
         }
-        guard try update(values, statements, context) else {
-            return try insert(values, statements, context)
-        }
-        return try context.id(of: key, statements)
+        if try update(values, statements, context) { return try context.id(of: key, statements) }
+        // One that SQLite has passed over is there all the same.
+        guard try !exists(key, statements, context) else { return .integer(0) }
+        return try insert(values, statements, context)
     }
 
     func delete(
@@ -244,8 +245,8 @@ extension Table {
             keyValues: statements.keyValues(key), values: nil)
         return try context.hooked(write) {
             try context.run(statements.deleteSQL, key)
-            return context.session.connection.changes > 0
-        }
+            return RowOutcome(isWritten: context.session.connection.changes > 0)
+        }.isWritten
     }
 
     private func exists(
@@ -290,10 +291,9 @@ extension TableStatements {
         return RecordValues(names: description.key, values: key)
     }
 
-    /// The rowid of the row that the last INSERT has made; 0 if the table has none, or SQLite has passed the
-    /// record over.
+    /// The rowid of the row that the last INSERT has made; 0 if the table has none.
     func madeRowID(_ connection: Connection) -> Int64 {
-        description.hasRowID && connection.changes > 0 ? connection.lastInsertedRowID : 0
+        description.hasRowID ? connection.lastInsertedRowID : 0
     }
 
     /// The key column that a DEFAULT fills, where that is the whole key.
@@ -330,15 +330,15 @@ extension WriteContext {
     }
 
     /// Runs an INSERT.
-    /// - Returns: The key that a DEFAULT has made; nil if SQLite has passed the record over.
+    /// - Returns: The outcome, with the key that a DEFAULT has made.
     func insertReturning(
         _ column: String, _ sql: String, _ arguments: [SQLValue]
-    ) throws -> RecordID? {
-        var made: RecordID?
+    ) throws -> RowOutcome {
+        var outcome = RowOutcome.notWritten
         try session.forEachRow("\(sql) RETURNING \(SQLName.quoted(column))", arguments) { row in
-            made = RecordID(try row.value(at: 0)) ?? .integer(0)
+            outcome = .written(RecordID(try row.value(at: 0)) ?? .integer(0))
         }
-        return made
+        return outcome
     }
 
     /// What `insert` returns, of a row that is there.

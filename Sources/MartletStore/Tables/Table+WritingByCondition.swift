@@ -85,8 +85,11 @@ extension Table {
             try statements.check(found)
             let write = RowWrite(
                 operation: .update, table: tableName, key: statements.recordID(key), values: found)
-            try context.hooked(write) { try context.run(sql, found.values + key) }
-            count += 1
+            let outcome = try context.hooked(write) {
+                try context.run(sql, found.values + key)
+                return RowOutcome(isWritten: context.session.connection.changes > 0)
+            }
+            if outcome.isWritten { count += 1 }
         }
         return count
     }
@@ -103,8 +106,11 @@ extension Table {
         where try meets(condition, key, statements, scope, context) {
             let write = RowWrite(
                 operation: .delete, table: tableName, key: statements.recordID(key), values: nil)
-            try context.hooked(write) { try context.run(statements.deleteSQL, key) }
-            count += 1
+            let outcome = try context.hooked(write) {
+                try context.run(statements.deleteSQL, key)
+                return RowOutcome(isWritten: context.session.connection.changes > 0)
+            }
+            if outcome.isWritten { count += 1 }
         }
         return count
     }

@@ -42,6 +42,32 @@ public struct RowWrite: Sendable {
     }
 }
 
+/// What became of the write of one row.
+enum RowOutcome {
+    /// The row was written, under a key that the database has made, if it made one.
+    case written(RecordID?)
+    /// Nothing was written: there is no such row, or SQLite has passed it over, because a constraint's ON CONFLICT IGNORE
+    /// or a trigger's RAISE(IGNORE) says so.
+    case notWritten
+
+    var isWritten: Bool {
+        if case .written = self { true } else { false }
+    }
+
+    init(isWritten: Bool) { self = isWritten ? .written(nil) : .notWritten }
+
+    /// The refusal of what must not be left out silently.
+    static func passedOver(_ table: String, _ key: RecordID?) -> StoreError {
+        var error = StoreError(
+            .constraint,
+            "SQLite has passed a record of “\(table)” over, as a constraint (ON CONFLICT IGNORE) or a trigger"
+                + " (RAISE(IGNORE)) says. Give it other values.")
+        error.table = table
+        error.key = key
+        return error
+    }
+}
+
 /// Where all writes through tables and contexts can be watched, refused, and added to: the aspect
 /// points before and after insert, update and delete.
 ///
@@ -130,11 +156,10 @@ public struct WriteHooks: Sendable {
 }
 
 extension WriteContext {
-    /// Writes one row between its hooks.
-    /// - Parameter body: Gives the key of a new record, or whether there was a row to write.
+    /// Writes one row between its hooks. Those after the write run only if the row was written.
     /// - Throws: `StoreError` with the record's key; what a hook throws.
     @discardableResult
-    func hooked<Result>(_ write: RowWrite, _ body: () throws -> Result) throws -> Result {
+    func hooked(_ write: RowWrite, _ body: () throws -> RowOutcome) throws -> RowOutcome {
         if session.hooks.isEmpty { return try describing(write, body) }
         guard hookDepth < WriteHooks.deepest else {
             throw StoreError(
@@ -146,11 +171,11 @@ extension WriteContext {
         defer { hookDepth -= 1 }
         return try describing(write) {
             try session.hooks.runBefore(write, in: self)
-            let result = try body()
-            if let isThere = result as? Bool, !isThere { return result }
-            if Result.self == RecordID?.self, !(result is RecordID) { return result }
-            try session.hooks.runAfter(write.made(result as? RecordID), in: self)
-            return result
+            let outcome = try body()
+            if case .written(let made) = outcome {
+                try session.hooks.runAfter(write.made(made), in: self)
+            }
+            return outcome
         }
     }
 

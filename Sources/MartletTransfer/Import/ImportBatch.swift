@@ -26,6 +26,13 @@ struct ImportBatch: Sendable {
             var key: String?
             if table.type.keyKind == .text, let given { key = given.description }
             let id = try context.insert(table.type.name, attributes, id: key)
+            // Others would refer to a record that is not there.
+            guard id != .integer(0) else {
+                throw StoreError(
+                    .constraint,
+                    "SQLite passed a record of \(table.type.name) over, as a constraint (ON CONFLICT IGNORE)"
+                        + " or a trigger of the table says.")
+            }
             if let given {
                 own[given] = id
                 made.append((given, id))

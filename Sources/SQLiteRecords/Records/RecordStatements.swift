@@ -17,6 +17,13 @@ final class RecordStatements {
     let all: ColumnList
     let allColumns: String
     private let connection: Connection
+    /// See `RecordTable.ownColumns`.
+    var ownColumns: Set<String> = [] {
+        didSet {
+            plans.removeAll()
+            last = Verb.allCases.map { _ in nil }
+        }
+    }
     private var plans: [Shape: RecordPlan] = [:]
     /// The plan used last of each verb.
     private var last: [(names: [String], plan: RecordPlan)?]
@@ -64,6 +71,7 @@ final class RecordStatements {
             // column, and begins with its default as the others did when the column came.
             columns += type.attributes.filter {
                 !$0.isGenerated && !($0.isRequired && $0.hasDefault) && !given.contains($0.name)
+                    && !ownColumns.contains($0.name)
             }.map(\.name)
         }
         let parameters = (1...(columns.count + 1)).map { "?\($0)" }.joined(separator: ", ")

@@ -13,6 +13,11 @@ public final class RecordTable {
     /// The most encoded bytes of a whole record that can be sent.
     private let rowBytes: Int
     private let names: RecordStatements
+    /// Columns that those who give records need not have: a record that does not name such a column has its default.
+    public var ownColumns: Set<String> {
+        get { names.ownColumns }
+        set { names.ownColumns = newValue }
+    }
     private var selecting: Statement?
     private var finding: Statement?
     private var deleting: Statement?
@@ -64,7 +69,7 @@ public final class RecordTable {
     }
 
     /// - Parameter absentMeansNull: Whether an attribute not given becomes NULL, save where the
-    ///   column is required and has a default; else its column takes the default.
+    ///   column is required and has a default, or is among `ownColumns`; else its column takes the default.
     public func insert(
         _ id: RecordID, _ attributes: Attributes, absentMeansNull: Bool
     ) throws(SQLiteError) {

@@ -2,6 +2,7 @@ import Foundation
 import MartletProtocol
 import MartletStore
 import SmallWorlds
+import Synchronization
 import Testing
 
 @testable import Martlet
@@ -48,6 +49,29 @@ struct ConflictClauseTests {
         #expect((error == nil) == ["IGNORE", "REPLACE"].contains(clause))
         let set = try device.gather().changeSets.first
         #expect(set?.types[0].delete == (clause == "REPLACE" ? [.integer(2)] : nil))
+    }
+
+    @Test("what SQLite passes over is told to the caller, and to no hook")
+    func passedOver() throws {
+        let device = try DeviceFixture(
+            script: "CREATE TABLE tags(id INTEGER PRIMARY KEY, code TEXT UNIQUE ON CONFLICT IGNORE)"
+        )
+        try Self.swap(device)
+        let told = Mutex<[String]>([])
+        var hooks = WriteHooks()
+        hooks.after([.insert, .update]) { write, _ in
+            told.withLock { $0.append("\(write.operation) \(write.key.map { "\($0)" } ?? "")") }
+        }
+        let store = try DeviceStore(
+            path: device.path, script: nil, hooks: hooks, randomBits: { 7 })
+        try store.write(now: 1) { context throws in
+            #expect(try context.insert("tags", ["code": "a"]) == .integer(0))
+            #expect(try !context.update("tags", .integer(1), ["code": "a"]))
+            #expect(try context.update("tags", .integer(1), ["code": "c"]))
+            #expect(try !context.update("tags", .integer(9), ["code": "d"]))
+        }
+        #expect(told.withLock { $0 } == ["update 1"])
+        #expect(try store.outboxCount == 1)
     }
 
     @Test(

@@ -78,6 +78,69 @@ struct OthersColumnsTests {
         #expect(try device.store.contradiction() == nil)
     }
 
+    /// What another program has written when the device looks at its column for the first time, or later.
+    @Test(
+        "a new record does not name the default of a column that the server need not have",
+        arguments: [false, true])
+    func newBeside(isWithheld: Bool) throws {
+        let device = try Self.device()
+        try device.shell(
+            """
+            ALTER TABLE teams ADD COLUMN colour TEXT DEFAULT 'red';
+            ALTER TABLE teams ADD COLUMN size INTEGER NOT NULL DEFAULT 7;
+            """)
+        try device.reopen(script: nil)
+        try device.shell(
+            isWithheld
+                ? "INSERT INTO teams(id, name) VALUES (-2, x'00')"
+                : "INSERT INTO teams(id, name) VALUES (-2, 'Rooks')")
+        if isWithheld {
+            try device.reopen(script: nil)
+            #expect(try device.store.withheldCount == 1)
+            try device.shell("UPDATE teams SET name = 'Rooks' WHERE id = -2")
+        }
+        try device.write { try $0.insert("teams", ["name": "Hens"]) }
+        #expect(
+            try Self.sent(device) == [
+                Attributes(["name": "Rooks", "city": "Oslo"]),
+                Attributes(["name": "Hens", "city": "Oslo"]),
+            ])
+        let sets = try device.gather().changeSets.map(\.identifier)
+        try device.apply(
+            [
+                .entry(2, own: sets[0], .created("teams", 4, old: -2, at: 2, ["name": "Rooks"])),
+                .entry(3, own: sets[1], .created("teams", 5, old: -3, at: 3, ["name": "Hens"])),
+                .entry(4, .created("teams", 6, at: 4, ["name": "Crows"])),
+            ], reaching: 4)
+        #expect(
+            try device.rows("SELECT id, city, colour, size FROM teams WHERE id > 3 ORDER BY id")
+                == [[4, .null, "red", 7], [5, .null, "red", 7], [6, .null, "red", 7]])
+        // Another value is sent: it cannot be passed over.
+        try device.shell("INSERT INTO teams(id, name, colour) VALUES (-4, 'Larks', 'blue')")
+        #expect(try Self.sent(device).last?["colour"] == "blue")
+        #expect(try device.store.contradiction() == nil)
+    }
+
+    @Test(
+        "once the server has sent a value of the column, or the app declares it, new records name it",
+        arguments: [false, true])
+    func announced(isByServer: Bool) throws {
+        let device = try Self.device()
+        try device.shell("ALTER TABLE teams ADD COLUMN colour TEXT DEFAULT 'red'")
+        try device.reopen(script: nil)
+        if isByServer {
+            try device.apply(
+                [.entry(2, .updated("teams", 1, at: 2, ["colour": "blue"]))], reaching: 2)
+            try device.apply(
+                [.entry(3, .created("teams", 4, at: 3, ["name": "Crows"]))], reaching: 3)
+            #expect(try device.rows("SELECT colour FROM teams WHERE id = 4") == [[.null]])
+        } else {
+            try device.reopen(script: "\(Self.script.dropLast()), colour TEXT DEFAULT 'red')")
+        }
+        try device.shell("INSERT INTO teams(id, name) VALUES (-2, 'Rooks')")
+        #expect(try Self.sent(device).last?["colour"] == "red")
+    }
+
     @Test("a value that the server sent before the column came is taken in")
     func aside() throws {
         let device = try Self.device()
