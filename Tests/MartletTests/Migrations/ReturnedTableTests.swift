@@ -188,7 +188,7 @@ struct ReturnedTableTests {
         #expect(isKnown.isEmpty)
     }
 
-    @Test("a withheld new record that was deleted before its table was dropped is deleted for nobody")
+    @Test("a withheld new record that was deleted before its table was dropped is told to nobody")
     func deletedBefore() throws {
         let device = try Self.device()
         try device.shell("INSERT INTO teams(id, name) VALUES (-2, CAST(x'ff' AS TEXT))")
