@@ -113,6 +113,18 @@ final class Witness {
         }
     }
 
+    /// Notes what came into the tables when the device was opened: the server had sent it while something was away, and
+    /// nobody has saved it.
+    func cameIn(_ before: Rows, _ after: Rows) {
+        see(after)
+        for (table, rows) in Self.whole(after) where base[table] != nil {
+            let old = before[table] ?? [:]
+            for key in Set(old.keys).union(rows.keys) where old[key] != rows[key] {
+                base[table]?[key] = rows[key]
+            }
+        }
+    }
+
     /// Returns what an exchange has done to rows of the server that the device has not shown.
     func unseen(_ known: Rows, _ served: Rows) -> [String] {
         var faults: [String] = []

@@ -151,7 +151,14 @@ final class WrittenWorld {
     /// - Parameter script: Its tables; nil to take those of the file. A column that another program added is in no
     ///   script.
     func open(_ script: String?) throws {
-        try device.open(script: hasMore ? nil : script)
+        try opening(device) { try device.open(script: hasMore ? nil : script) }
+    }
+
+    /// Opens a device, which may bring in what the server sent while something was away.
+    func opening(_ device: SmallDevice, _ open: () throws -> Void) throws {
+        let before = try Witness.visible(schema, device.connection())
+        try open()
+        try witness(of: device).cameIn(before, Witness.visible(schema, device.connection()))
     }
 
     /// How much of its history a world tells.
@@ -257,7 +264,7 @@ final class WrittenWorld {
     /// A command looks at the file.
     func look() throws {
         device.close()
-        try device.open(script: nil)
+        try opening(device) { try device.open(script: nil) }
         try device.store.endLeases()
         history.append("-- looked")
     }
