@@ -105,7 +105,10 @@ extension RemoteApplier {
     /// Books a row of a difference that its table has taken.
     private mutating func settle(_ entry: RecordEntry, type: Int, revision: Revision) throws {
         let name = store.schema.types[type].name
-        try quarantine.remove(name, entry.id)
+        // What was kept aside while the table was away may be older than what its table refused before.
+        if try quarantine.record(name, entry.id)?.revision ?? 0 <= revision {
+            try quarantine.remove(name, entry.id)
+        }
         try remember(store.numbers[type], entry.id, revision: revision)
         try tell(entry, of: name, isWhole: true, revision: revision)
     }
