@@ -9,13 +9,7 @@ import Testing
 
 @Suite("What other programs write: whatever they do")
 struct ForeignModelTests {
-    /// MARTLET_FOREIGN_WORLDS=20 tries so many worlds more, from MARTLET_FOREIGN_SEED on.
-    private static let seeds: [UInt64] = {
-        let environment = ProcessInfo.processInfo.environment
-        let more = environment["MARTLET_FOREIGN_WORLDS"].flatMap { UInt64($0) } ?? 0
-        let first = environment["MARTLET_FOREIGN_SEED"].flatMap { UInt64($0) } ?? 7
-        return more > 0 ? Array(first..<first + more) : [1, 2, 3, 4]
-    }()
+    private static let seeds = ForeignWorld.seeds(usual: 4)
 
     /// A statement that may do nothing, or be refused.
     private static func statement(_ chance: inout Chance) -> String {

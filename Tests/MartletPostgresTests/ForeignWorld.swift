@@ -9,13 +9,15 @@ import Testing
 
 @testable import MartletPostgres
 
-/// A data set of two tables in a database of its own, programs that write to them, and a device
+/// A data set, of two tables if nothing else is said, in a database of its own, programs that write to them, and a device
 /// that follows the log. Confined to the thread that made it.
 final class ForeignWorld {
     /// Runs `body` with a world of its own, off the cooperative pool.
-    /// - Parameter capture: How what programs write is found.
+    /// - Parameters:
+    ///   - capture: How what programs write is found.
+    ///   - script: Makes the tables.
     static func with<Answer: Sendable>(
-        _ capture: ForeignCapture = .triggers,
+        _ capture: ForeignCapture = .triggers, script: String = script,
         _ body: @escaping @Sendable (ForeignWorld) throws -> Answer
     ) async throws -> Answer {
         let servers = try await capture == .logical ? DatabaseServers.logical() : .shared()
@@ -24,12 +26,20 @@ final class ForeignWorld {
             Thread.detachNewThread {
                 continuation.resume(
                     with: Result {
-                        let world = try ForeignWorld(address, capture)
+                        let world = try ForeignWorld(address, capture, script)
                         defer { world.close() }
                         return try body(world)
                     })
             }
         }
+    }
+
+    /// MARTLET_FOREIGN_WORLDS=20 tries so many worlds, from MARTLET_FOREIGN_SEED on, in place of the usual.
+    static func seeds(usual: UInt64) -> [UInt64] {
+        let environment = ProcessInfo.processInfo.environment
+        let more = environment["MARTLET_FOREIGN_WORLDS"].flatMap { UInt64($0) } ?? 0
+        let first = environment["MARTLET_FOREIGN_SEED"].flatMap { UInt64($0) } ?? 7
+        return more > 0 ? Array(first..<first + more) : Array(1...usual)
     }
 
     let address: PostgresAddress
@@ -40,18 +50,29 @@ final class ForeignWorld {
     let drain: ForeignDrain
     /// One that does little at once: nearly everything is taken in parts.
     let smallDrain: ForeignDrain
+    /// One that takes everything in parts.
+    let partsDrain: ForeignDrain
     let unsendable = Noted()
     var head: LogHead
     /// What a device that follows the log has: rows by type and id.
-    var replica: [String: [String: [String: Value]]] = ["lists": [:], "tasks": [:]]
+    var replica: [String: [String: [String: Value]]] = [:]
     /// The entries made so far.
     var entries: [ChangeSet] = []
 
     /// Rows that were left out.
-    final class Noted: Sendable {
+    ///
+    /// `@unchecked Sendable`: the world's thread alone sets and does the deed; the rest is behind a lock.
+    final class Noted: @unchecked Sendable {
         private let rows = LeftOut()
+        /// What happens when such a row is read, in the middle of a drain.
+        var deed: (() -> Void)?
         var all: [UnsendableRows.Row] { rows.all }
-        var sink: UnsendableRows { UnsendableRows { [rows] row, _ in rows.add(row) } }
+        var sink: UnsendableRows {
+            UnsendableRows { [self] row, _ in
+                rows.add(row)
+                deed?()
+            }
+        }
     }
 
     static let script = """
@@ -64,12 +85,14 @@ final class ForeignWorld {
             code character(3));
         """
 
-    private init(_ shared: PostgresAddress, _ capture: ForeignCapture) throws {
+    private init(
+        _ shared: PostgresAddress, _ capture: ForeignCapture, _ script: String
+    ) throws {
         let name = "foreign_" + UUID().uuidString.replacing("-", with: "").lowercased()
         try PostgresConnection(shared).execute("CREATE DATABASE \(name)")
         address = shared.setting("dbname", name)
         server = try PostgresConnection(address, PostgresOptions(statement: nil, lock: nil))
-        try server.execute(Self.script)
+        try server.execute(script)
         try server.execute(MartletTables.script)
         let identity = UUID().uuidString.replacing("-", with: "").lowercased()
         head = LogHead(revision: 0, hash: LineageHash(origin: identity))
@@ -79,11 +102,16 @@ final class ForeignWorld {
             VALUES (1, \(MartletTables.format), 'team', $1, 0, 0, $2)
             """, [.text(identity), .binary(head.hash.bytes)])
         _ = try server.query(
-            "INSERT INTO _martlet.types (name, relation) VALUES ('lists', 'lists'), ('tasks', 'tasks')"
-        )
+            """
+            INSERT INTO _martlet.types (name, relation) SELECT relname, oid::regclass FROM pg_class \
+            WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' ORDER BY relname
+            """)
         let found = try PostgresSchema.read(server)
         (schema, tables) = (found.schema, found.tables)
-        for table in tables { try ForeignTriggers.install(on: server, table: table) }
+        for table in tables {
+            try ForeignTriggers.install(on: server, table: table)
+            replica[table.type.name] = [:]
+        }
         // On a busy machine, too, what is taken together does not depend on the time.
         drain = ForeignDrain(
             schema: schema, tables: tables, unsendable: unsendable.sink,
@@ -91,8 +119,12 @@ final class ForeignWorld {
         smallDrain = ForeignDrain(
             schema: schema, tables: tables, unsendable: unsendable.sink,
             extent: ForeignDrain.Extent(few: 0, many: 3, page: 2, time: .seconds(3_600)))
-        reader = LogicalReader(address)
-        wait = LogicalWait(address)
+        let (reader, wait) = (LogicalReader(address), LogicalWait(address))
+        partsDrain = ForeignDrain(
+            schema: schema, tables: tables, unsendable: unsendable.sink,
+            extent: ForeignDrain.Extent(few: 0, many: 0, page: 2, time: .seconds(3_600)),
+            catchUp: capture == .logical ? { (try? Self.read(reader, wait)) ?? false } : nil)
+        (self.reader, self.wait) = (reader, wait)
         guard capture == .logical else { return }
         self.capture = capture
         _ = try CaptureSwitch(on: server).change(to: .logical)
@@ -114,12 +146,16 @@ final class ForeignWorld {
     /// Reads all that was committed until now, where it has to be read.
     func read() throws {
         guard capture == .logical else { return }
+        if try !Self.read(reader, wait) { Issue.record("the slot sends nothing") }
+    }
+
+    private static func read(_ reader: LogicalReader, _ wait: LogicalWait) throws -> Bool {
         let end = try wait.place()
         for _ in 0..<3_000 {
-            if try reader.step(within: .milliseconds(10)) == .unused { return }
-            if let position = reader.position, position >= end { return }
+            if try reader.step(within: .milliseconds(10)) == .unused { return true }
+            if let position = reader.position, position >= end { return true }
         }
-        Issue.record("the slot sends nothing")
+        return false
     }
 
     /// Another program's connection.
@@ -132,10 +168,15 @@ final class ForeignWorld {
     func take(maxBytes: Int = 1 << 20, now: Int64 = 1_000, inParts: Bool = false) throws
         -> [ChangeSet]
     {
+        try take(maxBytes: maxBytes, now: now, inParts ? smallDrain : drain)
+    }
+
+    @discardableResult
+    func take(maxBytes: Int, now: Int64 = 1_000, _ drain: ForeignDrain) throws -> [ChangeSet] {
         try read()
         let made = try server.transaction {
             _ = try server.query("SELECT 1 FROM _martlet.dataset FOR UPDATE")
-            return try (inParts ? smallDrain : drain).entries(
+            return try drain.entries(
                 on: server, head: head, now: now, maxBytes: maxBytes)
         }
         var sets: [ChangeSet] = []
@@ -186,17 +227,18 @@ final class ForeignWorld {
                 #expect(replica[changes.name]?.removeValue(forKey: id.description) != nil)
             }
         }
-        for changes in set.types { checkReferences(changes) }
+        for type in schema.types { checkReferences(type, in: set) }
     }
 
-    private func checkReferences(_ changes: TypeChanges) {
-        guard let type = schema[changes.name] else { return }
+    private func checkReferences(_ type: EntityType, in set: ChangeSet) {
         let rows = replica[type.name] ?? [:]
-        // Of many rows those that the set names.
-        let ids =
+        // Of many rows those that the set names, if none is gone to which others may refer.
+        let targets = Set(type.references.map(\.target))
+        let isAll =
             rows.count < 1_000
-            ? Array(rows.keys) : (changes.create + changes.update).map(\.description)
-        for id in ids {
+            || set.types.contains { targets.contains($0.name) && !$0.delete.isEmpty }
+        let named = set.types.filter { $0.name == type.name }.flatMap { $0.create + $0.update }
+        for id in isAll ? Array(rows.keys) : named.map(\.description) {
             for reference in type.references {
                 guard let value = rows[id]?[reference.attribute], let target = RecordID(value)
                 else { continue }

@@ -20,6 +20,8 @@ package struct ForeignDrain {
         /// How long rows are read to take transactions whole, and how long to take them in parts. All
         /// who write wait meanwhile.
         var time = Duration.seconds(1)
+        /// The bytes of deletions that stay together if types refer to each other, or to themselves.
+        var circle = 8 << 20
     }
 
     private let schema: Schema
@@ -27,23 +29,34 @@ package struct ForeignDrain {
     private let columns: [TypeColumns]
     private let unsendable: UnsendableRows
     private let reading: ForeignReading
+    private let held: ForeignHeld
 
     /// SQL whose value is whether there is anything to take: one look into a small table.
     package static let isPending = "EXISTS (SELECT FROM _martlet.foreign_transactions)"
 
-    /// - Parameter tables: In the order of the schema's types.
-    package init(schema: Schema, tables: [PostgresTable], unsendable: UnsendableRows) {
-        self.init(schema: schema, tables: tables, unsendable: unsendable, extent: Extent())
+    /// - Parameters:
+    ///   - tables: In the order of the schema's types.
+    ///   - catchUp: Waits until all that others have committed is noted, and returns whether it is; nil
+    ///     if it always is.
+    package init(
+        schema: Schema, tables: [PostgresTable], unsendable: UnsendableRows,
+        catchUp: (() -> Bool)? = nil
+    ) {
+        self.init(
+            schema: schema, tables: tables, unsendable: unsendable, extent: Extent(),
+            catchUp: catchUp)
     }
 
     init(
-        schema: Schema, tables: [PostgresTable], unsendable: UnsendableRows, extent: Extent
+        schema: Schema, tables: [PostgresTable], unsendable: UnsendableRows, extent: Extent,
+        catchUp: (() -> Bool)? = nil
     ) {
         self.schema = schema
         self.unsendable = unsendable
         forms = tables.enumerated().map { ForeignRowForm($1, at: $0) }
         columns = schema.types.map { TypeColumns($0, schema: schema) }
         reading = ForeignReading(forms, extent, unsendable)
+        held = ForeignHeld(columns, catchUp: catchUp ?? { true })
     }
 
     /// Takes what is pending into the log, within the open transaction, which holds the data set's
@@ -65,8 +78,8 @@ package struct ForeignDrain {
             try take(changes, &entries)
         } else {
             let parts = ForeignParts(
-                on: connection, reading: reading, columns: columns, unsendable: unsendable,
-                schema: schema)
+                on: connection, reading: reading, columns: columns, held: held,
+                numbers: forms.map(\.table.number))
             try parts.take(maxBytes: maxBytes, into: &entries)
         }
         try restore(settings, connection)

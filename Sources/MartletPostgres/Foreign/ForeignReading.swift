@@ -17,8 +17,10 @@ struct ForeignReading {
     struct Page {
         struct Line {
             let number: Int64
-            /// Nil where there is nothing to make of it: a later change of the record is pending,
-            /// or no device can know it.
+            /// The record's id as it is noted.
+            let id: String
+            /// Nil where there is nothing to make of it: the transaction changes the record again, or no
+            /// device can know it.
             let record: ForeignRecord?
         }
 
@@ -58,7 +60,7 @@ struct ForeignReading {
 
     /// The columns of a noted change. A comparison under the collation that the notes have cannot use the
     /// index of a text key: a table would be read whole for each of its rows.
-    private static let noted = #"number, type, id COLLATE "default" AS id"#
+    private static let noted = #"number, transaction, type, id COLLATE "default" AS id"#
 
     // MARK: - All
 
@@ -80,8 +82,8 @@ struct ForeignReading {
         """
     }
 
-    /// Returns all pending changes; nil if there are more than one transaction takes, or if to read them takes
-    /// longer than `extent.time`.
+    /// Returns all pending changes; nil if there are more than one transaction takes, if deletions are held, or
+    /// if to read them takes longer than `extent.time`.
     func changes(
         on connection: PostgresConnection, maxBytes: Int
     ) throws(PostgresError) -> Changes? {
@@ -102,7 +104,7 @@ struct ForeignReading {
         var bytes = 0
         if few.count <= extent.few {
             try add(few, to: &changes, &bytes)
-            return changes
+            return changes.transactions.contains(ForeignHeld.transaction) ? nil : changes
         }
         guard try counted.integer(0, 0) <= extent.many, try !counted.boolean(0, 1) else {
             return nil
@@ -189,9 +191,11 @@ struct ForeignReading {
             """, [.integer(Int64(limit))])
         var found: [Pending] = []
         for row in 0..<rows.count {
+            let transaction = try rows.integer(row, 0)
+            guard transaction != ForeignHeld.transaction else { continue }
             found.append(
                 Pending(
-                    transaction: try rows.integer(row, 0),
+                    transaction: transaction,
                     author: rows.isNull(row, 1) ? nil : try rows.text(row, 1),
                     isSmall: try rows.boolean(row, 2)))
         }
@@ -203,7 +207,7 @@ struct ForeignReading {
         of transactions: [Int64], on connection: PostgresConnection
     ) throws(PostgresError) -> [Page.Line] {
         try lines(
-            "(SELECT q.number, q.type, q.id FROM unnest($1::bigint[]) AS t "
+            "(SELECT q.* FROM unnest($1::bigint[]) AS t "
                 + "CROSS JOIN LATERAL (SELECT \(Self.noted) FROM _martlet.foreign_changes "
                 + "WHERE transaction = t::text::xid8 ORDER BY number LIMIT \(Self.smallChanges)) "
                 + "AS q)",
@@ -223,18 +227,51 @@ struct ForeignReading {
         return Page(lines: lines, isLast: lines.count < extent.page)
     }
 
-    /// - Parameter changes: SQL that returns the number, type and id of each change.
+    /// The next deletions of a type that are held, in the order of their ids.
+    /// - Parameter id: Those up to it have been read.
+    func held(
+        _ type: Int, after id: String?, on connection: PostgresConnection
+    ) throws(PostgresError) -> Page {
+        // Each is read; a number of its own keeps the order.
+        let lines = try lines(
+            "(SELECT row_number() OVER (ORDER BY h.id) AS number, NULL::xid8 AS transaction, h.type, "
+                + #"h.id COLLATE "default" AS id FROM _martlet.foreign_changes AS h "#
+                + "WHERE h.type = $1 \(id == nil ? "" : "AND h.id > $2 ")"
+                + "AND \(ForeignHeld.isHeld) ORDER BY h.id LIMIT \(extent.page))",
+            [.integer(forms[type].table.number)] + (id.map { [.text($0)] } ?? []), on: connection)
+        return Page(lines: lines, isLast: lines.count < extent.page)
+    }
+
+    /// Whether deletions that are held are noted otherwise, too.
+    /// - Parameter id: Those of the type up to it are meant.
+    func isNotedAnew(
+        _ type: Int, through id: String, on connection: PostgresConnection
+    ) throws(PostgresError) -> Bool {
+        try connection.query(
+            """
+            SELECT EXISTS (SELECT FROM _martlet.foreign_changes AS h \
+            JOIN _martlet.foreign_changes AS l ON l.type = h.type AND l.id = h.id \
+            AND l.transaction <> h.transaction \
+            WHERE h.type = $1 AND h.id <= $2 AND \(ForeignHeld.isHeld))
+            """, [.integer(forms[type].table.number), .text(id)]
+        ).boolean(0, 0)
+    }
+
+    /// - Parameter changes: SQL that returns the number, transaction, type and id of each change.
     private func lines(
         _ changes: String, _ parameters: [PostgresValue], on connection: PostgresConnection
     ) throws(PostgresError) -> [Page.Line] {
-        // A record that stands further behind is taken there: the order is then that of the last
-        // changes, which the tables' own constraints allowed.
+        // A record that a transaction notes again is taken there: the order is then that of the last
+        // changes, which the tables' own constraints allowed. Of a record with very many notes not all
+        // are looked at, as to take it twice does no harm. It is not left to another transaction:
+        // deletions that are held wait only for those that were pending.
         let rows = try connection.query(
             """
             SELECT c.type, c.id, NOT r.deleted, k.row, c.number, c.isLater \
-            FROM (SELECT p.number, p.type, p.id, EXISTS (SELECT FROM \
-            _martlet.foreign_changes AS l WHERE l.type = p.type AND l.id = p.id \
-            AND l.number > p.number) AS isLater FROM \(changes) AS p OFFSET 0) AS c \
+            FROM (SELECT p.number, p.type, p.id, EXISTS (SELECT FROM (SELECT l.transaction, l.number \
+            FROM _martlet.foreign_changes AS l WHERE l.type = p.type AND l.id = p.id LIMIT 50) AS l \
+            WHERE l.transaction = p.transaction AND l.number > p.number) AS isLater \
+            FROM \(changes) AS p OFFSET 0) AS c \
             LEFT JOIN LATERAL \(Self.records) \
             LEFT JOIN LATERAL \(self.rows) AS k ON NOT c.isLater ORDER BY c.number
             """, parameters)
@@ -243,7 +280,7 @@ struct ForeignReading {
             let isLater = try rows.boolean(row, 5)
             lines.append(
                 Page.Line(
-                    number: try rows.integer(row, 4),
+                    number: try rows.integer(row, 4), id: try rows.text(row, 1),
                     record: isLater ? nil : try record(rows, row)))
         }
         return lines

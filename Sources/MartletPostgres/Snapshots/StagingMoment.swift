@@ -90,9 +90,7 @@ struct StagingMoment {
         let drain = ForeignDrain(
             schema: schema.schema, tables: schema.tables, unsendable: unsendable)
         while try Self.isPending(writer) {
-            let entries = try drain.entries(
-                on: writer, head: log.head, now: now(), maxBytes: 4 << 20)
-            guard !entries.isEmpty else { return }
+            _ = try drain.entries(on: writer, head: log.head, now: now(), maxBytes: 4 << 20)
             log = try LogAppender(on: writer, now: now())
         }
     }

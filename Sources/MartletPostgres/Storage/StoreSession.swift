@@ -98,10 +98,12 @@ final class StoreSession {
         self.state = state
         self.marks = marks
         self.unsendable = unsendable
+        let wait = try LogicalState.read(connection).map { _ in LogicalWait(connection.address) }
+        logicalWait = wait
         foreign = ForeignDrain(
-            schema: schema.schema, tables: schema.tables, unsendable: unsendable)
+            schema: schema.schema, tables: schema.tables, unsendable: unsendable,
+            catchUp: wait.map { wait in { (try? wait.wait()) ?? false } })
         try connection.execute(Self.settings)
-        logicalWait = try LogicalState.read(connection).map { _ in LogicalWait(connection.address) }
         model = try PostgresModel(schema: schema.schema, tables: tables, connection)
         checks = schema.checks
         keys = KeyPool(count: tables.count)
