@@ -176,6 +176,10 @@ struct SchemaReaderTests {
                 "CREATE TABLE new (id INTEGER PRIMARY KEY, a INTEGER REFERENCES new ON UPDATE CASCADE)",
                 "name of a trigger's row"
             ),
+            (
+                "CREATE TABLE old (id INTEGER PRIMARY KEY, a INTEGER REFERENCES old ON DELETE RESTRICT)",
+                "name of a trigger's row"
+            ),
             ("CREATE TABLE t (id INTEGER PRIMARY KEY, revision)", "word of the wire"),
             ("CREATE TABLE t (id INTEGER PRIMARY KEY, __proto__)", "word of the wire"),
             ("CREATE TABLE t (id INTEGER PRIMARY KEY, Martlet_x)", "starts with “martlet_”"),

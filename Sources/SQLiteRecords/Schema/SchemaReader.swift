@@ -75,10 +75,8 @@ private struct Table {
         let onDelete: String
         let onUpdate: String
 
-        /// Whether a change of the target changes the row that holds the key.
-        var hasAction: Bool {
-            [onDelete, onUpdate].contains { !["NO ACTION", "RESTRICT"].contains($0) }
-        }
+        /// Whether SQLite has a trigger of its own for changes of the target.
+        var hasTrigger: Bool { [onDelete, onUpdate].contains { $0 != "NO ACTION" } }
     }
 
     init(_ name: String, _ connection: Connection) throws(SQLiteError) {
@@ -221,11 +219,12 @@ private struct Table {
             throw SchemaError(
                 "table “\(name)” has the name of a word of the wire; give it another name")
         }
-        if ["old", "new"].contains(SQLName.folded(name)), foreignKeys.contains(where: \.hasAction) {
+        if ["old", "new"].contains(SQLName.folded(name)), foreignKeys.contains(where: \.hasTrigger)
+        {
             throw SchemaError(
                 """
                 table “\(name)” has the name of a trigger's row, and references with ON DELETE or ON UPDATE \
-                actions: SQLite mixes the two up and changes other rows; give it another name
+                actions: SQLite mixes the two up, and changes other rows or none; give it another name
                 """)
         }
         for column in columns {
