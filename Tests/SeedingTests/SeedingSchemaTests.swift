@@ -21,9 +21,10 @@ struct SeedingSchemaTests {
             """
         try await fixture.seed(from: fixture.source(), schema: .script(script))
         let connection = try Connection(path: fixture.device)
+        // The server has no colours: a record has none, as one that comes by the change log.
         #expect(
             try connection.text(
-                "SELECT count(*) || min(colour) || max(height) FROM players") == "1900red3.4")
+                "SELECT count(*) || count(colour) || max(height) FROM players") == "190003.4")
         #expect(try connection.integer("SELECT count(*) FROM martlet_aside") == 2_000)
         #expect(try connection.integer("SELECT count(*) FROM martlet_outbox") == 0)
         #expect(

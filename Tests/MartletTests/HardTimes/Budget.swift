@@ -47,7 +47,8 @@ struct Budget {
             switch spell.exchanges {
             // What is too much for the line is found out by halves, again and again.
             case .narrow: most += Self.tries
-            case .said(let problem) where problem.kind == "identityReused": break
+            // Each try begins anew once, which is a request more.
+            case .said(let problem) where problem.kind == "identityReused": most += Self.tries
             // The device looks for what its history and the server's have in common, by halves: six times
             // as many requests were seen in two thousand worlds.
             case .said(let problem) where problem.status == 409: most *= 8
