@@ -8,21 +8,21 @@ internal import SQLiteRecords
 extension Simulator {
     /// - Throws: `SimulationFailure` if nothing that others did explains the refusal of a save.
     func checkNeed(of receipt: Receipt, on device: DeviceMachine) throws {
-        guard let save = ledger.saves[receipt.identifier], let store = device.node?.store else {
-            return
-        }
-        let sentence =
-            "device \(device.number): a save was refused although nobody else touched it:"
-            + " \(receipt.reason?.rawValue ?? "-"), \(receipt.message ?? "")"
-        guard let set = try store.parked().first(where: { $0.identifier == receipt.identifier })
-        else {
-            guard mix.people == .together else { throw failure(sentence) }
-            return
-        }
-        let records = set.changes.map { Ledger.Record(type: $0.type, id: $0.id) }
+        guard let store = device.node?.store else { return }
+        let set = try store.parked().first { $0.identifier == receipt.identifier }
+        let records = (set?.changes ?? []).map { Ledger.Record(type: $0.type, id: $0.id) }
         // What was made on top of a refused save is refused, too.
         let refused = ledger.refused[device.number] ?? []
         ledger.refuse(records, on: device.number)
+        // What another program wrote may have become a set later than it was written, which no save is.
+        guard let save = ledger.saves[receipt.identifier] else { return }
+        let sentence =
+            "device \(device.number): a save was refused although nobody else touched it:"
+            + " \(receipt.reason?.rawValue ?? "-"), \(receipt.message ?? "")"
+        guard let set else {
+            guard mix.people == .together else { throw failure(sentence) }
+            return
+        }
         if isBroken(set) { return }
         if receipt.reason == .constraint, try changesCase(set) || meetsUnseen(set) { return }
         guard mix.people == .together else { throw failure(sentence) }
