@@ -269,10 +269,9 @@ extension Outbox {
         return sets
     }
 
-    /// Returns the number of the first set that a condition names; nil if there is none.
-    func first(where condition: String) throws -> Int64? {
-        try store.connection.integer(
-            "SELECT sequence FROM martlet_outbox WHERE \(condition) ORDER BY sequence LIMIT 1")
+    /// Returns whether a condition names any set.
+    func hasQueued(where condition: String) throws -> Bool {
+        try store.connection.integer("SELECT 1 FROM martlet_outbox WHERE \(condition)") != nil
     }
 
     /// A set's changes: in the order of types, and in each type the newest temporary id last.

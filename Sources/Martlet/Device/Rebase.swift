@@ -97,13 +97,14 @@ struct Rebase {
             if let own = set.identifier.flatMap({ own[$0] }) { settled.insert(own.sequence) }
         }
         try mark(settled, as: 1)
-        let plan = Plan(ground: ground, sets: sets, own: own, settled: settled, current: current)
-        let waits = try outbox.first(where: Outbox.isWaiting) != nil
-        hasWaiting = try waits || !withheld.isEmpty
+        let plan = Plan(
+            ground: ground, sets: sets, own: own, settled: settled, current: current,
+            hasWaiting: try outbox.hasQueued(where: Outbox.isWaiting))
+        hasWaiting = try plan.hasWaiting || !withheld.isEmpty
         covered = current
         let fresh = self
         var effort = Effort(
-            moving: ground.isEmpty && waits
+            moving: ground.isEmpty && plan.hasWaiting
                 ? try Affected(store: store, plan: plan).sequences() : nil)
         effort.isPart = ground.part != nil
         effort.manner.isLenient = ground.isLenient
@@ -186,6 +187,8 @@ struct Rebase {
         /// The numbers of those whose verdict it brings.
         let settled: Set<Int64>
         let current: Revision
+        /// Whether any set of the queue waits for another answer.
+        let hasWaiting: Bool
 
         var hasDifference: Bool { ground.hasStaged || sets.contains(where: \.isDifference) }
     }
@@ -259,7 +262,9 @@ struct Rebase {
     /// - Parameter moving: The waiting sets to undo and redo; nil for all.
     private mutating func run(_ plan: Plan, moving: Set<Int64>?) throws {
         if let moving { try mark(moving, as: 2) }
-        let waiting = try outbox.queued(where: moving == nil ? Outbox.isWaiting : Outbox.isMoving)
+        let waiting =
+            plan.hasWaiting
+            ? try outbox.queued(where: moving == nil ? Outbox.isWaiting : Outbox.isMoving) : []
         if let manifest = plan.ground.manifest {
             try SnapshotRows.makeRoom(in: store)
             isEmptied = true
