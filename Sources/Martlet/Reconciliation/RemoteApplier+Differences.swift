@@ -105,7 +105,7 @@ extension RemoteApplier {
     /// Books a row of a difference that its table has taken.
     private mutating func settle(_ entry: RecordEntry, type: Int, revision: Revision) throws {
         let name = store.schema.types[type].name
-        // What was kept aside while the table was away may be older than what its table refused before.
+        // The values kept aside while the table was away may be older than a row that the table refused before.
         if try quarantine.record(name, entry.id)?.revision ?? 0 <= revision {
             try quarantine.remove(name, entry.id)
         }

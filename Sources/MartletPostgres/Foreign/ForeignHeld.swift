@@ -6,9 +6,9 @@ import PostgresKit
 ///
 /// A record that is gone from its table may go from the log only after all records that refer to
 /// it there have changed. Nobody knows which ones do; but each of them has changed in the tables,
-/// so it is noted. If a record's type may be referred to, its deletion is therefore noted anew,
-/// under a transaction of its own. It is taken once everything is taken that was noted by the time
-/// of the deletion: first what refers to others, then what is referred to. Records that may refer
+/// so it is noted. If other types may refer to a record's type, its deletion is therefore noted again,
+/// under a transaction of its own. The drain takes it after all that was noted by the time
+/// of the deletion: first the records that refer to others, then those others. Records that may refer
 /// to each other go together.
 struct ForeignHeld {
     /// Stands for no transaction of the database, whose numbers stay far below.
@@ -61,7 +61,7 @@ struct ForeignHeld {
 
     // MARK: - Statements
 
-    /// Notes changes anew, as deletions that wait.
+    /// Notes changes once more, as deletions that wait.
     /// - Parameter numbers: The changes, of these transactions.
     static func hold(
         _ numbers: [Int64], of transactions: [Int64], authors: [String?]
@@ -99,7 +99,7 @@ struct ForeignHeld {
         PostgresStatement("DELETE FROM _martlet.foreign_transactions WHERE transaction = \(sql)"),
     ]
 
-    /// Who made the deletions that wait.
+    /// The author of the deletions that wait.
     /// - Returns: Nil if there are none.
     static func authors(
         on connection: PostgresConnection

@@ -34,7 +34,7 @@ struct ForeignParts {
         var records: [ForeignRecord] = []
         var places: [RecordAddress: Int] = [:]
         var bytes = 0
-        /// The numbers of changes that are noted anew, as deletions that wait.
+        /// The numbers of changes that are noted once more, as deletions that wait.
         var held: [Int64] = []
         /// The last change that was read.
         var number: Int64 = 0
@@ -174,8 +174,8 @@ extension ForeignParts {
         _ gather: () throws(PostgresError) -> Part
     ) throws(PostgresError) -> Part {
         var part = try gather()
-        // What another program deleted in between, a record no longer refers to. Without foreign keys,
-        // such as in a session of a replica, it may: that is then so in the tables, too.
+        // A record no longer refers to one that another program deleted in between. Without foreign keys,
+        // such as in a session of a replica, it may: the tables then say the same.
         for attempt in 1... {
             guard try !complete(&part), attempt < Self.attempts else { break }
             part = try gather()

@@ -19,7 +19,7 @@ struct ForeignReading {
             let number: Int64
             /// The record's id as it is noted.
             let id: String
-            /// Nil where there is nothing to make of it: the transaction changes the record again, or no
+            /// Nil if no entry is made of the change: the transaction changes the record again, or no
             /// device can know it.
             let record: ForeignRecord?
         }

@@ -3,10 +3,10 @@ internal import MartletProtocol
 package import SQLiteKit
 internal import SQLiteRecords
 
-/// The columns that another program added, and of which the server has sent nothing: it need not have them.
+/// The columns that another program added, and that no value from the server has named yet: the server need not have them.
 ///
-/// What holds such a column's default says nothing of it to the server. The column is announced once the server sends
-/// something of it, or the app's schema declares it.
+/// A new record that has the default in such a column does not name it to the server. A column is announced once the
+/// server sends a value for it, or the app's schema declares it.
 package struct UnannouncedColumns {
     private let connection: Connection
 
