@@ -16,14 +16,13 @@ struct Affected {
     private static let settling =
         "(SELECT sequence FROM martlet_outbox WHERE settling > 0 AND settling = 1)"
 
-    /// The sets' numbers; nil where it is not cheap to tell, which means all.
+    /// The sets' numbers; nil if it is not cheap to tell, which means all.
     func sequences() throws -> Set<Int64>? {
         guard try Withheld(store: store, now: 0).isEmpty else { return nil }
         if let (rows, slice) = plan.ground.part { return try sequences(slice, of: rows) }
         if try !unapplied().isEmpty || comesWithoutTelling() { return nil }
-        // What was deleted here may be referred to by any row that comes.
         let deletes = "SELECT 1 FROM martlet_changes WHERE operation = 3 AND sequence NOT IN"
-        if try store.connection.integer("\(deletes) \(Self.settling) LIMIT 1") != nil { return nil }
+        let hasDeletes = try store.connection.integer("\(deletes) \(Self.settling) LIMIT 1") != nil
         var found = try numbers(
             """
             SELECT DISTINCT other.sequence FROM (
@@ -42,7 +41,10 @@ struct Affected {
                 """))
         var met: Set<RecordKey> = []
         for set in plan.sets where isFresh(set) {
-            for changes in set.types { try add(changes, to: &found, &met) }
+            for changes in set.types {
+                try add(changes, to: &found, &met)
+                if hasDeletes, try !addDeletes(ofWhat: changes, to: &found) { return nil }
+            }
         }
         try close(&found, met)
         return found
@@ -85,13 +87,22 @@ struct Affected {
             "SELECT sequence FROM martlet_outbox WHERE applied = 0 AND \(Outbox.isWaiting)")
     }
 
-    /// Whether the answer refuses an own set, or deletes records, which waiting sets may depend on
-    /// without naming them.
-    private func comesWithoutTelling() -> Bool {
-        plan.sets.contains { set in
-            let isOwn = set.identifier.map { plan.own[$0] != nil } ?? false
-            if set.conflict == true { return isOwn && set.retryAfter == nil }
-            return isFresh(set) && set.types.contains { !$0.delete.isEmpty }
+    /// Whether the answer refuses an own set, or deletes records that are not gone here yet, which waiting
+    /// sets may depend on without naming them.
+    private func comesWithoutTelling() throws -> Bool {
+        try plan.sets.contains { set in
+            let own = set.identifier.flatMap { plan.own[$0] }
+            if set.conflict == true { return own != nil && set.retryAfter == nil }
+            let types = isFresh(set) ? set.types.filter { !$0.delete.isEmpty } : []
+            guard !types.isEmpty else { return false }
+            guard let own, own.isApplied else { return true }
+            var gone: Set<RecordKey> = []
+            for change in try Outbox(store: store).changes(of: own.sequence)
+            where change.operation == .delete { gone.insert(change.key) }
+            return try types.contains { changes in
+                guard let number = try store.number(ofType: changes.name) else { return false }
+                return changes.delete.contains { !gone.contains(RecordKey(type: number, id: $0)) }
+            }
         }
     }
 
@@ -112,6 +123,37 @@ struct Affected {
                 if met.insert(key).inserted { found.formUnion(try waiting(on: key)) }
             }
         }
+    }
+
+    /// Adds the waiting sets that delete records to which rows that come refer.
+    /// - Returns: Whether all of them were found: a text may name a record whose key is written in another case.
+    private func addDeletes(ofWhat changes: TypeChanges, to found: inout Set<Int64>) throws -> Bool
+    {
+        guard let type = store.schema.index(of: changes.name) else { return true }
+        let deletes = try store.connection.statement(
+            "SELECT sequence FROM martlet_changes WHERE type = ? AND id = ? AND operation = 3")
+        defer { deletes.reset() }
+        for reference in store.schema.types[type].references {
+            guard let target = store.schema.index(of: reference.target) else { continue }
+            for entry in changes.entries {
+                guard let id = entry.attributes[reference.attribute].flatMap(RecordID.init) else {
+                    continue
+                }
+                if case .text = id {
+                    guard try store.tables[target].equal(to: id) != nil else { return false }
+                    continue
+                }
+                deletes.rewind()
+                deletes.bind(1, integer: store.numbers[target])
+                deletes.bind(2, id)
+                while try deletes.step() {
+                    if !plan.settled.contains(deletes.integer(0)) {
+                        found.insert(deletes.integer(0))
+                    }
+                }
+            }
+        }
+        return true
     }
 
     /// Adds the waiting sets that share a record with one found, until there are no more.
