@@ -208,4 +208,36 @@ struct ImporterTests {
         await copy.close()
         await client.close()
     }
+
+    @Test(
+        "a reference that comes later and is passed over stops the import; one of a deleted record does not"
+    )
+    func passedOver() async throws {
+        let folder = try TemporaryFolder()
+        try folder.write("pairs.csv", "id,a_id,b_id\n1,2,2\n2,2,2\n3,,\n")
+        let client = try await MartletClient.open(
+            path: folder.path + "/device.sqlite",
+            schema: """
+                CREATE TABLE pairs(id INTEGER PRIMARY KEY, a_id INTEGER REFERENCES pairs,
+                    b_id INTEGER REFERENCES pairs, UNIQUE(a_id, b_id) ON CONFLICT IGNORE)
+                """)
+        let sources = try sources(folder)
+        let schema = try await schema(client)
+        let error = await #expect(throws: StoreError.self) {
+            try await importer(client, setSize: 1).run(sources, schema: schema)
+        }
+        #expect(error?.kind == .constraint)
+        // The import goes on when the record in the way is gone, and fills in nothing of that one.
+        try await client.write { context in
+            let first = try context.rows("SELECT max(id) FROM pairs")[0].values[0]
+            #expect(try context.delete("pairs", try RecordID(sqlValue: first)))
+        }
+        let report = try await importer(client, setSize: 1).run(sources, schema: schema)
+        #expect(report.records == 0)
+        let filled = try await client.read {
+            try $0.rows("SELECT count(*) FROM pairs WHERE a_id = id AND b_id = id")
+        }
+        #expect(filled.first?.values == [.integer(1)])
+        await client.close()
+    }
 }

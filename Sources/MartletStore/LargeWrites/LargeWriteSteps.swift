@@ -92,8 +92,18 @@ struct LargeWriteSteps: Sendable {
                 "INSERT INTO martlet_large_keys VALUES (?, ?, ?)",
                 [.text(name), .integer(made), SQLValue(key)]
             ) { _ in }
-        case .update: try table.update(values, in: context)
-        case .delete: try table.delete(values.values[0], in: context)
+        case .update:
+            if try table.update(values, in: context) { return }
+            // With its key alone, an update says whether the record is there.
+            let statements = try table.statements(context)
+            guard try !table.update(statements.keyValues(values), in: context) else {
+                throw RowOutcome.passedOver(operation.table, statements.key(of: values))
+            }
+        case .delete:
+            let key = values.values[0]
+            guard try table.delete(key, in: context) || !table.exists(key, in: context) else {
+                throw RowOutcome.passedOver(operation.table, RecordID(key))
+            }
         }
     }
 

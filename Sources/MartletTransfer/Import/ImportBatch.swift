@@ -27,12 +27,7 @@ struct ImportBatch: Sendable {
             if table.type.keyKind == .text, let given { key = given.description }
             let id = try context.insert(table.type.name, attributes, id: key)
             // Others would refer to a record that is not there.
-            guard id != .integer(0) else {
-                throw StoreError(
-                    .constraint,
-                    "SQLite passed a record of \(table.type.name) over, as a constraint (ON CONFLICT IGNORE)"
-                        + " or a trigger of the table says.")
-            }
+            guard id != .integer(0) else { throw Self.passedOver(table.type.name) }
             if let given {
                 own[given] = id
                 made.append((given, id))
@@ -123,6 +118,13 @@ struct ImportBatch: Sendable {
         return (Attributes(names: names, values: values), given, later)
     }
 
+    private static func passedOver(_ type: String) -> StoreError {
+        StoreError(
+            .constraint,
+            "SQLite passed a record of \(type) over, as a constraint (ON CONFLICT IGNORE) or a trigger of"
+                + " the table says.")
+    }
+
     /// Fills in up to `count` references whose records have come meanwhile.
     /// - Returns: How many.
     static func settle(
@@ -143,7 +145,11 @@ struct ImportBatch: Sendable {
                     "The import's own notes in the file are damaged. Import into a new file.")
             }
             let value = try context.currentID(target, found).value
-            try context.update(type, id, Attributes(names: [attribute], values: [value]))
+            let update = Attributes(names: [attribute], values: [value])
+            // A record that was deleted meanwhile needs no reference.
+            guard try context.update(type, id, update) || context.record(type, id) == nil else {
+                throw passedOver(type)
+            }
             try context.rows("DELETE FROM martlet_import_later WHERE n = ?", [row.values[0]])
         }
         return waiting.count

@@ -231,4 +231,38 @@ struct LargeWriteTests {
         #expect(try await world(pool) == Self.expected.filter { !$0.hasPrefix("4-") })
         await pool.close()
     }
+
+    @Test("what a clause or a trigger passes over stops it: nothing is left out in silence")
+    func passedOver() async throws {
+        let folder = try StoreFolder()
+        let pool = try await folder.pool(
+            script: """
+                CREATE TABLE codes(id INTEGER PRIMARY KEY, code TEXT UNIQUE ON CONFLICT IGNORE);
+                CREATE TRIGGER kept BEFORE DELETE ON codes WHEN OLD.id = 2 BEGIN SELECT RAISE(IGNORE); END;
+                INSERT INTO codes VALUES (1, 'a'), (2, 'b'), (3, 'c');
+                """)
+        let codes = PlainTable("codes")
+        func changed(_ id: Int64, _ code: String) -> RecordValues {
+            RecordValues(names: ["id", "code"], values: [.integer(id), .text(code)])
+        }
+        let load = try await LargeWrite.open(
+            "codes", in: folder.url.appendingPathComponent("large"), into: pool)
+        // There is no record 9, and it is not created.
+        try await load.update([changed(9, "x"), changed(3, "b"), changed(3, "d")], in: codes)
+        try await load.delete([.integer(9), .integer(2)], from: codes)
+        try await load.endGathering()
+        let error = await refusal { try await load.run() }
+        #expect(error?.kind == .constraint)
+        #expect(error?.message.hasPrefix("Record 2 of the large write “codes”: SQLite") == true)
+        let keys = Mutex<[RecordID?]>([])
+        let end = try await load.run(refused: { refusal in
+            keys.withLock { $0.append(refusal.error.key) }
+            return true
+        })
+        #expect(end.refused == 2)
+        #expect(keys.withLock { $0 } == [.integer(3), .integer(2)])
+        #expect(
+            try await pool.integer("SELECT count(*) FROM codes WHERE code IN ('a', 'b', 'd')") == 3)
+        await pool.close()
+    }
 }
