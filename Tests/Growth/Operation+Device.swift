@@ -81,23 +81,6 @@ extension Operation {
             }
             try world.countSync(device)
         },
-        Operation(
-            "many saves that delete a record each, and as many while they are answered", size: 50
-        ) {
-            world, count in
-            let device = try world.author(teams: 2 * count, players: count)
-            try world.save(device, 0..<count) {
-                _ = try $0.delete("teams", .integer(Int64($1 + 1)))
-            }
-            let world = world
-            device.whileAnswered = {
-                device.whileAnswered = {}
-                try world.save(device, count..<2 * count) {
-                    _ = try $0.delete("teams", .integer(Int64($1 + 1)))
-                }
-            }
-            try world.countSync(device)
-        },
         Operation("one save that deletes records with others tied to them") { world, count in
             let device = try world.author(teams: count, players: count)
             try world.count("save") {
