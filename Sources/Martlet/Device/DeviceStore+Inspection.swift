@@ -38,6 +38,23 @@ extension DeviceStore {
         return Queued(identifier: set.identifier, seen: seen)
     }
 
+    /// The records that the server has sent and no table shows.
+    package func unshown() throws -> [(type: String, id: RecordID)] {
+        let find = """
+            SELECT type, id FROM martlet_quarantine UNION SELECT type, id FROM martlet_aside
+            """
+        let rows = try applying.connection.statement(find)
+        defer { rows.reset() }
+        var found: [(type: String, id: RecordID)] = []
+        while try rows.step() {
+            let (name, id) = (rows.text(0), try rows.recordID(1))
+            let type = applying.schema.index(of: name)
+            if try type.map({ try applying.tables[$0].exists(id) }) ?? false { continue }
+            found.append((name, id))
+        }
+        return found
+    }
+
     /// One record's part of a change set in the queue.
     package struct QueuedChange {
         package let type: String

@@ -29,6 +29,18 @@ extension Outbox {
             case .change(let both): first[change.key] = both
             }
         }
+        if first.values.contains(where: { $0.operation == .delete }) {
+            // What one of them had not seen, the whole has not.
+            let seen = try store.connection.statement(
+                """
+                UPDATE martlet_outbox SET seen = min(seen, (
+                    SELECT seen FROM martlet_outbox WHERE sequence = ?1)) WHERE sequence = ?2
+                """)
+            seen.bind(1, integer: later)
+            seen.bind(2, integer: earlier)
+            try seen.run()
+            try noteGround(of: earlier)
+        }
         try remove(later)
         try clear(earlier)
         for change in first.values.sorted(by: { ($0.number, $0.id) < ($1.number, $1.id) }) {

@@ -17,7 +17,8 @@ struct Outbox {
     /// Puts one set at the end of the queue, with the base images of its records.
     /// - Throws: `StoreError` `.tooLarge` when the set could never be sent.
     func enqueue(_ changes: [RecordChange], identifier: String, now: Int64) throws {
-        try enqueue(records: changes.count, identifier: identifier, now: now) { sequence in
+        let deletes = changes.contains { $0.operation == .delete }
+        try enqueue(changes.count, deletes: deletes, identifier: identifier, now: now) { sequence in
             try changes.reduce(0) { try $0 + insert($1, sequence: sequence) }
         }
     }
@@ -25,7 +26,8 @@ struct Outbox {
     /// Puts the changes of a refused set at the end of the queue once more, as a set of their own.
     /// Their records' base images are kept already.
     func enqueue(remade changes: [StoredChange], identifier: String, now: Int64) throws {
-        try enqueue(records: changes.count, identifier: identifier, now: now) { sequence in
+        let deletes = changes.contains { $0.operation == .delete }
+        try enqueue(changes.count, deletes: deletes, identifier: identifier, now: now) { sequence in
             for change in changes {
                 try insertChange(change, sequence: sequence)
                 try noteReferences(of: change, sequence: sequence)
@@ -34,17 +36,22 @@ struct Outbox {
         }
     }
 
-    /// - Parameter insert: Stores the changes under a sequence number; returns about how many
-    ///   bytes they take on the wire.
+    /// - Parameters:
+    ///   - deletes: Whether the set deletes a record.
+    ///   - insert: Stores the changes under a sequence number; returns about how many bytes they take on
+    ///     the wire.
     private func enqueue(
-        records: Int, identifier: String, now: Int64, _ insert: (Int64) throws -> Int
+        _ records: Int, deletes: Bool, identifier: String, now: Int64,
+        _ insert: (Int64) throws -> Int
     ) throws {
         let sequence = try store.counter("nextSequence")
         let bytes = try insert(sequence)
         try checkSize(records: records, bytes: bytes)
+        let all = try seen
+        let seen = try !deletes || showsAll ? all : 0
         try insertRow(
-            sequence: sequence, identifier: identifier, records: records, bytes: bytes,
-            now: now)
+            sequence: sequence, identifier: identifier, seen: seen, records: records,
+            bytes: bytes, now: now)
         try store.setState("nextSequence", .integer(sequence + 1))
     }
 
@@ -79,7 +86,7 @@ struct Outbox {
     }
 
     private func insertRow(
-        sequence: Int64, identifier: String, records: Int, bytes: Int, now: Int64
+        sequence: Int64, identifier: String, seen: Revision, records: Int, bytes: Int, now: Int64
     ) throws {
         let row = try store.connection.statement(
             """
@@ -88,12 +95,12 @@ struct Outbox {
             """)
         row.bind(1, integer: sequence)
         row.bind(2, text: identifier)
-        row.bind(3, integer: try seen)
+        row.bind(3, integer: seen)
         row.bind(4, text: Timestamp.rfc3339(milliseconds: now))
         row.bind(5, integer: Int64(records))
         row.bind(6, integer: Int64(bytes))
         try row.run()
-        if try !PendingParts(store: store).isEmpty { try noteGround(of: sequence) }
+        if try seen < store.counter("revision") { try noteGround(of: sequence) }
         try noteLineage()
     }
 
@@ -182,6 +189,15 @@ struct Outbox {
     private var seen: Revision {
         get throws {
             try PendingParts(store: store).isEmpty ? try store.counter("revision") : 0
+        }
+    }
+
+    /// Whether the tables show all that the server has sent. If they do not, records may refer to one that is
+    /// deleted here without the user's knowledge: the server refuses what would reach them.
+    private var showsAll: Bool {
+        get throws {
+            let find = "SELECT EXISTS (SELECT 1 FROM martlet_aside) OR EXISTS (SELECT 1 FROM"
+            return try store.connection.integer("\(find) martlet_quarantine)") == 0
         }
     }
 

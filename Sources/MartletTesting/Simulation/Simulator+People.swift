@@ -141,6 +141,7 @@ extension Simulator {
     ) throws {
         guard let node = device.node else { return }
         var seen: [Ledger.Record: Revision] = [:]
+        for (type, id) in try node.store.unshown() { seen[Ledger.Record(type: type, id: id)] = 0 }
         for (type, id, revision) in newest.seen {
             seen[Ledger.Record(type: type, id: id)] = revision
         }

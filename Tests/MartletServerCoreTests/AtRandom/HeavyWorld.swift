@@ -263,7 +263,9 @@ final class HeavyWorld {
             file.fail("a refusal's answer has \(bytes) bytes for \(rows.count) records")
         }
         try file.fold()
-        guard verdict?.revision != nil else { return }
+        // A trigger that swells rows reaches as many as it likes, within the size of an entry.
+        let swells = isLarge && set.types.contains { $0.name == "words" && !$0.create.isEmpty }
+        guard verdict?.revision != nil, !swells else { return }
         let reached = (verdict?.recordCount ?? 0) - named
         if reached > Self.mostAffected {
             file.fail("the deletions of a set reached \(reached) other records")

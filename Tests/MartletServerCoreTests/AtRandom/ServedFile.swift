@@ -256,10 +256,12 @@ final class ServedFile {
         let request = SyncRequest(maxRevision: 0)
         var whole: Folded = [:]
         var since: Revision = 0
+        // Without a lineage a device asks for the rest of a difference as it asked for the first part.
+        var wantsRows = true
         for _ in 0..<10_000 {
             var next = request
             next.maxRevision = since
-            next.wantsRows = since == 0
+            next.wantsRows = wantsRows
             let answer = try self.answer(next, as: Principal(name: "new"))
             for type in answer.changeSets.flatMap(\.types) {
                 for entry in type.entries {
@@ -272,6 +274,7 @@ final class ServedFile {
                 for id in type.delete { whole[type.name]?[id] = nil }
             }
             since = answer.maxRevision
+            wantsRows = answer.more && answer.changeSets.contains(where: \.isDifference)
             guard answer.more else { break }
         }
         for table in tables {

@@ -171,4 +171,33 @@ struct UnseenReturnTests {
             ])
         try lazy.expectWhole()
     }
+
+    @Test("a deletion vouches for no other record while one that came does not show")
+    func deletions() throws {
+        let device = try Self.device()
+        func seen() throws -> [Revision?] {
+            try device.reopen(script: nil)
+            return try device.gather().changeSets.map(\.seen)
+        }
+        try device.shell("DELETE FROM teams WHERE id = 1")
+        #expect(try seen() == [1])
+        // What refers to team 2 by a column or a table that is not here cannot be known.
+        try device.apply(
+            [.entry(2, .created("players", 1, at: 2, ["name": "Ida", "team_id": 2]))], reaching: 2)
+        try device.shell("UPDATE teams SET city = 'Bern' WHERE id = 2")
+        #expect(try seen() == [1, 2])
+        try device.shell("DELETE FROM teams WHERE id = 2")
+        #expect(try seen() == [1, 2, 0])
+        #expect(try device.store.contradiction() == nil)
+    }
+
+    @Test("a deletion that joins an earlier set takes along that it has not seen all")
+    func joinedDeletion() throws {
+        let device = try Self.device()
+        try device.apply(
+            [.entry(2, .updated("teams", 1, at: 2, ["motto": "Fly"]))], reaching: 2)
+        try device.shell("UPDATE teams SET city = 'Bern' WHERE id = 1")
+        try device.shell("DELETE FROM teams WHERE id = 2")
+        #expect(try device.gather().changeSets.map(\.seen).last == 0)
+    }
 }
