@@ -39,6 +39,8 @@ final class WrittenWorld {
     var tally: [String: Int] = [:]
     /// What each device has shown.
     private var witnesses: [ObjectIdentifier: Witness] = [:]
+    /// The types of records that were withheld when the last exchange ended.
+    private var stillWithheld: [String] = []
 
     init(seed: UInt64) throws {
         self.seed = seed
@@ -286,8 +288,8 @@ final class WrittenWorld {
         }
         let isAlone = !isDisturbed && !isLoose && !isTriggered
         let refused = parked.map { "\($0.reason) \($0.message)" }
-        // Of these the server has what was there before.
-        hidden.formUnion(withheld.map(\.type))
+        // Of these the server has what was there before, or what others wrote meanwhile.
+        hidden.formUnion(withheld.map(\.type) + stillWithheld)
         let isInTheWay = hidden.contains { type in refused.contains { $0.contains(type) } }
         // schema.md: what such an index forbids to move needs two saves.
         let isOfIndex =
@@ -321,6 +323,7 @@ final class WrittenWorld {
             #expect(settled == served, "differs once all is settled: \(story)")
         }
         try settle(device)
+        stillWithheld = try device.store.withheld().map(\.type)
         history.append("-- exchanged")
         isLoose = false
         isDisturbed = false

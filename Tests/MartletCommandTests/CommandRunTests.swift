@@ -120,6 +120,8 @@ struct CommandRunTests {
         let readOnly = SQLiteError(extendedCode: 8, message: "attempt to write a readonly database")
         let error = DeviceFile.named(readOnly, "b.sqlite")
         #expect(FailureReport(error).sentence.hasPrefix("b.sqlite can only be read by this user"))
+        let fault = SyncError(.busy, "the storage is away; send the same again")
+        #expect(FailureReport(fault).sentence.contains("the same again. Nothing is lost"))
     }
 
     @Test("status counts what was written in a table that is gone")

@@ -11,6 +11,8 @@ extension DeviceStore {
         package let identifier: String
         /// The confirmed revision of every record it touches that has one.
         package let seen: [(type: String, id: RecordID, revision: Revision)]
+        /// The sets that show of these records in place of what is confirmed.
+        package let beneath: [(type: String, id: RecordID, identifier: String)]
     }
 
     /// Whether other programs wrote what is in no set yet.
@@ -30,12 +32,25 @@ extension DeviceStore {
 
     private func queued(_ set: QueuedSet, _ outbox: Outbox) throws -> Queued {
         var seen: [(type: String, id: RecordID, revision: Revision)] = []
+        var beneath: [(type: String, id: RecordID, identifier: String)] = []
+        let find = try applying.connection.statement(
+            """
+            SELECT identifier FROM martlet_changes JOIN martlet_outbox USING (sequence)
+            WHERE type = ? AND id = ? AND applied = 1 AND sequence < ? ORDER BY sequence DESC LIMIT 1
+            """)
+        defer { find.reset() }
         for change in try outbox.changes(of: set.sequence) {
+            let name = try applying.typeName(ofNumber: change.number)
             if let revision = try outbox.confirmedRevision(change.number, change.id) {
-                seen.append((try applying.typeName(ofNumber: change.number), change.id, revision))
+                seen.append((name, change.id, revision))
             }
+            find.rewind()
+            find.bind(1, integer: change.number)
+            find.bind(2, change.id)
+            find.bind(3, integer: set.sequence)
+            if try find.step() { beneath.append((name, change.id, find.text(0))) }
         }
-        return Queued(identifier: set.identifier, seen: seen)
+        return Queued(identifier: set.identifier, seen: seen, beneath: beneath)
     }
 
     /// The records that the server has sent and no table shows.

@@ -113,12 +113,27 @@ struct Outbox {
             after = try encoded(change.after, type: change.type)
             try noteReferences(of: change.after, type: change.type, sequence: sequence)
         }
+        let revision = try change.base ?? min(base.revision, waitingBase(of: change) ?? .max)
         try insertChange(
             StoredChange(
                 number: number, type: change.type, id: change.id, operation: change.operation,
-                baseRevision: change.base ?? base.revision, base: base.image, after: after),
+                baseRevision: revision, base: base.image, after: after),
             sequence: sequence)
         return Self.bytes(change.id, after)
+    }
+
+    /// Returns what the newest edit of the record that waits and shows is based on; nil if none does. While that waits
+    /// for its verdict, others' newer changes come in under it, and the user does not see them.
+    private func waitingBase(of change: RecordChange) throws -> Revision? {
+        let find = try store.connection.statement(
+            """
+            SELECT base_revision FROM martlet_changes JOIN martlet_outbox USING (sequence)
+            WHERE type = ? AND id = ? AND applied = 1 ORDER BY sequence DESC LIMIT 1
+            """)
+        find.bind(1, integer: store.numbers[change.type])
+        find.bind(2, change.id)
+        defer { find.reset() }
+        return try find.step() ? find.integer(0) : nil
     }
 
     /// Notes which temporary ids a stored change refers to.

@@ -20,7 +20,7 @@ struct FailureReport {
         case let error as CommandError: self.init(error.message, error.code)
         case let error as SyncError:
             self.init(
-                "\(error.message) \(Self.advice(error.remedy))",
+                "\(Self.whole(error.message)) \(Self.advice(error.remedy))",
                 error.remedy == .wait ? .unreachable : .failed)
         case let error as SQLiteError:
             self.init("The file cannot be used: \(error.message). \(Self.advice(error))", .failed)
@@ -42,6 +42,11 @@ struct FailureReport {
     private init(_ sentence: String, _ code: ExitCode) {
         self.sentence = sentence.trimmingCharacters(in: .whitespacesAndNewlines)
         self.code = code
+    }
+
+    /// A problem's text as a server words it, as a sentence that ends.
+    private static func whole(_ text: String) -> String {
+        text.last.map { ".!?:".contains($0) } ?? true ? text : text + "."
     }
 
     /// Foundation's own words name neither the file nor the reason.

@@ -145,6 +145,13 @@ extension Simulator {
         for (type, id, revision) in newest.seen {
             seen[Ledger.Record(type: type, id: id)] = revision
         }
+        // Of a record with an edit that waits, the person sees the edit, and not what came in under it.
+        for (type, id, identifier) in newest.beneath {
+            let record = Ledger.Record(type: type, id: id)
+            if let shown = ledger.saves[identifier]?.seen[record], let newer = seen[record] {
+                seen[record] = min(shown, newer)
+            }
+        }
         ledger.add(
             Ledger.Save(
                 device: device.number, identifier: newest.identifier, token: token, seen: seen,

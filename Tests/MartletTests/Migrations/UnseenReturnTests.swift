@@ -200,4 +200,17 @@ struct UnseenReturnTests {
         try device.shell("DELETE FROM teams WHERE id = 2")
         #expect(try device.gather().changeSets.map(\.seen).last == 0)
     }
+
+    @Test("an edit on top of one that waits for its verdict is based on what that one is based on")
+    func editOnTopOfAnother() throws {
+        let device = try Self.device()
+        try device.write { try $0.update("teams", .integer(1), ["city": "Bern"]) }
+        #expect(try Self.bases(device) == [1])
+        // The answer has no verdict, and others' change comes in under the edit, which still shows.
+        try device.apply(
+            [.entry(2, .updated("teams", 1, at: 2, ["city": "Paris"]))], reaching: 2)
+        #expect(try device.rows("SELECT city FROM teams WHERE id = 1") == [["Bern"]])
+        try device.write { try $0.update("teams", .integer(1), ["city": "Basel"]) }
+        #expect(try Self.bases(device) == [1, 1])
+    }
 }
