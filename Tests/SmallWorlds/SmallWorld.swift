@@ -81,6 +81,7 @@ package final class SmallWorld {
 /// How much goes into one answer and one slice, in place of what would take large worlds to fill.
 package struct SmallPace {
     package var answerBytes = 600
+    package var partBytes = 64 << 10
     package var sliceRecords = 2
     package var mostRequests = 500
     /// Whether the disks count what SQLite does on them.
@@ -130,7 +131,7 @@ package final class SmallServer {
         let store = try EmbeddedStore(
             path: "server.sqlite", vfs: disk.vfsName, script: script,
             identity: identity, now: 0)
-        let node = try DataSetNode(store: store, answerBytes: pace.answerBytes)
+        let node = try DataSetNode(store: store, answerBytes: pace.answerBytes, partBytes: pace.partBytes)
         self.node = node
         reader = LogReader(node: node, store: store)
     }

@@ -233,7 +233,9 @@ struct Rebase {
             try applier.fill(set, revision: revision, beside: &filled)
             report.remoteRecords += set.recordCount
             covered = max(covered, revision)
-            if revision > current { try note(set, isOwn: false, revision: revision) }
+            // A part that ends between two rows of a revision says the one before. `covered` is the last part's.
+            let newest = min(revision + 1, covered)
+            if newest > current { try note(set, isOwn: false, revision: newest) }
         }
     }
 

@@ -13,7 +13,7 @@ extension AnswerBuilder {
         let part = try difference(
             DifferenceQuestion(
                 since: question.since, cursor: question.cursor, maxBytes: limit,
-                partBytes: min(max(3 * limit, 64 << 10), Limits.differenceBytes)))
+                partBytes: min(max(3 * limit, partBytes), Limits.differenceBytes)))
         let rows = try encoded(filter.rows(part, for: question.principal).changeSet)
         var sets: [[UInt8]] = []
         if part.isWhole {

@@ -15,6 +15,8 @@ struct AnswerBuilder {
     let fingerprint: String
     /// Bytes of change sets in one answer.
     let answerBytes: Int
+    /// The fewest bytes of rows after which part of a difference may end within a revision.
+    let partBytes: Int
 
     struct Question: Sendable {
         let principal: Principal

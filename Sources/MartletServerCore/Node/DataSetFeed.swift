@@ -23,6 +23,7 @@ public final class DataSetFeed: Sendable {
     let fingerprint: String
     let filter: VisibilityFilter
     let answerBytes: Int
+    let partBytes: Int
     /// Whether other processes write to the log too: what is in memory may be old.
     let isShared: Bool
     let deltaCache: DeltaCache
@@ -52,7 +53,7 @@ public final class DataSetFeed: Sendable {
     init(
         cache: LogCache, deltaBytes: Int, identity: String, fingerprint: String,
         filter: VisibilityFilter,
-        answerBytes: Int, isShared: Bool
+        answerBytes: Int, partBytes: Int, isShared: Bool
     ) {
         self.cache = cache
         deltaCache = DeltaCache(byteLimit: deltaBytes)
@@ -60,6 +61,7 @@ public final class DataSetFeed: Sendable {
         self.fingerprint = fingerprint
         self.filter = filter
         self.answerBytes = answerBytes
+        self.partBytes = partBytes
         self.isShared = isShared
     }
 
@@ -159,7 +161,7 @@ public final class DataSetFeed: Sendable {
         AnswerBuilder(
             cache: cache, generation: cache.generation, log: log, filter: filter,
             identity: identity, fingerprint: fingerprint,
-            answerBytes: answerBytes)
+            answerBytes: answerBytes, partBytes: partBytes)
     }
 
     func question(

@@ -37,11 +37,12 @@ public final class DataSetNode {
     /// - Parameters:
     ///   - cacheBytes: Memory for what of the log is held, about.
     ///   - answerBytes: Bytes of change sets after which an answer is cut.
+    ///   - partBytes: The fewest bytes of rows after which part of a difference may end within a revision.
     /// - Throws: `StorageFault` when the log cannot be read.
     public convenience init(
         store: EmbeddedStore, rules: Rules = .everything,
         filter: VisibilityFilter = .everything, cacheBytes: Int = 64 << 20,
-        answerBytes: Int = Limits.answerBytes
+        answerBytes: Int = Limits.answerBytes, partBytes: Int = 64 << 10
     ) throws(StorageFault) {
         try self.init(
             storage: store,
@@ -49,12 +50,12 @@ public final class DataSetNode {
                 path: store.path, vfs: store.vfs, schema: store.schema,
                 unsendable: store.unsendable),
             rules: rules,
-            filter: filter, cacheBytes: cacheBytes, answerBytes: answerBytes)
+            filter: filter, cacheBytes: cacheBytes, answerBytes: answerBytes, partBytes: partBytes)
     }
 
     package init(
         storage: any ServerStorage, log: any LogSource, rules: Rules, filter: VisibilityFilter,
-        cacheBytes: Int, answerBytes: Int = Limits.answerBytes
+        cacheBytes: Int, answerBytes: Int = Limits.answerBytes, partBytes: Int = 64 << 10
     ) throws(StorageFault) {
         LimitRelation.check()
         self.storage = storage
@@ -78,7 +79,8 @@ public final class DataSetNode {
         feed = DataSetFeed(
             cache: cache, deltaBytes: min(4 << 20, cacheBytes / 4), identity: storage.identity,
             fingerprint: storage.schema.fingerprint,
-            filter: filter, answerBytes: answerBytes, isShared: storage.isShared)
+            filter: filter, answerBytes: answerBytes, partBytes: partBytes,
+            isShared: storage.isShared)
         log.settling = { [weak self] (body) throws(StorageFault) in
             guard let self else { throw StorageFault(.failed, "the node is gone") }
             try settle(body)

@@ -124,6 +124,26 @@ struct DifferenceTests {
         #expect(try device.rows("SELECT count(*) FROM martlet_inbox") == [[0]])
     }
 
+    @Test("rows of a part that ends within a revision are as new as that revision")
+    func partWithinRevision() throws {
+        let device = try DeviceFixture.withTeams()
+        _ = try device.gather()
+        var teams = whole("teams", 1, at: 3, ["name": "Hawks"])
+        teams.delete = [.integer(2)]
+        let isStaged = try device.store.stage(
+            [DeviceFixture.difference(2, teams)], reaching: 2, more: true, lineage: "l2-rows.1.i2",
+            dataSet: "d", owner: "test", now: 1)
+        #expect(isStaged)
+        try device.write { try $0.update("teams", .integer(1), ["city": "Rome"]) }
+        try device.write { try $0.update("teams", .integer(2), ["city": "Bonn"]) }
+        let report = try device.apply(
+            [DeviceFixture.difference(3, whole("players", 1, at: 3, ["name": "New"]))], reaching: 3)
+        #expect(try device.store.parked().map(\.reason) == [.stale, .stale])
+        #expect(try device.rows("SELECT id, name, city FROM teams") == [[1, "Hawks", .null]])
+        #expect(report.changedTypes == ["teams", "players"])
+        #expect(report.removed == ["teams": [.integer(2)]])
+    }
+
     @Test("an answer to another question than the last is not taken for the next part")
     func doubled() throws {
         let device = try DeviceFixture.withTeams()

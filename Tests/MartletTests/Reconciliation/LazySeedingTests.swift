@@ -23,9 +23,10 @@ final class LazyWorld {
     let mine: SmallDevice
 
     init(
-        _ name: String, _ plan: SeedingPlan = LazyWorld.plan, script: String = SmallWorld.script
+        _ name: String, _ plan: SeedingPlan = LazyWorld.plan, script: String = SmallWorld.script,
+        pace: SmallPace = SmallPace()
     ) throws {
-        world = try SmallWorld(name)
+        world = try SmallWorld(name, pace: pace)
         other = try world.device()
         mine = try world.device(script: script)
         for number in Int64(1)...5 {
@@ -137,6 +138,36 @@ struct LazySeedingTests {
         #expect(try mine.store.outboxCount == 0)
         #expect(try mine.store.pendingSnapshot == nil)
         #expect(try mine.store.confirmedState() == other.store.confirmedState())
+    }
+
+    @Test("what was deleted before its part comes stays gone, also if an answer ends among the deletions")
+    func cutDeletions() throws {
+        var pace = SmallPace()
+        pace.partBytes = 600
+        let lazy = try LazyWorld("lazy-cut", pace: pace)
+        let ids = (0..<40).map { "m\($0)" }
+        try lazy.others { context in
+            for id in ids { try context.insert("notes", ["body": "Note"], id: id) }
+        }
+        lazy.mine.snapshot = try lazy.world.server.snapshot(LazyWorld.plan)
+        try lazy.sync()
+        // In one set, and more than one answer holds.
+        try lazy.others { context in
+            for id in ids { try context.delete("notes", .text(id)) }
+        }
+        let before = try lazy.mine.store.revision
+        var isCut = false
+        lazy.world.server.checkAnswer = { body in
+            let answer = try SyncCoder.decodeAnswer(body)
+            if answer.more, answer.maxRevision == before { isCut = true }
+        }
+        try lazy.sync()
+        #expect(isCut)
+        #expect(try lazy.passed == 40)
+        lazy.mine.heldBack = []
+        try lazy.sync()
+        #expect(try lazy.shown("SELECT count(*) FROM notes") == [[5]])
+        try lazy.expectWhole()
     }
 
     @Test("what is to come is remembered across a restart")
