@@ -25,6 +25,22 @@ struct RemoteTriggers {
         }
     }
 
+    /// Runs `body`, which writes what the server knows, with these triggers in place of the file's own on a connection
+    /// that runs those else.
+    /// - Throws: What `body` throws. The caller rolls back.
+    func runAlone(_ body: () throws -> Void) throws {
+        try connection.setTriggers(enabled: false)
+        do {
+            try bring()
+            try body()
+            try remove()
+        } catch {
+            try connection.setTriggers(enabled: true)
+            throw error
+        }
+        try connection.setTriggers(enabled: true)
+    }
+
     func remove() throws(SQLiteError) {
         for name in try names() {
             try connection.execute("DROP TRIGGER temp.\(SQLName.quoted(name))")

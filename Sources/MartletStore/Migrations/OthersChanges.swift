@@ -159,12 +159,14 @@ struct OthersChanges {
         let given = try find.rows { (row) throws(SQLiteError) in (row.integer(0), row.integer(1)) }
         guard !given.isEmpty else { return }
         try store.setCapture(false)
-        for (temporary, id) in given {
-            _ = try store.tables[index].changeKey(from: .integer(temporary), to: .integer(id))
-            try store.connection.execute(
-                """
-                UPDATE martlet_capture SET id = \(id) WHERE type = \(number) AND id = \(temporary);
-                """)
+        try RemoteTriggers(connection: store.connection).runAlone {
+            for (temporary, id) in given {
+                _ = try store.tables[index].changeKey(from: .integer(temporary), to: .integer(id))
+                try store.connection.execute(
+                    """
+                    UPDATE martlet_capture SET id = \(id) WHERE type = \(number) AND id = \(temporary);
+                    """)
+            }
         }
         try store.setCapture(true)
     }

@@ -109,11 +109,11 @@ package final class SyncedMigration: MigrationHost {
         let raised = LocalStore(
             connection: connection, schema: schema, numbers: try file.numbers(of: schema))
         var news: [TypeChanges] = []
-        for index in schema.types.indices {
-            if isByOthers {
-                try settle(index, of: raised).map { news.append($0) }
-            } else {
-                try settleOwn(index, of: raised)
+        if isByOthers {
+            news = try schema.types.indices.compactMap { try settle($0, of: raised) }
+        } else {
+            try RemoteTriggers(connection: connection).runAlone {
+                for index in schema.types.indices { try settleOwn(index, of: raised) }
             }
         }
         try file.setUpCapture(of: schema, numbers: raised.numbers)
@@ -133,17 +133,9 @@ package final class SyncedMigration: MigrationHost {
     private func takeIn(_ news: [TypeChanges], _ store: LocalStore) throws {
         var set = ChangeSet(types: news)
         set.isDifference = true
-        let triggers = RemoteTriggers(connection: connection)
-        try connection.setTriggers(enabled: false)
-        do {
-            try triggers.bring()
+        try RemoteTriggers(connection: connection).runAlone {
             try sink?.takeIn(set, store: store)
-            try triggers.remove()
-        } catch {
-            try connection.setTriggers(enabled: true)
-            throw error
         }
-        try connection.setTriggers(enabled: true)
     }
 
     /// Brings a table to what the server said before the app had it, or some of its columns.

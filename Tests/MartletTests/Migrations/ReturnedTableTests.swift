@@ -266,6 +266,35 @@ struct ReturnedTableTests {
         #expect(try device.store.contradiction() == nil)
     }
 
+    @Test(
+        "a new record takes the id that the server gave it meanwhile, whatever a trigger says",
+        arguments: [
+            "BEFORE UPDATE ON teams BEGIN SELECT RAISE(IGNORE); END",
+            "BEFORE UPDATE ON teams BEGIN SELECT RAISE(ABORT, 'not so'); END",
+            "AFTER UPDATE ON teams BEGIN UPDATE notes SET body = 'touched'; END",
+        ])
+    func triggered(effect: String) throws {
+        let device = try Self.device()
+        let note = TypeChanges(
+            name: "notes", create: [.text("n")],
+            entries: [RecordEntry(id: .text("n"), attributes: Attributes(["body": "first"]))])
+        try device.apply([.entry(2, note)], reaching: 2)
+        try device.shell("INSERT INTO teams(id, name) VALUES (-2, 'Rooks')")
+        let identifier = try device.gather().changeSets.first?.identifier
+        try device.shell("CREATE TRIGGER others \(effect); \(Self.away)")
+        try device.reopen(script: nil)
+        try device.apply(
+            [.entry(3, own: identifier, .created("teams", 4, old: -2, at: 3, ["name": "Rooks"]))],
+            reaching: 3)
+        try device.shell(Self.back)
+        try device.reopen(script: nil)
+        #expect(
+            try device.rows("SELECT id, name FROM teams WHERE name = 'Rooks'") == [[4, "Rooks"]])
+        #expect(try device.rows("SELECT body FROM notes") == [["first"]])
+        #expect(try Self.queued(device).isEmpty)
+        #expect(try device.store.contradiction() == nil)
+    }
+
     @Test("another process that kept the file open opens it again, and nothing is passed over")
     func twoProcesses() throws {
         let device = try Self.device()
