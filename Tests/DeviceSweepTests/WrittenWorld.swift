@@ -108,7 +108,7 @@ final class WrittenWorld {
             if random.chance(40) { try exchange(settles: false) }
         }
         try exchange()
-        if seed % 20 == 7 { try writeMany() }
+        if seed % 20 == 7, !isTriggered { try writeMany() }
         if seed % 32 == 3, !isTriggered { try writeBulk() }
         if seed % 16 == 5, !isTriggered { try writeLong() }
         if seed % 16 == 11, !isTriggered { try handOnMany() }
