@@ -131,7 +131,8 @@ package final class SmallServer {
         let store = try EmbeddedStore(
             path: "server.sqlite", vfs: disk.vfsName, script: script,
             identity: identity, now: 0)
-        let node = try DataSetNode(store: store, answerBytes: pace.answerBytes, partBytes: pace.partBytes)
+        let node = try DataSetNode(
+            store: store, answerBytes: pace.answerBytes, partBytes: pace.partBytes)
         self.node = node
         reader = LogReader(node: node, store: store)
     }

@@ -233,7 +233,8 @@ struct Rebase {
             try applier.fill(set, revision: revision, beside: &filled)
             report.remoteRecords += set.recordCount
             covered = max(covered, revision)
-            // A part that ends between two rows of a revision says the one before. `covered` is the last part's.
+            // A part that ends between two rows of a revision names the one before. The last part, which is met first,
+            // names the revision that all parts lead to.
             let newest = min(revision + 1, covered)
             if newest > current { try note(set, isOwn: false, revision: newest) }
         }

@@ -51,7 +51,9 @@ struct RemoteTriggerTests {
         #expect(try device.gather().changeSets.isEmpty)
     }
 
-    @Test("what the server sent before the app had the table or the column comes in like remote change")
+    @Test(
+        "what the server sent before the app had the table or the column comes in like remote change"
+    )
     func gained() throws {
         func script(_ city: String, _ cities: String) -> String {
             """

@@ -140,7 +140,9 @@ struct LazySeedingTests {
         #expect(try mine.store.confirmedState() == other.store.confirmedState())
     }
 
-    @Test("what was deleted before its part comes stays gone, also if an answer ends among the deletions")
+    @Test(
+        "what was deleted before its part comes stays gone, also if an answer ends among the deletions"
+    )
     func cutDeletions() throws {
         var pace = SmallPace()
         pace.partBytes = 600
