@@ -293,6 +293,7 @@ extension RemoteApplier {
             let number = try store.number(ofType: changes.name)
             for id in changes.create {
                 try aside.remove(changes.name, id)
+                try quarantine.remove(changes.name, id)
                 // It is whole from now on, whatever a table that comes back has of it.
                 if let number { try forget(number, id) }
             }
@@ -318,6 +319,7 @@ extension RemoteApplier {
     mutating func noteGone(_ id: RecordID, of name: String) throws {
         let isAside = try aside.record(name, id) != nil
         try aside.remove(name, id)
+        try quarantine.remove(name, id)
         guard let number = try store.number(ofType: name) else { return }
         let mark = try store.connection.statement(
             """

@@ -38,7 +38,8 @@ struct ReturnedValues {
             if let columns, !attributes.names.contains(where: columns.contains) { return false }
             let confirmed = try confirmed(id)
             let isWhole = columns == nil && (confirmed.revision == nil || made.contains(id))
-            guard isWhole || confirmed.image != nil else {
+            let refused = try quarantined(id)
+            guard isWhole || confirmed.image != nil || refused != nil else {
                 // Its other values are not known here; a check fetches the record.
                 attributes = Attributes()
                 return true
@@ -46,11 +47,17 @@ struct ReturnedValues {
             if let columns {
                 try outdate(id, columns.intersection(attributes.names), before: revision)
             }
-            var image = isWhole ? Attributes() : confirmed.image ?? Attributes()
-            for (name, value) in zip(attributes.names, attributes.values) { image[name] = value }
+            var image = refused?.image ?? (isWhole ? Attributes() : confirmed.image ?? Attributes())
+            // What the tables refused may be newer than what is aside.
+            if refused?.revision ?? 0 <= revision {
+                for (name, value) in zip(attributes.names, attributes.values) {
+                    image[name] = value
+                }
+            }
             changes.entries.append(
                 RecordEntry(
-                    id: id, revision: max(revision, confirmed.revision ?? 0),
+                    id: id,
+                    revision: max(revision, confirmed.revision ?? 0, refused?.revision ?? 0),
                     attributes: withoutNulls(image)))
             return false
         }
@@ -178,6 +185,17 @@ struct ReturnedValues {
             confirmed.image = try SyncCoder.decodeAttributes(find.blob(2))
         }
         return confirmed
+    }
+
+    /// Returns a record in the form that the tables refused, which is whole; nil if it is not in quarantine.
+    private func quarantined(_ id: RecordID) throws -> (image: Attributes, revision: Revision)? {
+        let find = try store.connection.statement(
+            "SELECT attributes, revision FROM martlet_quarantine WHERE type = ? AND id = ?")
+        find.bind(1, text: store.schema.types[type].name)
+        find.bind(2, id)
+        defer { find.reset() }
+        guard try find.step() else { return nil }
+        return (try SyncCoder.decodeAttributes(find.blob(0)), find.integer(1))
     }
 
     /// Returns the attributes without the nulls of columns that the table has: a whole record does not name them.

@@ -56,6 +56,29 @@ struct UnseenReturnTests {
         #expect(try device.store.contradiction() == nil)
     }
 
+    @Test("a record that the tables refuse stays in quarantine, whole, when a column is back")
+    func quarantinedBefore() throws {
+        let device = try Self.device()
+        try device.shell(
+            "CREATE UNIQUE INDEX narrow ON teams(name); ALTER TABLE teams RENAME COLUMN city TO town"
+        )
+        try device.reopen(script: nil)
+        // What is aside came before the record was refused.
+        try device.apply(
+            [.entry(2, .updated("teams", 2, at: 2, ["city": "Paris"]))], reaching: 2)
+        _ = try device.gather()
+        let whole = TypeChanges.updated("teams", 2, at: 3, ["name": "Owls", "city": "Paris"])
+        try device.apply([DeviceFixture.difference(3, whole)], reaching: 3)
+        #expect(try device.store.quarantinedCount == 1)
+        try Self.bringBack(device)
+        let kept = try device.store.quarantined()
+        #expect(kept.map(\.revision) == [3])
+        #expect(kept.first?.attributes == Attributes(["name": "Owls", "city": "Paris"]))
+        try device.shell("UPDATE teams SET name = 'Rooks' WHERE id = 2")
+        #expect(try Self.bases(device).allSatisfy { $0 ?? 0 < 3 })
+        #expect(try device.store.contradiction() == nil)
+    }
+
     @Test(
         "a value that was withheld meanwhile, and can be sent afterwards, is one of the earlier record"
     )
