@@ -1,4 +1,5 @@
 import Foundation
+import Martlet
 import SQLiteKit
 import Synchronization
 import Testing
