@@ -45,7 +45,7 @@ final class WrittenWorld {
     init(seed: UInt64) throws {
         self.seed = seed
         random = SeededRandom(seed: seed &* 0x1234_5678_9abc_def1)
-        schema = RandomSchema(using: &random)
+        schema = RandomSchema(using: &random, rare: true)
         statements = RandomStatements(schema, seed: seed, odd: random.one(of: [3, 3, 3, 20]))
         var pace = SmallPace()
         // Differences end within a revision of a few rows.
@@ -128,6 +128,8 @@ final class WrittenWorld {
         try exchange()
         #expect(try device.store.retryQuarantined(now: 1_000) == 0, "\(story)")
         try exchange()
+        let integrity = try device.connection().text("PRAGMA integrity_check")
+        #expect(integrity == "ok", "\(story)")
         if random.chance(30), !hasMore { try dropTable() }
         if random.chance(30) { try writeUncaptured() }
         try check()

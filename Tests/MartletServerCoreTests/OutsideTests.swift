@@ -174,6 +174,80 @@ struct OutsideTests {
     }
 
     @Test(
+        "REPLACE takes rows along that the default of a column meets, or the program is refused",
+        arguments: [
+            ("v INTEGER NOT NULL DEFAULT 5 UNIQUE", "NULL", true),
+            ("v INTEGER NOT NULL DEFAULT '5', UNIQUE(l, v)", "NULL", true),
+            ("v INTEGER NOT NULL DEFAULT 5, g TEXT AS (v || '.') UNIQUE", "NULL", true),
+            ("v INTEGER NOT NULL DEFAULT (abs(random()) % 1) UNIQUE", "NULL", false),
+        ])
+    func defaults(_ shape: (declaration: String, value: String, isTaken: Bool)) throws {
+        for statement in [
+            "INSERT OR REPLACE INTO t(id, name, l, v) VALUES (3, 'second', 1, \(shape.value))",
+            "UPDATE OR REPLACE t SET v = \(shape.value) WHERE id = 2",
+        ] {
+            let server = try TestServer(
+                "CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT, l INTEGER, \(shape.declaration))"
+            )
+            let other = try program(server)
+            try other.execute(
+                "INSERT INTO t(id, name, l, v) VALUES (1, 'first', 1, 5), (2, 'other', 1, 6)")
+            while server.node.takeOutside(now: 5) {}
+            if shape.isTaken {
+                try other.execute(statement)
+            } else {
+                #expect(throws: SQLiteError.self) { try other.execute(statement) }
+            }
+            while server.node.takeOutside(now: 6) {}
+            let kept = try other.integer("SELECT count(*) FROM t WHERE id = 1")
+            #expect(kept == (shape.isTaken ? 0 : 1))
+            #expect((try names(server, "t")[1] == nil) == shape.isTaken, "\(statement)")
+        }
+    }
+
+    @Test("REPLACE takes a row along whose key differs in case from the key's default")
+    func defaultKey() throws {
+        let server = try TestServer(
+            "CREATE TABLE t(id TEXT PRIMARY KEY COLLATE NOCASE NOT NULL DEFAULT 'A', name TEXT)")
+        let other = try program(server)
+        try other.execute("INSERT INTO t VALUES ('a', 'first')")
+        while server.node.takeOutside(now: 5) {}
+        try other.execute("INSERT OR REPLACE INTO t VALUES (NULL, 'second')")
+        while server.node.takeOutside(now: 6) {}
+        #expect(try replica(server)["t"]?.keys.sorted() == [.text("A")])
+    }
+
+    @Test(
+        "An update is refused if the deletion of the row that it would push out comes back to it",
+        arguments: ["u = 'x'", "id = 1"])
+    func circle(change: String) throws {
+        let server = try TestServer(
+            """
+            CREATE TABLE p(id INTEGER PRIMARY KEY, u TEXT UNIQUE, b INTEGER REFERENCES q ON DELETE SET NULL);
+            CREATE TABLE q(id INTEGER PRIMARY KEY, p INTEGER REFERENCES p ON DELETE CASCADE);
+            CREATE INDEX i ON p(b);
+            """)
+        let other = try program(server)
+        try other.execute(
+            """
+            PRAGMA foreign_keys = ON; INSERT INTO p VALUES (1, 'x', NULL); INSERT INTO q VALUES (5, 1);
+            INSERT INTO p VALUES (2, 'z', 5), (3, 'y', NULL)
+            """)
+        #expect(throws: SQLiteError.self) {
+            try other.execute("UPDATE OR REPLACE p SET \(change) WHERE id = 2")
+        }
+        #expect(try other.integer("SELECT count(*) FROM p JOIN q ON q.id = p.b") == 1)
+        // Another row's deletion does not come back, and the row itself goes with others.
+        try other.execute(
+            """
+            UPDATE OR REPLACE p SET u = 'y' WHERE id = 2; UPDATE OR REPLACE p SET u = 'y' WHERE id = 1
+            """)
+        while server.node.takeOutside(now: 6) {}
+        #expect(try other.text("PRAGMA integrity_check") == "ok")
+        #expect(try replica(server)["p"]?.count == 1)
+    }
+
+    @Test(
         "REPLACE is seen under every spelling of the key and of the index in its way",
         arguments: [
             ("id INTEGER PRIMARY KEY", "lower(code)"), ("id INTEGER PRIMARY KEY", "folded"),

@@ -33,8 +33,9 @@ struct OutsideTriggers {
 
     /// Makes all of them; there must be none.
     func install(on connection: Connection) throws(SQLiteError) {
+        let actions = try ReferenceActions(connection)
         for (type, number) in zip(schema.types, numbers) {
-            for sql in triggers(type, number, try RowConflicts(type, connection)) {
+            for sql in triggers(type, number, try RowConflicts(type, actions, connection)) {
                 try connection.execute(sql)
             }
         }
@@ -74,14 +75,14 @@ struct OutsideTriggers {
         let meeting = meetings.map {
             "\(note) SELECT \(number), \(key) FROM \(table) AS martlet_row WHERE (\($0))"
         }
+        let nulls = conflicts.nullRefusals(withKey: true)
         if !meeting.isEmpty {
-            triggers.append(trigger("meet", "BEFORE INSERT", meeting.map { $0 + ";" }))
-            triggers.append(
-                trigger(
-                    "move", "BEFORE UPDATE",
-                    conflicts.refusals(in: type)
-                        + meeting.map { "\($0) AND \(key) IS NOT OLD.\(key)\(byBytes);" }))
+            triggers.append(trigger("meet", "BEFORE INSERT", nulls + meeting.map { $0 + ";" }))
         }
+        let moves =
+            nulls + conflicts.refusals(in: type, withKey: true)
+            + meeting.map { "\($0) AND \(key) IS NOT OLD.\(key)\(byBytes);" }
+        if !moves.isEmpty { triggers.append(trigger("move", "BEFORE UPDATE", moves)) }
         return triggers
     }
 }

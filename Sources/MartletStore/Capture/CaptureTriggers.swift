@@ -80,8 +80,9 @@ enum CaptureTriggers {
         _ connection: Connection, _ types: [EntityType], _ numbers: [Int64]
     ) throws(SQLiteError) -> [String] {
         var wanted: [String] = []
+        let actions = try ReferenceActions(connection)
         for (type, number) in zip(types, numbers) {
-            wanted += statements(type, number, try RowConflicts(type, connection))
+            wanted += statements(type, number, try RowConflicts(type, actions, connection))
         }
         return wanted
     }
@@ -110,9 +111,10 @@ enum CaptureTriggers {
     ) throws(SQLiteError) -> Bool {
         let find = try connection.statement(
             "SELECT tbl_name, sql FROM main.sqlite_schema WHERE type = 'trigger' AND name = ?")
+        let actions = try ReferenceActions(connection)
         var isComplete = true
         for (type, number) in types {
-            let wanted = statements(type, number, try RowConflicts(type, connection))
+            let wanted = statements(type, number, try RowConflicts(type, actions, connection))
             let table = SQLName.folded(type.name)
             var areThere = true
             var present: [String] = []
@@ -324,17 +326,19 @@ enum CaptureTriggers {
         let columns =
             watched.contains { $0 == nil } ? nil : Set(watched.compactMap(\.self).joined())
         let of = columns.map { " OF \(SQLName.list($0.sorted()))" } ?? ""
+        let nulls = conflicts.nullRefusals(withKey: false)
+        let refusals = conflicts.refusals(in: type, withKey: false)
         return [
             """
             CREATE TRIGGER \(name("unique", number)) BEFORE INSERT ON \(table)
             WHEN \(on) BEGIN
-                \(bodies("NEW"))
+                \((nulls + [bodies("NEW")]).joined(separator: "\n    "))
             END
             """,
             """
             CREATE TRIGGER \(name("unique", number))_update BEFORE UPDATE\(of) ON \(table)
             WHEN \(on) BEGIN
-                \((conflicts.refusals(in: type) + [bodies("OLD")]).joined(separator: "\n    "))
+                \((nulls + refusals + [bodies("OLD")]).joined(separator: "\n    "))
             END
             """,
         ]

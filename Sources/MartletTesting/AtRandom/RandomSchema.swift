@@ -2,9 +2,26 @@ internal import SQLiteRecords
 
 /// Tables that chance declares, with most of the declarations that docs/schema.md supports.
 package struct RandomSchema {
-    package let tables: [RandomTable]
+    package private(set) var tables: [RandomTable]
+    /// Two tables, or one, whose deletions come back by references, if there are such.
+    package private(set) var circle: Circle?
+    /// Whether statements write NULL to columns that must have a value.
+    package let hasRare: Bool
 
-    package init(using random: inout SeededRandom) {
+    package struct Circle: Sendable {
+        /// The places of the table in which a row may be pushed out, and of the one that goes with it.
+        package let first: Int
+        package let second: Int
+        /// The references, and the column by which rows are pushed out.
+        package let back: String
+        package let up: String
+        package let unique: String
+    }
+
+    /// - Parameter rare: Whether to declare what a REPLACE meets seldom: unique indexes of columns that have their
+    ///   default in place of NULL, and deletions that come back to the table.
+    package init(using random: inout SeededRandom, rare: Bool = false) {
+        hasRare = rare
         var names = Self.names.shuffled(using: &random)[...]
         var tables: [RandomTable] = []
         for place in 0..<Int.random(in: 1...3, using: &random) {
@@ -12,6 +29,33 @@ package struct RandomSchema {
             tables.append(RandomTable(name, place: place, among: tables, using: &random))
         }
         self.tables = tables
+        guard rare else { return }
+        // What is drawn for these leaves the rest as it is.
+        var copy = random
+        var seldom = SeededRandom(seed: copy.next())
+        for place in tables.indices { self.tables[place].indexRequired(place, using: &seldom) }
+        if seldom.chance(35) { addCircle(using: &seldom) }
+    }
+
+    private mutating func addCircle(using random: inout SeededRandom) {
+        let first = Int.random(in: tables.indices, using: &random)
+        let second = Int.random(in: tables.indices, using: &random)
+        guard
+            let unique = tables[first].columns.filter({ $0.target == nil }).randomElement(
+                using: &random)
+        else { return }
+        let back = random.one(of: ["SET NULL", "SET NULL", "SET DEFAULT", "CASCADE"])
+        let up = random.one(of: ["CASCADE", "CASCADE", "CASCADE", "SET NULL"])
+        tables[first].add(RandomColumn("back", second, tables[second], "ON DELETE \(back)"))
+        tables[second].add(RandomColumn("up", first, tables[first], "ON DELETE \(up)"))
+        tables[first].addIndex(
+            "CREATE UNIQUE INDEX ring ON \(tables[first].quoted)(\(unique.quoted));")
+        if random.chance(70) {
+            tables[first].addIndex("CREATE INDEX ring_back ON \(tables[first].quoted)(back);")
+        }
+        circle = Circle(
+            first: first, second: second, back: RandomTable.quoted("back"),
+            up: RandomTable.quoted("up"), unique: unique.quoted)
     }
 
     package var script: String { tables.map(\.script).joined(separator: "\n") }
@@ -29,11 +73,11 @@ package struct RandomTable {
     package let isText: Bool
     /// Whether the table has a rowid that statements can name.
     package let hasRowID: Bool
-    package let columns: [RandomColumn]
+    package private(set) var columns: [RandomColumn]
     /// What the declaration lists: columns, the first of which is the key.
-    private let parts: [String]
+    private var parts: [String]
     private let options: [String]
-    private let indexes: [String]
+    private var indexes: [String]
 
     init(
         _ name: String, place: Int, among others: [RandomTable], using random: inout SeededRandom
@@ -66,6 +110,38 @@ package struct RandomTable {
         self.options = options
         indexes = (0..<Int.random(in: 0...2, using: &random)).map { number in
             Self.index("u\(place)_\(number)", on: name, of: columns, using: &random)
+        }
+    }
+
+    fileprivate mutating func add(_ column: RandomColumn) {
+        columns.append(column)
+        parts.append(column.declaration)
+    }
+
+    fileprivate mutating func addIndex(_ index: String) { indexes.append(index) }
+
+    /// Gives some of the columns that must have a value a unique index, and lets their default take the place of NULL.
+    fileprivate mutating func indexRequired(_ place: Int, using random: inout SeededRandom) {
+        for (number, column) in columns.enumerated() where column.isRequired {
+            if random.chance(30), let part = parts.firstIndex(of: column.declaration) {
+                parts[part] = parts[part].replacing(
+                    "NOT NULL DEFAULT", with: "NOT NULL ON CONFLICT REPLACE DEFAULT")
+            }
+            guard random.chance(40) else { continue }
+            let name = "r\(place)_\(number)"
+            let other = random.one(of: columns).quoted
+            var over = random.one(of: [
+                column.quoted, "\(column.quoted) || '.'", "\(column.quoted), \(other)",
+            ])
+            if random.chance(25) {
+                parts.append(
+                    "made\(number) TEXT AS (\(column.quoted) || '.')\(random.chance(50) ? " STORED" : "")"
+                )
+                over = "made\(number)"
+            }
+            let condition =
+                random.chance(20) ? " WHERE \(column.quoted) IS \(column.kind.standard)" : ""
+            indexes.append("CREATE UNIQUE INDEX \(name) ON \(quoted)(\(over))\(condition);")
         }
     }
 
@@ -175,6 +251,16 @@ package struct RandomColumn {
         declaration = words.joined(separator: " ")
     }
 
+    /// A reference to a table, which may be declared later.
+    fileprivate init(_ name: String, _ place: Int, _ table: RandomTable, _ action: String) {
+        self.name = name
+        kind = table.isText ? .text : .integer
+        isRequired = false
+        target = place
+        declaration =
+            "\(RandomTable.quoted(name)) \(table.isText ? "TEXT" : "INTEGER") REFERENCES \(table.quoted) \(action)"
+    }
+
     private static let actions = ["CASCADE", "SET NULL", "RESTRICT", "NO ACTION"]
     private static let clauses = ["IGNORE", "REPLACE", "FAIL", "ROLLBACK"]
 }
@@ -191,7 +277,8 @@ extension RandomColumn.Kind {
         }
     }
 
-    fileprivate var standard: String {
+    /// The default of a column that must have a value.
+    package var standard: String {
         switch self {
         case .text, .untyped: "'std'"
         case .integer: "7"

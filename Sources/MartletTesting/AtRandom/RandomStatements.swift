@@ -11,6 +11,8 @@ package struct RandomStatements {
     private let sendable: Bool
     private let odd: Int
     private var random: SeededRandom
+    /// For what rare declarations alone have, so that the rest stays as it is.
+    private var seldom: SeededRandom
     private var count = 0
 
     /// - Parameters:
@@ -27,6 +29,7 @@ package struct RandomStatements {
         self.place = place
         self.mark = mark
         random = SeededRandom(seed: seed &* 0x9e37_79b9_7f4a_7c15 &+ 77)
+        seldom = SeededRandom(seed: seed &* 0xd6e8_feb8_6659_fd93 &+ 5)
     }
 
     /// A script of one transaction, with the settings of the connection that runs it.
@@ -84,6 +87,7 @@ package struct RandomStatements {
 
     /// One statement that writes to one of the tables.
     package mutating func statement() -> String {
+        if let circle = schema.circle, seldom.chance(15) { return around(circle) }
         let table = random.one(of: schema.tables)
         switch Int.random(in: 0..<20, using: &random) {
         case 0..<8: return insert(table)
@@ -93,6 +97,27 @@ package struct RandomStatements {
         case 17: return "/* all */ DELETE FROM \(table.quoted)"
         default: return "DELETE FROM \(table.quoted) WHERE \(condition(table))"
         }
+    }
+
+    /// Has a row refer to one that goes with another one, and pushes that one out by the first.
+    private mutating func around(_ circle: RandomSchema.Circle) -> String {
+        func row(_ table: RandomTable) -> String {
+            let place = Int.random(in: 0..<4, using: &seldom)
+            return
+                "(SELECT \(table.quotedKey) FROM \(table.quoted) ORDER BY 1 LIMIT 1 OFFSET \(place))"
+        }
+        let (first, second) = (schema.tables[circle.first], schema.tables[circle.second])
+        let (out, between, last) = (row(first), row(second), row(first))
+        let push = """
+            UPDATE OR REPLACE \(first.quoted) SET \(circle.unique) = (SELECT \(circle.unique) FROM \(first.quoted)
+            WHERE \(first.quotedKey) = \(out)) WHERE \(first.quotedKey) = \(last)
+            """
+        guard seldom.chance(70) else { return push }
+        return """
+            UPDATE \(second.quoted) SET \(circle.up) = \(out) WHERE \(second.quotedKey) = \(between);
+            UPDATE \(first.quoted) SET \(circle.back) = \(between) WHERE \(first.quotedKey) = \(last);
+            \(push)
+            """
     }
 
     private mutating func insert(_ table: RandomTable) -> String {
@@ -212,6 +237,9 @@ package struct RandomStatements {
     }
 
     private mutating func value(_ column: RandomColumn) -> String {
+        if schema.hasRare, column.isRequired, seldom.chance(20) {
+            return seldom.chance(50) ? "NULL" : column.kind.standard
+        }
         if !column.isRequired, random.chance(20) { return "NULL" }
         guard let target = column.target else {
             return column.kind.literal(using: &random, odd: sendable ? 0 : odd)

@@ -23,6 +23,8 @@ package struct CreateStatement {
     package private(set) var items: [String] = []
     /// The condition of a partial index.
     package private(set) var condition: String?
+    /// The expressions of a table's generated columns, by the columns' names, in small letters.
+    package private(set) var computed: [String: String] = [:]
 
     /// Nil where the text is no CREATE statement.
     /// - Parameter sql: One statement that SQLite has accepted.
@@ -47,6 +49,7 @@ package struct CreateStatement {
         }
         switch kind {
         case .index: readIndex(&cursor)
+        case .table: readTable(&cursor)
         case .trigger:
             while !cursor.isAtEnd, !cursor.take("on") { cursor.skip() }
             table = cursor.takeName()
@@ -82,6 +85,22 @@ package struct CreateStatement {
         }
         if cursor.take("where") { condition = cursor.rest }
     }
+
+    private mutating func readTable(_ cursor: inout TokenCursor) {
+        guard cursor.takeSymbol("(") else { return }
+        var column = cursor.takeName()
+        var depth = 1
+        while let token = cursor.next(), depth > 0 {
+            cursor.skip()
+            if token.isSymbol("(") { depth += 1 }
+            if token.isSymbol(")") { depth -= 1 }
+            guard depth == 1 else { continue }
+            if token.isSymbol(",") { column = cursor.takeName() }
+            if token.kind == .word("as"), cursor.takeSymbol("("), let column {
+                computed[SQLName.folded(column)] = cursor.takeEnclosed()
+            }
+        }
+    }
 }
 
 /// A place in the tokens of a text.
@@ -111,6 +130,19 @@ private struct TokenCursor {
         while last > index, tokens[last - 1].isSymbol(";") { last -= 1 }
         guard last > index else { return "" }
         return text(tokens[index].start, tokens[last - 1].end)
+    }
+
+    /// What stands before the parenthesis that closes the last one taken, which is taken as well.
+    mutating func takeEnclosed() -> String {
+        let first = index
+        var depth = 1
+        while let token = next(), depth > 0 {
+            if token.isSymbol("(") { depth += 1 }
+            if token.isSymbol(")") { depth -= 1 }
+            index += 1
+        }
+        guard index > first + 1 else { return "" }
+        return text(tokens[first].start, tokens[index - 2].end)
     }
 
     mutating func take(_ word: String) -> Bool {

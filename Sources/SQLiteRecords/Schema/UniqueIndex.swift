@@ -9,39 +9,46 @@ package struct UniqueIndex {
     private struct Term {
         /// The column or the expression as SQL, with its collation.
         let sql: String
-        /// The stored column of the term; nil for an expression and a generated column.
+        /// The column of the term; nil for an expression.
         let column: String?
+        /// Whether the table stores the column.
+        let isStored: Bool
     }
-
-    private let table: String
-    private let columns: [String]
-    private let terms: [Term]
-    private let condition: String?
 
     /// The columns of the index, if an UPDATE of one of them is the only way for a row to conflict
     /// with another. Nil for an index over expressions or generated columns, and for a partial one.
-    package var watchedColumns: [String]? {
-        let plain = terms.compactMap(\.column)
-        return condition == nil && plain.count == terms.count ? plain : nil
-    }
-
+    package let watchedColumns: [String]?
     /// The condition, in the body of a trigger, that a row of the table shares all values of the
     /// index with NEW. It may hold for NEW's own row.
-    package var isMetByNew: String {
-        var parts = terms.map { term in
-            let new = term.column.map { "NEW.\(SQLName.quoted($0))" } ?? ofNew(term.sql)
-            return "\(term.sql) = \(new)"
-        }
-        if let condition { parts += ["(\(condition))", ofNew("(\(condition))")] }
-        return parts.joined(separator: " AND ")
-    }
+    package let isMetByNew: String
+    /// The columns of which NEW must not have NULL: if it had, nobody would know the values of the index.
+    fileprivate let unforeseen: Set<String>
 
-    /// Returns SQL for the value of an expression for NEW. It evaluates the expression as it was
-    /// written, over one row that has the table's name and columns.
-    private func ofNew(_ expression: String) -> String {
-        let row = columns.map { SQLName.quoted($0) }.map { "NEW.\($0) AS \($0)" }
-            .joined(separator: ", ")
-        return "(SELECT \(expression) FROM (SELECT \(row)) AS \(SQLName.quoted(table)))"
+    private init(_ terms: [Term], condition: String?, of new: NewRow) {
+        let plain = terms.filter(\.isStored).compactMap(\.column)
+        watchedColumns = condition == nil && plain.count == terms.count ? plain : nil
+        var parts: [String] = []
+        var unforeseen: Set<String> = []
+        for term in terms {
+            let value: String
+            if let column = term.column, term.isStored {
+                value = new.value(of: column)
+                unforeseen.formUnion(new.unforeseen(in: SQLName.quoted(column)))
+            } else if let column = term.column {
+                value = new.value(ofComputed: column, as: term.sql)
+                unforeseen.formUnion(new.unforeseen(inComputed: column))
+            } else {
+                value = new.value(ofExpression: term.sql)
+                unforeseen.formUnion(new.unforeseen(in: term.sql))
+            }
+            parts.append("\(term.sql) = \(value)")
+        }
+        if let condition {
+            parts += ["(\(condition))", new.value(ofExpression: "(\(condition))")]
+            unforeseen.formUnion(new.unforeseen(in: condition))
+        }
+        isMetByNew = parts.joined(separator: " AND ")
+        self.unforeseen = unforeseen
     }
 
     /// Returns the unique indexes of a type's table, in the order of their names.
@@ -62,13 +69,13 @@ package struct UniqueIndex {
         let listed = try list.rows { (row) throws(SQLiteError) in
             (name: row.text(0), sql: row.isNull(1) ? nil : row.text(1))
         }
-        let columns = [type.key] + type.attributes.map(\.name)
+        guard !listed.isEmpty else { return [] }
+        let new = try NewRow(of: type, connection)
         return try listed.map { (index) throws(SQLiteError) in
             let declared = index.sql.flatMap { CreateStatement($0) }
             return UniqueIndex(
-                table: type.name, columns: columns,
-                terms: try terms(of: index.name, declared, type, connection),
-                condition: declared?.condition)
+                try terms(of: index.name, declared, type, connection),
+                condition: declared?.condition, of: new)
         }
     }
 
@@ -87,11 +94,12 @@ package struct UniqueIndex {
             if let column = term.column {
                 let isStored = type[attribute: column].map { !$0.isGenerated } ?? true
                 return Term(
-                    sql: "\(SQLName.quoted(column)) \(collation)", column: isStored ? column : nil)
+                    sql: "\(SQLName.quoted(column)) \(collation)", column: column,
+                    isStored: isStored)
             }
             let items = declared?.items ?? []
             let expression = items.indices.contains(position) ? items[position] : "NULL"
-            return Term(sql: "(\(expression)) \(collation)", column: nil)
+            return Term(sql: "(\(expression)) \(collation)", column: nil, isStored: false)
         }
     }
 }
@@ -105,43 +113,54 @@ package struct RowConflicts {
     package let rowID: String?
     /// The unique indexes other than the key's.
     package let indexes: [UniqueIndex]
+    private let keyIndexes: [UniqueIndex]
+    private let circle: RemovalCircle?
 
     /// Reads the conflicts from the type's table as it is now.
-    package init(_ type: EntityType, _ connection: Connection) throws(SQLiteError) {
+    package init(
+        _ type: EntityType, _ actions: ReferenceActions, _ connection: Connection
+    ) throws(SQLiteError) {
         indexes = try UniqueIndex.all(of: type, isKey: false, connection)
+        circle = try actions.circle(of: type.name, connection)
         guard type.keyKind == .text else {
-            rowID = nil
+            (rowID, keyIndexes) = (nil, [])
             let key = SQLName.quoted(type.key)
             keyConditions = ["\(key) = NEW.\(key)"]
             return
         }
         rowID = try Self.rowID(of: type, connection)
-        let keys = try UniqueIndex.all(of: type, isKey: true, connection).map(\.isMetByNew)
+        keyIndexes = try UniqueIndex.all(of: type, isKey: true, connection)
+        let keys = keyIndexes.map(\.isMetByNew)
         keyConditions = keys + (rowID.map { ["\($0) = NEW.\($0)"] } ?? [])
     }
 
-    /// Returns statements, for the body of a BEFORE UPDATE trigger, that refuse an update which would remove a
-    /// row to which the updated row refers, if the reference is then to become NULL or its default.
-    ///
-    /// SQLite changes the reference in the middle of the update: an index of it is broken afterwards ("database
-    /// disk image is malformed"), or the reference to the removed row stays. SQLite 3.40.1 does so. A trigger cannot
-    /// tell UPDATE OR IGNORE apart, so that is refused as well.
-    package func refusals(in type: EntityType) -> [String] {
-        let actions: [Reference.Action] = [.setNull, .setDefault]
-        let held = type.references.filter {
-            $0.target == type.name && actions.contains($0.onDelete)
-        }.map { SQLName.quoted($0.attribute) }
-        guard !held.isEmpty else { return [] }
-        let (table, key) = (SQLName.quoted(type.name), SQLName.quoted(type.key))
-        let own = held.map { "OLD.\($0), NEW.\($0)" }.joined(separator: ", ")
-        let byBytes = type.keyKind == .text ? " COLLATE BINARY" : ""
-        return indexes.map { index in
-            """
-            SELECT RAISE(ABORT, 'martlet: this update would remove a row to which the updated row refers, which \
-            SQLite cannot do; take the unique value from the other row first') FROM \(table) AS martlet_row
-                    WHERE (\(index.isMetByNew)) AND \(key) IS NOT OLD.\(key)\(byBytes) AND \(key) IN (\(own));
-            """
+    /// Returns statements, for the body of a BEFORE trigger, that refuse NULL if SQLite may put a default in its place
+    /// that is not known beforehand: then it is not known either which rows are removed.
+    /// - Parameter withKey: Whether rows are also found by the key.
+    package func nullRefusals(withKey: Bool) -> [String] {
+        let columns = (indexes + (withKey ? keyIndexes : [])).map(\.unforeseen)
+        let unforeseen = Set(columns.joined()).sorted()
+        return unforeseen.map { column in
+            let told = SQLName.literal(
+                """
+                martlet: SQLite may put the default in place of NULL here, and nobody knows before which rows that \
+                replaces; give a value to the column \(SQLName.quoted(column))
+                """)
+            return "SELECT RAISE(ABORT, \(told)) WHERE NEW.\(SQLName.quoted(column)) IS NULL;"
         }
+    }
+
+    /// Returns statements, for the body of a BEFORE UPDATE trigger, that refuse an update if it removes a row and that
+    /// comes back to a reference of the updated row: see `ReferenceActions`.
+    /// - Parameter withKey: Whether an update may set another key.
+    package func refusals(in type: EntityType, withKey: Bool) -> [String] {
+        guard let circle else { return [] }
+        let key = SQLName.quoted(type.key)
+        let byBytes = type.keyKind == .text ? " COLLATE BINARY" : ""
+        let conditions = (indexes.map(\.isMetByNew) + (withKey ? keyConditions : [])).map {
+            "(\($0)) AND \(key) IS NOT OLD.\(key)\(byBytes)"
+        }
+        return conditions.isEmpty ? [] : [circle.refusal(of: type, removing: conditions)]
     }
 
     /// Returns the first of SQLite's three names of the rowid that no column has

@@ -40,14 +40,16 @@ final class ServedFileWorld {
         let actions = ["ON DELETE CASCADE", "ON DELETE SET NULL"]
         func weight(_ schema: RandomSchema) -> Int {
             let hasAction = actions.contains { schema.script.contains($0) }
-            return (hasAction ? 27 : 0)
+            return (hasAction ? 27 : 0) + (schema.circle == nil ? 0 : 20)
                 + schema.script.split(separator: ", ").map { part in
                     let count = words.count { part.contains($0) }
                     return count * count * count
                 }.reduce(0) { max($0, $1) }
         }
-        let drawn = (0..<(random.chance(50) ? 12 : 1)).map { _ in RandomSchema(using: &random) }
-        return drawn.max { weight($0) < weight($1) } ?? RandomSchema(using: &random)
+        let drawn = (0..<(random.chance(50) ? 12 : 1)).map { _ in
+            RandomSchema(using: &random, rare: true)
+        }
+        return drawn.max { weight($0) < weight($1) } ?? RandomSchema(using: &random, rare: true)
     }
 
     /// Members may do some things to some tables.
@@ -79,11 +81,20 @@ final class ServedFileWorld {
                 try file.compare()
             }
             if file.faults.isEmpty { try file.compareWhole() }
+            try checkIntegrity()
         } catch {
             file.fail("\(error)")
         }
         guard !file.faults.isEmpty else { return [] }
         return file.faults.map { "!! \($0)" } + ["seed \(seed)", schema.script] + history.suffix(12)
+    }
+
+    /// SQLite finds nothing wrong with the file, whatever was pushed out of it.
+    private func checkIntegrity() throws {
+        let check = try file.program().prepare("PRAGMA integrity_check")
+        while try check.step() {
+            if check.text(0) != "ok" { file.fail(check.text(0)) }
+        }
     }
 
     private func count(_ name: String) { tally[name, default: 0] += 1 }

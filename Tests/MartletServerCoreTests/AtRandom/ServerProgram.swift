@@ -6,12 +6,15 @@ struct ServerProgram {
     private let schema: RandomSchema
     private var statements: RandomStatements
     private var random: SeededRandom
+    /// For what rare declarations alone have, so that the rest stays as it is.
+    private var seldom: SeededRandom
     private var count = 0
 
     init(_ schema: RandomSchema, seed: UInt64) {
         self.schema = schema
         statements = RandomStatements(schema, seed: seed, on: .server)
         random = SeededRandom(seed: seed &* 0xbf58_476d_1ce4_e5b9 &+ 3)
+        seldom = SeededRandom(seed: seed &* 0xd6e8_feb8_6659_fd93 &+ 9)
     }
 
     /// A script of one transaction, with the settings of the connection that runs it.
@@ -171,6 +174,9 @@ struct ServerProgram {
     }
 
     private mutating func literal(_ column: RandomColumn) -> String {
+        if column.isRequired, seldom.chance(25) {
+            return seldom.chance(60) ? "NULL" : column.kind.standard
+        }
         guard let target = column.target else {
             return column.kind.literal(using: &random, odd: 0)
         }
