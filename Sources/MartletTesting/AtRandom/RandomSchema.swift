@@ -51,7 +51,8 @@ package struct RandomSchema {
         tables[first].addIndex(
             "CREATE UNIQUE INDEX ring ON \(tables[first].quoted)(\(unique.quoted));")
         if random.chance(70) {
-            tables[first].addIndex("CREATE INDEX ring_back ON \(tables[first].quoted)(back);")
+            tables[first].addIndex(
+                "CREATE INDEX ring_back ON \(tables[first].quoted)(\(RandomTable.quoted("back")));")
         }
         circle = Circle(
             first: first, second: second, back: RandomTable.quoted("back"),
