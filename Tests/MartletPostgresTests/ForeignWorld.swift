@@ -250,14 +250,15 @@ final class ForeignWorld {
     }
 
     /// What the tables hold, as a device would have it.
-    func truth() throws -> [String: [String: [String: Value]]] {
+    /// - Parameter ids: Records that are passed over.
+    func truth(leavingOut ids: Set<String> = []) throws -> [String: [String: [String: Value]]] {
         var truth: [String: [String: [String: Value]]] = [:]
         for table in tables {
             let names = table.columns.map(\.selected).joined(separator: ", ")
             let rows = try server.query(
                 "SELECT \(table.key.sqlName)::text, \(names) FROM \(table.sqlName)")
             truth[table.type.name] = [:]
-            for row in 0..<rows.count {
+            for row in 0..<rows.count where try !ids.contains(rows.text(row, 0)) {
                 var values: [String: Value] = [:]
                 for (place, column) in table.columns.enumerated() {
                     let value = try column.value(from: rows, row, place + 1)

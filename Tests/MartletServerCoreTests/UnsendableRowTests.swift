@@ -128,11 +128,14 @@ struct UnsendableRowTests {
         let refused = try server.send(stale, from: "d2", at: 1)
         #expect(refused.fate == "stale")
         #expect(refused.types.flatMap(\.entries).isEmpty)
-        // What is bad can be put right by any device that knows the row.
-        let mended = try server.send(
+        // No device has seen what the row is: it is put right in the file.
+        let own = try server.send(
             SetText("b2", sequence: 2).update("teams", "2", #""revision":2,"name":"Owls""#),
             from: "d2")
-        #expect(mended.fate == "accepted 4")
+        #expect(own.fate == "stale")
+        try server.execute("UPDATE teams SET name = 'Owls' WHERE id = 2")
+        #expect(!server.node.takeOutside(now: 5))
+        #expect(server.node.head.revision == 4)
         #expect(
             try server.answer(Self.pull).changeSets[0]["teams"]?.update.last == .integer(2))
     }
@@ -149,17 +152,20 @@ struct UnsendableRowTests {
         #expect(try server.rows("SELECT count(*) FROM notes") == "0")
     }
 
-    @Test("do not keep a record from being deleted that they refer to")
+    @Test("keep a record from being deleted that they refer to, until they are corrected")
     func parent() throws {
         let server = try server()
         try server.send(SetText().create("guests", "-9", #""name":"Ann","team":2"#))
         try server.execute("UPDATE guests SET name = x'00'")
-        let deleted = SetText("a4", sequence: 4, seen: 4).delete("teams", "2")
-        #expect(try server.send(deleted).fate == "accepted 5")
+        let refused = SetText("a4", sequence: 4, seen: 4).delete("teams", "2")
+        #expect(try server.send(refused).fate == "stale")
+        try server.execute("DELETE FROM guests")
+        let deleted = SetText("a5", sequence: 5).delete("teams", "2")
+        #expect(try server.send(deleted).fate == "accepted 6")
         let pull = #"{"protocol":1,"maxRevision":4,"changeSets":[]}"#
         #expect(
             try server.answer(pull).changeSets.map(\.content)
-                == ["teams delete [2]; guests update [1] 1@5(team=null)"])
+                == ["guests delete [1]", "teams delete [2]"])
     }
 
     @Test("are left out of snapshots, which are sound", arguments: values)

@@ -173,11 +173,23 @@ public enum Acceptance {
                 .invalid,
                 "a record of “\(name)” is based on a revision it never had")
         }
+        guard !row.isLeftOut else {
+            throw Refusal(.stale, "\(leftOut(name)), which the set would \(verb): \(correction)")
+        }
         guard (change.base ?? context.seen) >= row.newestForeign(to: context.device) else {
             throw Refusal(
                 .stale, "someone else changed a record of “\(name)” the set would \(verb)")
         }
     }
+
+    private static func leftOut(_ name: String) -> String {
+        "another program changed a record of “\(name)”"
+    }
+
+    /// What ends the words for a record that is left out of the log.
+    private static let correction = """
+        a value of it cannot be sent to devices, and it must be corrected in the database
+        """
 
     private static func judgeAffected(
         _ plan: SetPlan, _ context: SetContext, _ facts: SetFacts, _ schema: Schema
@@ -187,6 +199,11 @@ public enum Acceptance {
         for change in plan.updates { named.insert(facts.permanentAddress(of: change.address)) }
         for change in plan.deletes { named.insert(facts.permanentAddress(of: change.address)) }
         for row in facts.affected where row.isKnowable && !named.contains(row.address) {
+            guard row.facts?.isLeftOut != true else {
+                let name = schema.types[row.address.type].name
+                throw Refusal(
+                    .stale, "\(leftOut(name)), which deleting would change: \(correction)")
+            }
             let newest = row.facts?.newestForeign(to: context.device)
             guard let newest, newest <= context.seen else {
                 throw Refusal(

@@ -6,9 +6,13 @@ public struct RowFacts: Hashable, Sendable {
     public var revision: Revision
     /// The device that made that change; 0 where none is known.
     public var author: Int64
-    /// The last revision made by anyone but `author`; 0 where there is none.
+    /// The last revision made by anyone but `author`; 0 where there is none. `leftOut` if the record is.
     public var others: Revision
     public var isDeleted: Bool
+
+    /// What `others` is while the record is left out of the log: another program gave it a value that no
+    /// device can be sent, so no device has seen what the record is now.
+    public static let leftOut = Revision.max
 
     public init(revision: Revision, author: Int64, others: Revision, isDeleted: Bool = false) {
         self.revision = revision
@@ -17,16 +21,26 @@ public struct RowFacts: Hashable, Sendable {
         self.isDeleted = isDeleted
     }
 
+    /// Whether no device has seen what the record is now.
+    public var isLeftOut: Bool { others == Self.leftOut && !isDeleted }
+
     /// The newest revision a device must know to change the record: a device never conflicts with
     /// its own work.
     public func newestForeign(to device: Int64) -> Revision {
-        device != 0 && author == device ? others : revision
+        if isLeftOut { return Self.leftOut }
+        return device != 0 && author == device ? others : revision
     }
 
-    /// The facts once a device has changed or deleted the record.
+    /// The facts once a device has changed or deleted the record. The log then has it as it is, so it is no
+    /// longer left out.
     public func changed(by device: Int64, at revision: Revision, isDeleted: Bool) -> RowFacts {
         RowFacts(
-            revision: revision, author: device, others: newestForeign(to: device),
-            isDeleted: isDeleted)
+            revision: revision, author: device,
+            others: isLeftOut ? self.revision : newestForeign(to: device), isDeleted: isDeleted)
+    }
+
+    /// The facts once the record is left out of the log.
+    public var leavingOut: RowFacts {
+        RowFacts(revision: revision, author: author, others: Self.leftOut, isDeleted: isDeleted)
     }
 }

@@ -47,6 +47,7 @@ struct ForeignEntries {
     ) throws(PostgresError) {
         var account = SetAccount(types: Set(records.map(\.address.type)).sorted())
         var touched: [(address: RecordAddress, isDeleted: Bool)] = []
+        var leftOut: [RecordAddress] = []
         for record in records {
             switch record.row {
             case .present(let row):
@@ -59,10 +60,12 @@ struct ForeignEntries {
             case .unsendable(let reason):
                 let type = schema.types[record.address.type].name
                 unsendable.note(type, record.address.id, reason)
+                leftOut.append(record.address)
                 continue
             }
             touched.append((record.address, record.row == .absent))
         }
+        if !leftOut.isEmpty { noteAsLeftOut(leftOut) }
         guard !touched.isEmpty else { return }
         let revision = head.revision + 1
         let body: [UInt8]
@@ -124,6 +127,22 @@ struct ForeignEntries {
                     array(touched.map { .integer(forms[$0.address.type].table.number) }),
                     array(touched.map { .text($0.address.id.description) }),
                     array(touched.map { .boolean($0.isDeleted) }), .integer(revision),
+                ]))
+    }
+
+    /// Marks records of the log whose rows no device can be sent: see `RowFacts.isLeftOut`.
+    private mutating func noteAsLeftOut(_ addresses: [RecordAddress]) {
+        statements.append(
+            PostgresStatement(
+                """
+                UPDATE _martlet.records AS r SET others = $3 \
+                FROM unnest($1::bigint[], $2::text[]) AS t (type, id) \
+                WHERE r.type = t.type AND r.id = t.id COLLATE "C" AND NOT r.deleted
+                """,
+                [
+                    PendingWrites.integers(addresses.map { forms[$0.type].table.number }),
+                    PendingWrites.texts(addresses.map(\.id.description)),
+                    .integer(RowFacts.leftOut),
                 ]))
     }
 }

@@ -151,7 +151,8 @@ extension EmbeddedSession {
         return part
     }
 
-    /// Nil where the row is none that a device can be sent.
+    /// Nil where the row is none that a device can be sent; a record of the log that is told of is marked as
+    /// left out.
     private func outsideRecord(
         _ address: RecordAddress, _ unsendable: UnsendableRows?
     ) throws(SQLiteError) -> OutsideRecord? {
@@ -160,7 +161,11 @@ extension EmbeddedSession {
             return OutsideRecord(address: address, facts: try rowFacts(address), row: row)
         } catch {
             guard error.isMismatch else { throw error }
-            unsendable?.note(schema.types[address.type].name, address.id, error.message)
+            guard let unsendable else { return nil }
+            unsendable.note(schema.types[address.type].name, address.id, error.message)
+            if let facts = try rowFacts(address), !facts.isDeleted {
+                try store(facts.leavingOut, of: address)
+            }
             return nil
         }
     }

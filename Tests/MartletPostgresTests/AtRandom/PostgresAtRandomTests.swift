@@ -23,6 +23,8 @@ private final class ForeignWorldAtRandom {
     /// Whether there is a standby that is waited for, and how.
     private let standby: StandbyWaits
     private var waiters: [CommitWaiter] = []
+    /// Tables that were altered: their rows got values that were no change of theirs.
+    private var altered: Set<UInt32> = []
 
     init(_ capture: ForeignCapture, seed: UInt64, standby: StandbyWaits = .none) {
         self.capture = capture
@@ -167,7 +169,11 @@ private final class ForeignWorldAtRandom {
 
     private func change() throws {
         endAll()
-        run(try ddl().change(&chance), on: programs[0])
+        let sql = try ddl().change(&chance)
+        for table in try tables() where sql.contains(table.sql) || sql.contains("\(table.oid)") {
+            altered.insert(table.oid)
+        }
+        run(sql, on: programs[0])
         if chance.percent(60) { server?.look() }
     }
 
@@ -206,6 +212,7 @@ private final class ForeignWorldAtRandom {
     private func send(_ server: SmallServer) throws {
         let places = devices.indices.filter { !devices[$0].pending.isEmpty }
         let requests = places.compactMap { devices[$0].request(at: server.folded.revision) }
+        let unseen = try unseen(server)
         for (place, result) in zip(places, try server.process(requests)) {
             let before = devices[place].pending
             switch result {
@@ -218,11 +225,24 @@ private final class ForeignWorldAtRandom {
                 let fate =
                     devices[place].decided[set.identifier].map { $0 ?? "accepted" } ?? "put off"
                 history.append("-- \(set.text.prefix(300)): \(fate)")
+                if fate == "accepted", let name = set.named.first(where: unseen.contains) {
+                    faults.append("no device has seen \(name), and a set overrode it: \(set.text)")
+                }
                 if devices[place].client == "calm", fate != "accepted" {
                     faults.append("a table that nobody touches has to wait: \(fate)")
                 }
             }
         }
+    }
+
+    /// Records that devices have, and whose rows no device can be sent any more, with something else changed.
+    private func unseen(_ server: SmallServer) throws -> Set<String> {
+        let program = try server.program()
+        defer { program.close() }
+        let judge = TablesJudge(connection: program, folded: server.folded, leftOut: [])
+        return Set(
+            try LiveTable.all(program).filter { !altered.contains($0.oid) }
+                .flatMap { table in try judge.unseen(of: table).map { "\(table.type)/\($0)" } })
     }
 
     // MARK: - Judgement

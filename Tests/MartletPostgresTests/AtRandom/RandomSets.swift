@@ -5,6 +5,8 @@ struct RandomDevice {
     struct Pending {
         let identifier: String
         let text: String
+        /// The records that it changes or deletes: type and id.
+        let named: [String]
     }
 
     let client: String
@@ -27,6 +29,7 @@ struct RandomDevice {
         }
         var (create, update, delete): ([String], [String], [String]) = ([], [], [])
         var attributes: [String] = []
+        var named: [String] = []
         func values(_ columns: [LiveTable.Column], _ chance: inout Chance) -> [String] {
             columns.map { column in
                 let value = RandomValue.value(column, keys: keys, &chance).json
@@ -56,6 +59,7 @@ struct RandomDevice {
             !create.contains(reference(id))
         {
             let isGone = chance.percent(25)
+            named.append("\(table.type)/\(id)")
             var members = ["\"revision\":\(record.revision)"]
             if !isGone {
                 let columns = table.writable.shuffled(using: &chance).prefix(chance.number(1..<3))
@@ -74,7 +78,7 @@ struct RandomDevice {
                 text: TestStore.set(
                     RandomValue.escaped(table.type), create: create, update: update,
                     delete: delete, attributes.joined(separator: ","), identifier: identifier,
-                    sequence: made)))
+                    sequence: made), named: named))
     }
 
     /// What it sends; nil if nothing waits.

@@ -36,6 +36,31 @@ struct TablesJudge {
         return found
     }
 
+    /// The ids of records that a device has, whose rows no device can be sent any more, and in which a value
+    /// that it has is another one now.
+    func unseen(of table: LiveTable) throws -> [String] {
+        guard let key = table.key else { return [] }
+        let columns = table.columns.filter { !$0.isKey }
+        let rows = try connection.query(
+            """
+            SELECT \(key.quoted)::text\(columns.map { ", " + Self.text(of: $0) }.joined()) \
+            FROM \(table.sql) WHERE \(Self.isOdd(key, columns))
+            """)
+        var found: [String] = []
+        for row in 0..<rows.count {
+            let id = FoldedLog.ID(try rows.text(row, 0))
+            let isOther = try columns.enumerated().contains { place, column in
+                guard let held = folded.records[table.type]?[id]?.values[column.name] else {
+                    return false
+                }
+                let text = rows.isNull(row, place + 1) ? nil : try rows.text(row, place + 1)
+                return !Self.isSame(held, text, column)
+            }
+            if isOther { found.append(id.description) }
+        }
+        return found
+    }
+
     private func differences(of table: LiveTable) throws -> [Difference] {
         func difference(_ words: String, _ column: String? = nil) -> Difference {
             Difference(

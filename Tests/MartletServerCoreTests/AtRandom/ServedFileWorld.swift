@@ -143,6 +143,9 @@ final class ServedFileWorld {
         var set = made.set
         (set.identifier, set.sequence) = ("\(device)-\(sequence)", sequence)
         set.seen = file.through
+        let unseen = unseen(before, by: made.set)
+        let namesUnseen = unseen.contains(where: \.isNamed)
+        if namesUnseen { count("unseen") }
         var request = SyncRequest(maxRevision: file.through, changeSets: [set])
         request.clientID = device
         let roles = isMember ? ["member"] : []
@@ -158,15 +161,47 @@ final class ServedFileWorld {
             count("refused")
             if keys(before) != keys(after) { file.fail("a refused set has changed the tables") }
             let isAllowed = roles.isEmpty || rules == .everything
-            if isAllowed, try made.mustFit(before, file) {
+            if isAllowed, !namesUnseen, try made.mustFit(before, file) {
                 file.fail("the tables can hold it, but it was refused: \(verdict.message ?? "")")
             }
             return
+        }
+        for row in unseen
+        where after[row.table]?.contains(where: { $0.literals == row.literals }) != true {
+            file.fail(
+                "no device has seen \(row.table) \(row.literals), and a set overrode it".clipped)
         }
         count(made.words.contains("moves") ? "moved" : "accepted")
         let others = changedCount(before, after) - made.set.recordCount
         if others > 0 { count(isMember ? "reached by a member" : "reached") }
         if isMember { judgeRights(before, after) }
+    }
+
+    /// A row that is not what the log says.
+    private struct Unseen {
+        let table: String
+        let literals: [String]
+        /// Whether the set names it.
+        let isNamed: Bool
+    }
+
+    /// The rows that a set must leave as they are: those it names; and if nothing happens behind sets, all under
+    /// keys that devices can be sent.
+    private func unseen(_ rows: ServedFile.Rows, by set: ChangeSet) -> [Unseen] {
+        let isPlain = !schema.script.contains("TRIGGER")
+        var unseen: [Unseen] = []
+        for table in schema.tables {
+            let changes = set.types.filter { $0.name == table.name }
+            let named = Set(changes.flatMap { $0.update + $0.delete })
+            for row in rows[table.name] ?? [] {
+                guard let id = row.id, !file.holds(id, row, of: table.name) else { continue }
+                guard isPlain || named.contains(id) else { continue }
+                unseen.append(
+                    Unseen(
+                        table: table.name, literals: row.literals, isNamed: named.contains(id)))
+            }
+        }
+        return unseen
     }
 
     private func keys(_ rows: ServedFile.Rows) -> [String: [String: [String]]] {

@@ -160,9 +160,13 @@ struct SetMaker {
         var made = MadeSet(schema: schema)
         var free: [String: [ServedRow]] = [:]
         for table in schema.tables {
-            // Records that devices know as they are.
+            // Records that devices know as they are, and now and then others that they know.
+            let takesUnseen = random.chance(15)
             free[table.name] = (rows[table.name] ?? []).filter { row in
-                row.id.map { file.holds($0, row, of: table.name) } ?? false && row.isWritable
+                row.id.map { id in
+                    file.holds(id, row, of: table.name)
+                        || takesUnseen && file.folded[table.name]?[id] != nil
+                } ?? false && row.isWritable
                     && !table.columns.contains { column in
                         // In a set such a reference would be to a new record.
                         guard case .integer(let id)? = row.values[column.name] else { return false }
