@@ -37,10 +37,10 @@ struct ValueComparisonTests {
             // By transactions only the one is seen of which the log was not told later.
             let few = try Self.found(store.other, values: false)
             #expect(few.changed == 1 && few.deleted == 1)
-            #expect(few.records.map(\.id) == ["2", "B"])
+            #expect(few.records.map(\.id) == ["B", "2"])
             let all = try Self.found(store.other)
             #expect(all.changed == 3 && all.deleted == 1)
-            #expect(all.records.map(\.id) == ["2", "B", "1", "3"])
+            #expect(all.records.map(\.id) == ["B", "1", "2", "3"])
             #expect(try Self.found(store.other, repairs: true) == all)
             // It is noted, and so no difference any more.
             #expect(try Self.found(store.other).isEmpty)

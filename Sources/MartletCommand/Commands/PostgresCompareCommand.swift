@@ -3,7 +3,8 @@ import PostgresKit
 
 extension CommandDescription {
     private static let unsendable = """
-        A row that no device can be sent stays listed until it is corrected; the server's log names it.
+        A row that no device can be sent stays listed until it is corrected; the server's log says what is \
+        the matter with it.
         """
 
     static let postgresCompare = CommandDescription(
@@ -15,9 +16,12 @@ extension CommandDescription {
             another program: devices receive them, and go on from where they are. Servers may run. Ends
             with 1 where something differs and is not repaired.
 
-            Which rows differ is told by the transactions that wrote them. With --values the rows'
-            values are compared with those that the log's entries gave them, which also finds a row
-            whose change was lost on its way to the log; what compaction has emptied is not known.
+            Which rows may differ is told by the transactions that wrote them; of these the values are
+            compared with those that the log's entries gave them. With --values this is done with all rows,
+            which also finds a row whose change was lost on its way to the log. What compaction has
+            emptied is not known: such a row is listed if a later transaction wrote it.
+
+            Rows that no device can be sent are listed, too, until they are corrected in the database.
             """,
         options: [
             postgresOption,
@@ -40,7 +44,7 @@ extension CommandDescription {
             console.print(
                 JSONText.object([
                     ("changed", .integer(found.changed)), ("deleted", .integer(found.deleted)),
-                    ("repaired", .boolean(repairs)),
+                    ("repaired", .boolean(repairs)), ("leftOut", .integer(found.leftOut)),
                     (
                         "records",
                         .list(
@@ -48,6 +52,7 @@ extension CommandDescription {
                                 .object([
                                     ("type", .text($0.type)), ("id", .text($0.id)),
                                     ("deleted", .boolean($0.isDeleted)),
+                                    ("leftOut", .boolean($0.isLeftOut)),
                                 ])
                             })
                     ),
@@ -56,8 +61,12 @@ extension CommandDescription {
             console.print("The tables are what the log says.")
         } else {
             console.print("\(found.changed) rows are new or other, \(found.deleted) are gone.")
+            if found.leftOut > 0 {
+                console.print("\(found.leftOut) rows are left out: no device can be sent them.")
+            }
             for record in found.records {
-                console.print("- \(record.type) \(record.id)\(record.isDeleted ? " (gone)" : "")")
+                let what = record.isDeleted ? " (gone)" : record.isLeftOut ? " (left out)" : ""
+                console.print("- \(record.type) \(record.id)\(what)")
             }
             console.note(
                 repairs

@@ -112,6 +112,10 @@ struct ColumnNews {
             // Other keys are other records.
             _ = try comparison.enter(.newer, of: [table.number])
         }
+        if !gone.isEmpty || !replaced.isEmpty {
+            // Rows that were left out for what they held there may be sendable now.
+            try comparison.enterLeftOut(of: [table.number])
+        }
         guard !(added + replaced).isEmpty else { return !gone.isEmpty || isOtherKey }
         try announce(added + replaced, of: type, cleared: Set(replaced.map(\.name)))
         if known.values.contains(where: { $0.file != nil && $0.file != now[table.key.name]?.file })

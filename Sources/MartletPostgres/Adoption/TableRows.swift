@@ -52,13 +52,15 @@ struct TableRows {
     }
 
     /// Hands every row that the log knows to `body`, with what it says of it.
+    /// - Parameter condition: SQL about the row `t` and its line `r`: the others are passed over.
     func forEachMarked(
-        unsendable: (RecordID, UnsendableValue) throws -> Void,
+        where condition: String = "true", unsendable: (RecordID, UnsendableValue) throws -> Void,
         _ body: (RecordID, Attributes, Mark) throws -> Void
     ) throws {
         let source = """
             \(table.sqlName) AS t JOIN _martlet.records AS r ON r.type = \(table.number) \
-            AND r.id = t.\(table.key.sqlName)::text COLLATE "C" AND NOT r.deleted
+            AND r.id = t.\(table.key.sqlName)::text COLLATE "C" AND NOT r.deleted \
+            AND (\(condition))
             """
         try forEachPage(of: list + ", r.revision, r.author, r.others", from: source) { rows in
             let first = columns.count + 1

@@ -32,7 +32,7 @@ struct LogicalComparison {
     /// a transaction is open, this reads the tables as the transaction sees them.
     func find() throws -> [ValueComparison.Found] {
         guard !byValue.isEmpty else { return [] }
-        return try ValueComparison(on: connection, schema).find(in: byValue, takesUnknown: true)
+        return try ValueComparison(on: connection, schema).find(.all, in: byValue)
     }
 
     /// Notes what was found, and what else differs, within the open transaction.

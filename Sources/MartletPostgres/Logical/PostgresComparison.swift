@@ -4,9 +4,10 @@ package import PostgresKit
 
 /// Compares the tables of a data set with its log, and has the log take what it lacks.
 ///
-/// Nothing of a row is read, unless values are to be compared: PostgreSQL knows which transaction wrote
-/// it, and which wrote what the log last says of it. Where nothing differs this is one scan of the tables,
-/// in the server.
+/// PostgreSQL knows which transaction wrote a row, and which wrote what the log last says of it. If nothing
+/// differs by that, this is one scan of the tables, in the server, and nothing of a row is read. A row that a
+/// later transaction wrote is only suspect: a drain takes in transactions that began after its own. The
+/// values of such rows are compared with those that the log has.
 package struct PostgresComparison {
     /// When a row that the log knows is other than the log says.
     package enum Rule: Hashable, Sendable {
@@ -27,16 +28,21 @@ package struct PostgresComparison {
             package let type: String
             package let id: String
             package let isDeleted: Bool
+            /// Whether no device can be sent the row.
+            package var isLeftOut = false
         }
 
         /// Rows that the log knows otherwise, or not at all.
         package var changed: Int64 = 0
         /// Records of the log whose rows are gone.
         package var deleted: Int64 = 0
+        /// Rows that no device can be sent: under keys that no record has, and those of records whose
+        /// edits are refused until the rows are corrected.
+        package var leftOut: Int64 = 0
         /// Some of them.
         package var records: [Record] = []
 
-        package var isEmpty: Bool { changed == 0 && deleted == 0 }
+        package var isEmpty: Bool { changed == 0 && deleted == 0 && leftOut == 0 }
 
         /// Adds one record whose row is other than the log says.
         fileprivate mutating func add(_ type: String, _ id: String) {
@@ -49,10 +55,10 @@ package struct PostgresComparison {
     /// Records that are noted with one statement.
     private static let atOnce = 10_000
     /// Records that are named at most.
-    fileprivate static let mostNamed = 20
+    static let mostNamed = 20
 
-    private let connection: PostgresConnection
-    private let schema: PostgresSchema
+    let connection: PostgresConnection
+    let schema: PostgresSchema
 
     /// - Parameter connection: Without limits of time for statements: tables may be large.
     package init(on connection: PostgresConnection, _ schema: PostgresSchema) {
@@ -73,21 +79,34 @@ package struct PostgresComparison {
         let schema = try PostgresSchema.read(connection)
         let comparison = PostgresComparison(on: connection, schema)
         var found = try comparison.find(.newer)
-        let others =
-            comparesValues ? try ValueComparison(on: connection, schema).find() : []
+        var others: [ValueComparison.Found] = []
+        if found.changed > 0 || comparesValues {
+            let settled = try comparison.settled()
+            let extent = ValueComparison.Extent(
+                suspects: { suspects($0, settled) }, takesOthers: comparesValues)
+            others = try ValueComparison(on: connection, schema).find(extent)
+            found = try comparison.find(.unknown)
+        }
         if !others.isEmpty {
             // The log does not know yet of writes that were made during the search.
             try awaitReading(on: connection)
         }
         if repairs, !found.isEmpty {
-            _ = try connection.transaction { try comparison.enter(.newer) }
+            _ = try connection.transaction { try comparison.enter(.unknown) }
         }
         if !others.isEmpty {
             try connection.transaction {
                 try comparison.settle(others, notes: repairs, into: &found)
             }
         }
+        try comparison.addLeftOut(to: &found)
+        if repairs { try connection.transaction { try comparison.enterLeftOut() } }
         return found
+    }
+
+    /// SQL for a row `t` with a line `r` whose values have to be compared.
+    private static func suspects(_ table: PostgresTable, _ settled: UInt64?) -> String {
+        "r.others <> \(RowFacts.leftOut) AND (\(isNewer(settled)))"
     }
 
     /// Waits until what other programs have committed is noted.
@@ -107,7 +126,6 @@ package struct PostgresComparison {
     private func settle(
         _ others: [ValueComparison.Found], notes: Bool, into found: inout Differences
     ) throws(PostgresError) {
-        let settled = try settled()
         var isNoted = false
         for (type, table) in schema.tables.enumerated() {
             let those = others.filter { $0.type == type }
@@ -116,10 +134,10 @@ package struct PostgresComparison {
                 """
                 SELECT q.id FROM unnest($1::text[], $2::bigint[]) AS q (id, revision) \
                 JOIN _martlet.records AS r ON r.type = \(table.number) AND r.id = q.id COLLATE "C" \
-                AND r.revision = q.revision AND NOT r.deleted \
+                AND q.revision IN (0, r.revision) AND NOT r.deleted \
+                AND r.others <> \(RowFacts.leftOut) \
                 WHERE NOT EXISTS (SELECT FROM _martlet.foreign_changes AS c \
-                WHERE c.type = \(table.number) AND c.id = q.id COLLATE "C") \
-                AND q.id NOT IN (\(Self.changed(table, .newer, settled))) ORDER BY q.id
+                WHERE c.type = \(table.number) AND c.id = q.id COLLATE "C") ORDER BY q.id
                 """,
                 [
                     PendingWrites.texts(those.map(\.id.description)),
@@ -197,7 +215,7 @@ package struct PostgresComparison {
         return found
     }
 
-    private func noteTransaction() throws(PostgresError) {
+    func noteTransaction() throws(PostgresError) {
         _ = try connection.query(
             """
             INSERT INTO _martlet.foreign_transactions (transaction, author) \
@@ -252,15 +270,11 @@ package struct PostgresComparison {
     private static func changed(
         _ table: PostgresTable, _ rule: Rule, _ settled: UInt64?
     ) -> String {
-        var isOther: String
+        let isOther: String
         switch rule {
         case .unread(let horizon):
             isOther = isAfter("t.xmin", "\(horizon & 0xffff_ffff)", orSame: true)
-        case .newer:
-            isOther = isAfter("t.xmin", "r.xmin::text::bigint", orSame: false)
-            if let settled {
-                isOther += " AND " + isAfter("t.xmin", "\(settled & 0xffff_ffff)", orSame: true)
-            }
+        case .newer: isOther = isNewer(settled)
         case .every: isOther = "true"
         case .unknown: isOther = "false"
         }
@@ -270,6 +284,13 @@ package struct PostgresComparison {
             AND r.id = t.\(table.key.sqlName)::text COLLATE "C" \
             WHERE \(mayBeKnown(table)) AND (r.id IS NULL OR r.deleted OR (\(isOther)))
             """
+    }
+
+    /// SQL for whether a row was written after the log was told of it last.
+    private static func isNewer(_ settled: UInt64?) -> String {
+        let isAfterMark = isAfter("t.xmin", "r.xmin::text::bigint", orSame: false)
+        guard let settled else { return isAfterMark }
+        return isAfterMark + " AND " + isAfter("t.xmin", "\(settled & 0xffff_ffff)", orSame: true)
     }
 
     /// A row with such a key can be sent to nobody.

@@ -15,7 +15,7 @@ struct ValueComparison {
     struct Found: Hashable {
         let type: Int
         let id: RecordID
-        /// The log's revision of the record that its row was compared with.
+        /// The log's revision of the record that its row was compared with; 0 if no device can be sent the row.
         let revision: Revision
     }
 
@@ -38,13 +38,21 @@ struct ValueComparison {
             """)
     }
 
+    /// The rows that are compared.
+    struct Extent: Sendable {
+        /// SQL about a row `t` and its line `r`: those are found, too, if the log does not have all of their
+        /// values, or if no device can be sent them.
+        let suspects: @Sendable (PostgresTable) -> String
+        /// Whether the others are compared as well.
+        var takesOthers = false
+
+        static let all = Extent(suspects: { _ in "true" })
+    }
+
     /// Looks, and changes nothing. What other programs wrote meanwhile may be among what is found: the
     /// caller looks again. In an open transaction it reads what that sees.
-    /// - Parameters:
-    ///   - wanted: The tables' numbers; nil for all.
-    ///   - takesUnknown: Whether rows are found, too, of which the log does not have all values, or that no
-    ///     device can be sent.
-    func find(in wanted: Set<Int64>? = nil, takesUnknown: Bool = false) throws -> [Found] {
+    /// - Parameter wanted: The tables' numbers; nil for all.
+    func find(_ extent: Extent, in wanted: Set<Int64>? = nil) throws -> [Found] {
         let isOpen = connection.isInTransaction
         if !isOpen {
             _ = try connection.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -54,18 +62,28 @@ struct ValueComparison {
         var found: [Found] = []
         for (type, table) in schema.tables.enumerated()
         where wanted?.contains(table.number) ?? true {
-            let rows = try TableRows(table, on: connection)
-            try rows.forEachMarked(
-                unsendable: { id, _ in
-                    if takesUnknown { found.append(Found(type: type, id: id, revision: 0)) }
-                },
-                { id, row, mark in
-                    guard try isOther(id, row, type, takesUnknown) else { return }
-                    found.append(Found(type: type, id: id, revision: mark.revision))
-                })
+            let suspects = extent.suspects(table)
+            try compare(type, where: suspects, takesUnknown: true, into: &found)
+            guard extent.takesOthers else { continue }
+            try compare(type, where: "NOT (\(suspects))", takesUnknown: false, into: &found)
         }
         if !isOpen { _ = try connection.query("COMMIT") }
         return found
+    }
+
+    private func compare(
+        _ type: Int, where condition: String, takesUnknown: Bool, into found: inout [Found]
+    ) throws {
+        let rows = try TableRows(schema.tables[type], on: connection)
+        try rows.forEachMarked(
+            where: condition,
+            unsendable: { id, _ in
+                if takesUnknown { found.append(Found(type: type, id: id, revision: 0)) }
+            },
+            { id, row, mark in
+                guard try isOther(id, row, type, takesUnknown) else { return }
+                found.append(Found(type: type, id: id, revision: mark.revision))
+            })
     }
 
     // MARK: - The log

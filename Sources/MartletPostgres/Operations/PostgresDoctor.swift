@@ -59,6 +59,7 @@ package struct PostgresDoctor {
                     "See docs/postgresql.md, “Changing tables”.")
             }
             for table in schema.tables { found += try findings(of: table, schema.capture) }
+            found += try leftOut(schema)
         } catch let refusal as AdoptionError {
             found.append(
                 error(

@@ -211,7 +211,8 @@ private final class AdoptedWorld {
         let count = try server.connection.query("SELECT count(*) FROM \(table)").integer(0, 0)
         try run(
             """
-            BEGIN; ALTER TABLE \(table) DISABLE TRIGGER USER; UPDATE \(table) SET name = 'past the log'; \
+            BEGIN; ALTER TABLE \(table) DISABLE TRIGGER USER; UPDATE \(table) \
+            SET name = 'past the log \(history.count)'; \
             ALTER TABLE \(table) ENABLE TRIGGER USER; COMMIT
             """)
         // The trigger for replicas fires in other sessions than before.
