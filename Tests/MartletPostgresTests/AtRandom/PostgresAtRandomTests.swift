@@ -128,6 +128,24 @@ private final class ForeignWorldAtRandom {
         }
     }
 
+    /// Gives rows a number that no device can be sent, and something else that devices should have; nil if no
+    /// table has such columns.
+    private func spoiling() throws -> String? {
+        let some = try tables().filter { table in
+            table.key != nil && table.writable.contains(where: \.isNumber)
+                && table.writable.contains { $0.type == "text" }
+        }
+        guard let table = some.randomElement(using: &chance), let key = table.key,
+            let number = table.writable.first(where: \.isNumber),
+            let text = table.writable.filter({ $0.type == "text" }).randomElement(using: &chance)
+        else { return nil }
+        let id = key.quoted
+        return """
+            UPDATE \(table.sql) SET \(number.quoted) = 'NaN', \(text.quoted) = 'unseen \(history.count)' \
+            WHERE \(id) IN (SELECT \(id) FROM \(table.sql) ORDER BY 1 OFFSET \(chance.number(0..<3)) LIMIT 2)
+            """
+    }
+
     /// A program writes, and its commit waits for a standby that is an hour behind.
     private func wait() throws {
         guard let server, waiters.count < 3 else { return }
@@ -195,7 +213,13 @@ private final class ForeignWorldAtRandom {
     private func exchange(_ server: SmallServer, everywhere: Bool = false) throws {
         let tables = try LiveTable.all(server.connection)
         let keys = keys(tables)
+        if chance.percent(30), let sql = try spoiling(),
+            let free = programs.first(where: { !$0.isInTransaction })
+        {
+            run(sql, on: free)
+        }
         try server.settle()
+        let unseen = try unseen(server)
         for place in devices.indices {
             let isCalm = devices[place].client == "calm"
             let some = tables.filter { ($0.type == "calm") == isCalm }
@@ -203,7 +227,7 @@ private final class ForeignWorldAtRandom {
                 continue
             }
             for table in everywhere ? some : [one] {
-                devices[place].make(table, keys: keys, server.folded, &chance)
+                devices[place].make(table, keys: keys, server.folded, preferring: unseen, &chance)
             }
         }
         try send(server)

@@ -20,8 +20,10 @@ struct RandomDevice {
     init(_ client: String) { self.client = client }
 
     /// Makes a set of one table, of what the device has.
+    /// - Parameter preferred: Records that it changes or deletes rather than others: type and id.
     mutating func make(
-        _ table: LiveTable, keys: [UInt32: String], _ folded: FoldedLog, _ chance: inout Chance
+        _ table: LiveTable, keys: [UInt32: String], _ folded: FoldedLog,
+        preferring preferred: Set<String> = [], _ chance: inout Chance
     ) {
         guard let key = table.key else { return }
         let records = (folded.records[table.type] ?? [:]).sorted {
@@ -55,7 +57,9 @@ struct RandomDevice {
             let name = isInteger ? "\"\(id)\"" : id
             attributes.append("\(name):{\(values(some, &chance).joined(separator: ","))}")
         }
-        if let (id, record) = records.randomElement(using: &chance), chance.percent(70),
+        let liked = records.filter { preferred.contains("\(table.type)/\($0.key)") }
+        let some = !liked.isEmpty && chance.percent(60) ? liked : records
+        if let (id, record) = some.randomElement(using: &chance), chance.percent(70),
             !create.contains(reference(id))
         {
             let isGone = chance.percent(25)
