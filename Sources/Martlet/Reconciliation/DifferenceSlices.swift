@@ -236,11 +236,14 @@ private struct DifferenceSlice {
         return true
     }
 
-    /// Returns the records among these that queued own edits change.
+    /// Returns the records among these that own edits change, queued ones and those that no set can carry.
     private func own(_ changes: TypeChanges) throws -> [RecordID] {
         guard let number = try store.number(ofType: changes.name) else { return [] }
         let find = try store.connection.statement(
-            "SELECT 1 FROM martlet_changes WHERE type = ? AND id = ? LIMIT 1")
+            """
+            SELECT 1 WHERE EXISTS (SELECT 1 FROM martlet_changes WHERE type = ?1 AND id = ?2)
+                OR EXISTS (SELECT 1 FROM martlet_withheld WHERE type = ?1 AND id = ?2)
+            """)
         defer { find.reset() }
         return try (changes.update + changes.delete).filter { id in
             find.rewind()

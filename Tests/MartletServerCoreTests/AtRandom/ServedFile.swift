@@ -256,12 +256,13 @@ final class ServedFile {
         let request = SyncRequest(maxRevision: 0)
         var whole: Folded = [:]
         var since: Revision = 0
-        // Without a lineage a device asks for the rest of a difference as it asked for the first part.
-        var wantsRows = true
+        var lineage: String?
         for _ in 0..<10_000 {
             var next = request
             next.maxRevision = since
-            next.wantsRows = wantsRows
+            next.wantsRows = since == 0 && lineage == nil
+            // It says how far a difference has come.
+            next.lineage = lineage
             let answer = try self.answer(next, as: Principal(name: "new"))
             for type in answer.changeSets.flatMap(\.types) {
                 for entry in type.entries {
@@ -274,7 +275,7 @@ final class ServedFile {
                 for id in type.delete { whole[type.name]?[id] = nil }
             }
             since = answer.maxRevision
-            wantsRows = answer.more && answer.changeSets.contains(where: \.isDifference)
+            lineage = answer.lineage
             guard answer.more else { break }
         }
         for table in tables {

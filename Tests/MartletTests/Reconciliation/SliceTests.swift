@@ -135,6 +135,32 @@ struct SliceTests {
         #expect(try store.quarantined().isEmpty)
     }
 
+    @Test("a row waits for the last slice if its record is withheld, and comes in under that edit")
+    func withheld() throws {
+        let world = NodeFixture(try .withTeams()) { $0.sliceRecords = 3 }
+        let store = world.device.store
+        let shown = "SELECT name, hex(city) FROM teams WHERE id = 1"
+        try world.device.shell("UPDATE teams SET city = x'00' WHERE id = 1")
+        let sent = try #require(try world.handle(.wake(isUrgent: true)).sent)
+        let withheld = try store.withheld()
+        #expect(withheld.count == 1)
+        let teams = TypeChanges.updated("teams", 1, at: 8, ["name": "Theirs"])
+        let first = try world.answer(
+            sent.exchange, 9, [DeviceFixture.difference(9, teams, players { $0 })])
+        let last = try run(world, sent.exchange, first) {
+            let rows = try world.device.rows(shown)
+            #expect(rows == [["Falcons", "00"]])
+        }
+        #expect(last.error == nil)
+        #expect(try store.revision == 9)
+        #expect(try world.device.rows(shown) == [["Theirs", "00"]])
+        #expect(try store.contradiction() == nil)
+        // Given up, it leaves what the server has.
+        for record in withheld { try world.device.write { _ in try store.drop(record) } }
+        #expect(try world.device.rows(shown) == [["Theirs", ""]])
+        #expect(try store.contradiction() == nil)
+    }
+
     @Test("what a device is stopped in the middle of goes on, and nothing older goes over it")
     func restart() throws {
         let world = NodeFixture(try .withTeams()) { $0.sliceRecords = 2 }
