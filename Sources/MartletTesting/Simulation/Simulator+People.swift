@@ -136,8 +136,11 @@ extension Simulator {
     }
 
     /// Books a queued set with what its device had seen of what it touches.
+    /// - Parameter hasSeenTheirs: Whether the person was shown the server's records beside the own ones, as
+    ///   of a refused set.
     private func book(
-        _ newest: DeviceStore.Queued, token: String, of device: DeviceMachine
+        _ newest: DeviceStore.Queued, token: String, of device: DeviceMachine,
+        hasSeenTheirs: Bool = false
     ) throws {
         guard let node = device.node else { return }
         var seen: [Ledger.Record: Revision] = [:]
@@ -146,7 +149,7 @@ extension Simulator {
             seen[Ledger.Record(type: type, id: id)] = revision
         }
         // Of a record with an edit that waits, the person sees the edit, and not what came in under it.
-        for (type, id, identifier) in newest.beneath {
+        for (type, id, identifier) in hasSeenTheirs ? [] : newest.beneath {
             let record = Ledger.Record(type: type, id: id)
             if let shown = ledger.saves[identifier]?.seen[record], let newer = seen[record] {
                 seen[record] = min(shown, newer)
@@ -198,7 +201,7 @@ extension Simulator {
         let made = try node.store.retry(identifier, now: localTime(device))
         ledger.decide(identifier)
         if let newest = try node.store.newestQueued(), newest.identifier == made {
-            try book(newest, token: "", of: device)
+            try book(newest, token: "", of: device, hasSeenTheirs: true)
         }
         tell(.device(device.number)) {
             "sends the refused set \(Journal.short(identifier)) again, as"
