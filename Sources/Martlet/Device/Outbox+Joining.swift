@@ -30,7 +30,7 @@ extension Outbox {
             }
         }
         if first.values.contains(where: { $0.operation == .delete }) {
-            // What one of them had not seen, the whole has not.
+            // The joined set has seen only what both sets had seen.
             let seen = try store.connection.statement(
                 """
                 UPDATE martlet_outbox SET seen = min(seen, (

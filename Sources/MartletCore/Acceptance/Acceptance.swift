@@ -186,7 +186,7 @@ public enum Acceptance {
         "another program changed a record of “\(name)”"
     }
 
-    /// What ends the words for a record that is left out of the log.
+    /// The end of the sentence about a record that is left out of the log.
     private static let correction = """
         a value of it cannot be sent to devices, and it must be corrected in the database
         """

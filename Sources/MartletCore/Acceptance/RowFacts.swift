@@ -6,12 +6,13 @@ public struct RowFacts: Hashable, Sendable {
     public var revision: Revision
     /// The device that made that change; 0 where none is known.
     public var author: Int64
-    /// The last revision made by anyone but `author`; 0 where there is none. `leftOut` if the record is.
+    /// The last revision that anyone but `author` made; 0 if there is none. It is `leftOut` while the record is
+    /// left out of the log.
     public var others: Revision
     public var isDeleted: Bool
 
-    /// What `others` is while the record is left out of the log: another program gave it a value that no
-    /// device can be sent, so no device has seen what the record is now.
+    /// The value of `others` for a record that is left out of the log. Another program gave the record a value
+    /// that no device can be sent, so no device has seen its present state.
     public static let leftOut = Revision.max
 
     public init(revision: Revision, author: Int64, others: Revision, isDeleted: Bool = false) {
@@ -21,7 +22,7 @@ public struct RowFacts: Hashable, Sendable {
         self.isDeleted = isDeleted
     }
 
-    /// Whether no device has seen what the record is now.
+    /// Whether the record is left out of the log: no device has seen its present state.
     public var isLeftOut: Bool { others == Self.leftOut && !isDeleted }
 
     /// The newest revision a device must know to change the record: a device never conflicts with

@@ -3,8 +3,8 @@ import PostgresKit
 
 /// Rows that no device can be sent.
 extension PostgresComparison {
-    /// The ids of such rows: under keys that no record has, and those of records that are marked as left
-    /// out of the log. Not those of which it has yet to be told.
+    /// Returns SQL for the ids of rows whose keys no record can have, and of records that are marked as left out
+    /// of the log. Records with a note that the log has not taken in yet are not among them.
     static func leftOut(_ table: PostgresTable) -> String {
         let key = "t.\(table.key.sqlName)"
         let isOdd = table.type.keyKind == .integer ? "\(key) <= 0" : "\(key)::text = ''"

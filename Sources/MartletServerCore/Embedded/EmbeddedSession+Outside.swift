@@ -151,8 +151,8 @@ extension EmbeddedSession {
         return part
     }
 
-    /// Nil where the row is none that a device can be sent; a record of the log that is told of is marked as
-    /// left out.
+    /// Returns a record as its table has it; nil if no device can be sent the row. If the log has the record, it is
+    /// marked as left out then.
     private func outsideRecord(
         _ address: RecordAddress, _ unsendable: UnsendableRows?
     ) throws(SQLiteError) -> OutsideRecord? {

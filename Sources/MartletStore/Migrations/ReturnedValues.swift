@@ -48,7 +48,7 @@ struct ReturnedValues {
                 try outdate(id, columns.intersection(attributes.names), before: revision)
             }
             var image = refused?.image ?? (isWhole ? Attributes() : confirmed.image ?? Attributes())
-            // What the tables refused may be newer than what is aside.
+            // The form that the tables refused may be newer than the values that are aside.
             if refused?.revision ?? 0 <= revision {
                 for (name, value) in zip(attributes.names, attributes.values) {
                     image[name] = value

@@ -30,7 +30,7 @@ package struct RandomSchema {
         }
         self.tables = tables
         guard rare else { return }
-        // What is drawn for these leaves the rest as it is.
+        // These draw from a source of their own, so that the rest of the schema stays as it is.
         var copy = random
         var seldom = SeededRandom(seed: copy.next())
         for place in tables.indices { self.tables[place].indexRequired(place, using: &seldom) }

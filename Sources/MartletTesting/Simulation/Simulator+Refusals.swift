@@ -11,10 +11,10 @@ extension Simulator {
         guard let store = device.node?.store else { return }
         let set = try store.parked().first { $0.identifier == receipt.identifier }
         let records = (set?.changes ?? []).map { Ledger.Record(type: $0.type, id: $0.id) }
-        // What was made on top of a refused save is refused, too.
+        // The server also refuses a save that was made on top of a refused one.
         let refused = ledger.refused[device.number] ?? []
         ledger.refuse(records, on: device.number)
-        // What another program wrote may have become a set later than it was written, which no save is.
+        // A set that closes another program's writes later is no save.
         guard let save = ledger.saves[receipt.identifier] else { return }
         let sentence =
             "device \(device.number): a save was refused although nobody else touched it:"
