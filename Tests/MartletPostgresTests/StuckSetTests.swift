@@ -288,8 +288,10 @@ struct StuckSetTests {
         }
     }
 
-    @Test("a table that another program has locked whole: sets that do not need it are accepted")
-    func locked() async throws {
+    @Test(
+        "a table that another program has locked whole: sets that do not need it are accepted",
+        arguments: ["ACCESS EXCLUSIVE", "EXCLUSIVE"])
+    func locked(mode: String) async throws {
         try await Self.on { (store: TestStore) throws in
             let tables = try PostgresSchema.read(store.other).tables
             for table in tables { try ForeignTriggers.install(on: store.other, table: table) }
@@ -297,7 +299,7 @@ struct StuckSetTests {
             try store.send(TestStore.set("players", create: ["-1"], #""-1":{"team":2}"#))
             try store.other.execute("UPDATE teams SET wins = 3 WHERE id = 2")
             let other = try PostgresConnection(store.address)
-            try other.execute("BEGIN; LOCK TABLE players IN ACCESS EXCLUSIVE MODE")
+            try other.execute("BEGIN; LOCK TABLE players IN \(mode) MODE")
             let player = TestStore.set("players", update: ["2"], #""2":{"revision":3,"name":"x"}"#)
             let gone = TestStore.set("teams", delete: ["2"], #""2":{"revision":1}"#)
             let noted = TestStore.set("teams", update: ["2"], #""2":{"revision":1,"wins":9}"#)

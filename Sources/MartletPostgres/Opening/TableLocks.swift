@@ -2,11 +2,12 @@ import PostgresKit
 
 /// Locks of other transactions on whole synchronised tables (ALTER TABLE, LOCK TABLE, TRUNCATE).
 enum TableLocks {
-    /// A program that waits for such a lock also keeps out all that come later.
+    /// Both modes keep out whoever locks a row. A program that waits for such a lock also keeps out all that come
+    /// later.
     private static let sql = """
         SELECT DISTINCT t.name FROM pg_catalog.pg_locks AS l \
         JOIN _martlet.types AS t ON t.relation::oid = l.relation \
-        WHERE l.locktype = 'relation' AND l.mode = 'AccessExclusiveLock' \
+        WHERE l.locktype = 'relation' AND l.mode IN ('AccessExclusiveLock', 'ExclusiveLock') \
         AND l.pid <> pg_backend_pid() AND l.database = \
         (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()) ORDER BY 1
         """

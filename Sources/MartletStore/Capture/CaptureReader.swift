@@ -83,8 +83,17 @@ extension LocalStore {
         let rows = try connection.statement("SELECT * FROM martlet_capture ORDER BY n")
         defer { rows.reset() }
         var isEmpty = true
+        var images: ClosedRange<Int64>?
         while try rows.step() {
             let number = rows.integer(1)
+            let operation = rows.integer(2)
+            // An insertion's own images are directly before it.
+            let own = images
+            if operation == CaptureTriggers.Operation.image {
+                images = (images?.lowerBound ?? rows.integer(0))...rows.integer(0)
+            } else {
+                images = nil
+            }
             guard let form = noteForms[number] else {
                 hasOthers = true
                 continue
@@ -94,7 +103,6 @@ extension LocalStore {
             // A row under an impossible key is no record.
             guard let id = try? rows.recordID(3) else { continue }
             let key = Key(type: type, id: id)
-            let operation = rows.integer(2)
             let position: Int
             if let known = positions[key] {
                 position = known
@@ -106,7 +114,7 @@ extension LocalStore {
                         type: type, id: key.id,
                         existed: operation != CaptureTriggers.Operation.inserted))
             }
-            noted[position].pass(operation)
+            noted[position].pass(operation, at: rows.integer(0), own: own)
             guard operation != CaptureTriggers.Operation.inserted, noted[position].existed else {
                 continue
             }
@@ -251,17 +259,29 @@ package struct NotedRecord: Sendable {
     /// REPLACE removes the row, which no note tells, ON DELETE actions and the app's triggers may change it, which is
     /// noted.
     private var mayBeReplaced = false
+    /// The number of the latest note that is an image; nil if none is.
+    private var imagedAt: Int64?
     /// By attribute position: the oldest noted value; empty when nothing was noted.
     package fileprivate(set) var old: [Value?] = []
 
     /// Whether the notes tell how the row can have gone.
     fileprivate var mayBeGone: Bool { wasDeleted || mayBeReplaced }
 
-    fileprivate mutating func pass(_ operation: Int64) {
+    /// Takes in a note of the record.
+    /// - Parameters:
+    ///   - number: The note's number.
+    ///   - own: The numbers of the images directly before the note, which the same statement noted; nil if
+    ///     there are none.
+    fileprivate mutating func pass(_ operation: Int64, at number: Int64, own: ClosedRange<Int64>?) {
         switch operation {
         case CaptureTriggers.Operation.deleted: wasDeleted = true
-        case CaptureTriggers.Operation.image: mayBeReplaced = true
-        case CaptureTriggers.Operation.inserted: mayBeReplaced = false
+        case CaptureTriggers.Operation.image:
+            mayBeReplaced = true
+            imagedAt = number
+        case CaptureTriggers.Operation.inserted:
+            // If the row was not there any more, another row had pushed it out, and OR IGNORE may have passed
+            // over this insertion.
+            if let imagedAt, own?.contains(imagedAt) ?? false { mayBeReplaced = false }
         default: break
         }
     }

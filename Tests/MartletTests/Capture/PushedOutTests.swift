@@ -8,6 +8,27 @@ import Testing
 
 @Suite("Rows that REPLACE pushes out")
 struct PushedOutTests {
+    @Test(
+        "are deleted for others, even if an insertion of the same id was passed over after it",
+        arguments: [
+            "INSERT OR REPLACE INTO t SELECT id, 1 FROM martlet_new_id; INSERT OR IGNORE INTO t VALUES (1, 1)",
+            "UPDATE OR REPLACE t SET v = 1 WHERE id = 2; INSERT OR IGNORE INTO t VALUES (1, 1)",
+            "UPDATE OR REPLACE t SET v = 1 WHERE id = 2; INSERT INTO t VALUES (1, 1) ON CONFLICT DO NOTHING",
+        ])
+    func passedOver(statements: String) throws {
+        let device = try DeviceFixture(
+            script: "CREATE TABLE t(id INTEGER PRIMARY KEY, v INTEGER UNIQUE)")
+        try device.apply(
+            [
+                .entry(1, .created("t", 1, at: 1, ["v": 1])),
+                .entry(2, .created("t", 2, at: 2, ["v": 2])),
+            ],
+            reaching: 2)
+        try device.shell("BEGIN; \(statements); COMMIT")
+        #expect(try device.rows("SELECT id FROM t WHERE id = 1").isEmpty)
+        #expect(try device.gather().changeSets.first?.types[0].delete == [.integer(1)])
+    }
+
     // MARK: - By a default
 
     private static let declarations = [
