@@ -25,6 +25,8 @@ extension Simulator {
         }
         if isBroken(set) { return }
         if receipt.reason == .constraint, try changesCase(set) || meetsUnseen(set) { return }
+        // It was made on top of one that was refused for such a reason.
+        if receipt.reason == .dependency, records.contains(where: refused.contains) { return }
         guard mix.people == .together else { throw failure(sentence) }
         // A person who does not see a save of their own changes what they had deleted by it.
         if records.contains(where: refused.contains) || save.isBesideUnapplied { return }
