@@ -183,7 +183,7 @@ struct RedoneSet {
         store.known(try change.attributes(), type: type)
     }
 
-    /// Every record a reference names must be there.
+    /// Every record a reference names must be there, or one whose key is equal by the column's collation.
     private func checkParents(_ change: StoredChange, type index: Int) throws {
         let type = store.schema.types[index]
         guard !type.references.isEmpty else { return }
@@ -192,7 +192,8 @@ struct RedoneSet {
             guard let value = after[reference.attribute], let id = RecordID(value),
                 let target = store.schema.index(of: reference.target)
             else { continue }
-            if try !store.tables[target].exists(id) {
+            let table = store.tables[target]
+            if try !table.exists(id), try table.equal(to: id) == nil {
                 throw RedoRefusal(
                     .dependency,
                     "\(type.name).\(reference.attribute) names a record of"

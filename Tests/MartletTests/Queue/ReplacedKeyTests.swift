@@ -17,7 +17,7 @@ struct ReplacedKeyTests {
         """
 
     private static func people(_ device: SmallDevice) throws -> [[SQLValue]] {
-        try device.store.local.rows("SELECT id, name FROM people").map(\.values)
+        try device.store.local.rows("SELECT id, name FROM people ORDER BY id").map(\.values)
     }
 
     @Test(
@@ -56,6 +56,34 @@ struct ReplacedKeyTests {
         let third = try SmallDevice(FaultDisk(name: "\(name)-3"), number: 3, script: script)
         try third.sync(with: server)
         #expect(try Self.people(third) == [["anna", "second"]])
+    }
+
+    @Test("a reference in the case that the key had stands on what comes in")
+    func referredTo() throws {
+        let script = Self.script.replacing("ACTION", with: "")
+        let server = SmallServer(switchedOff: FaultDisk(name: "referred-server"), script: script)
+        try server.open()
+        let device = try SmallDevice(FaultDisk(name: "referred-1"), number: 1, script: script)
+        let other = try SmallDevice(FaultDisk(name: "referred-2"), number: 2, script: script)
+        try device.write { context in try context.insert("people", ["name": "first"], id: "Anna") }
+        try device.sync(with: server)
+        try Connection(path: "device.sqlite", mode: .readWrite, vfs: device.disk.vfsName).execute(
+            """
+            BEGIN; DELETE FROM people; INSERT INTO people VALUES ('anna', 'second');
+            INSERT INTO badges SELECT id, 'Anna' FROM martlet_new_id; COMMIT;
+            """)
+        try other.write { context in try context.insert("people", ["name": "other"], id: "Ben") }
+        try other.sync(with: server)
+        try device.sync(with: server)
+        #expect(try device.store.parked().map(\.message) == [])
+        try other.sync(with: server)
+        for device in [device, other] {
+            #expect(try device.errors.isEmpty && device.store.outboxCount == 0)
+            #expect(try Self.people(device) == [["anna", "second"], ["Ben", "other"]])
+            #expect(
+                try device.store.local.rows("SELECT person FROM badges").map(\.values) == [["Anna"]]
+            )
+        }
     }
 
     @Test("a key is not changed in place, and the refusal says what to do")
