@@ -18,6 +18,8 @@ final class ServerMachine {
     /// Looks into the file from outside the code under test.
     private(set) var reader: Connection?
     private(set) var tables: [RecordTable] = []
+    /// The types of its tables; while it is off, those that it had.
+    private(set) var types: [EntityType] = []
     /// The work that one batch may cause.
     var allowance = WorkAllowance.server
     /// What to say of the last batch if it took too much work.
@@ -60,9 +62,8 @@ final class ServerMachine {
         log = LogReader(node: node, store: store)
         let reader = try Connection(path: Self.path, mode: .readOnly, vfs: disk.vfsName)
         self.reader = reader
-        tables = try SchemaReader.read(reader).types.map {
-            RecordTable(type: $0, connection: reader)
-        }
+        types = try SchemaReader.read(reader).types
+        tables = types.map { RecordTable(type: $0, connection: reader) }
     }
 
     /// Switches the server off; what its disk had not synced is lost, in whole or in part.

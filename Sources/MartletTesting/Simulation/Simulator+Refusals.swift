@@ -46,7 +46,7 @@ extension Simulator {
             set.changes.lazy.filter { $0.operation == .delete }
                 .map { Ledger.Record(type: $0.type, id: $0.id) })
         return set.changes.contains { change in
-            let type = server.tables.first { $0.type.name == change.type }?.type
+            let type = server.types.first { $0.name == change.type }
             return (type?.references ?? []).contains { reference in
                 guard reference.target == change.type,
                     let id = (change.mine?[reference.attribute]).flatMap(RecordID.init)
@@ -60,13 +60,15 @@ extension Simulator {
     /// another program gave them keys that no record can have.
     private func meetsUnseen(_ set: ParkedSet) throws -> Bool {
         guard app.random != nil else { return false }
+        // A server that is off cannot be asked.
+        guard let reader = server.reader else { return true }
         let types = Set(set.changes.map(\.type))
-        return try server.tables.contains { table in
-            guard types.contains(table.type.name) else { return false }
-            let key = SQLName.quoted(table.type.key)
-            return try server.reader?.integer(
+        return try server.types.contains { type in
+            guard types.contains(type.name) else { return false }
+            let key = SQLName.quoted(type.key)
+            return try reader.integer(
                 """
-                SELECT 1 FROM \(SQLName.quoted(table.type.name))
+                SELECT 1 FROM \(SQLName.quoted(type.name))
                 WHERE typeof(\(key)) NOT IN ('integer', 'text') OR \(key) = ''
                     OR typeof(\(key)) = 'integer' AND \(key) NOT BETWEEN 1 AND \(Limits.greatestKey) LIMIT 1
                 """) != nil
@@ -105,10 +107,10 @@ extension Simulator {
     private func isNear(_ entry: ChangeSet, _ set: ParkedSet) -> Bool {
         let own = Set(set.changes.map(\.type))
         var near = own
-        for table in server.tables {
-            for reference in table.type.references {
-                if own.contains(table.type.name) { near.insert(reference.target) }
-                if own.contains(reference.target) { near.insert(table.type.name) }
+        for type in server.types {
+            for reference in type.references {
+                if own.contains(type.name) { near.insert(reference.target) }
+                if own.contains(reference.target) { near.insert(type.name) }
             }
         }
         return entry.types.contains { near.contains($0.name) }
