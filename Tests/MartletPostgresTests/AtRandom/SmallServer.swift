@@ -86,9 +86,11 @@ final class SmallServer {
         }
     }
 
-    /// Another program, of a superuser or the tables' owner.
+    /// Another program, of a superuser or the tables' owner. It has time on a machine that is busy.
     func program(isSuperuser: Bool = true) throws -> PostgresConnection {
-        try PostgresConnection(isSuperuser ? root : owner)
+        try PostgresConnection(
+            isSuperuser ? root : owner,
+            PostgresOptions(statement: .seconds(300), answer: .seconds(310)))
     }
 
     func close() {
