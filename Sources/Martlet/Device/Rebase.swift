@@ -353,7 +353,8 @@ extension Rebase {
             for id in changes.create + changes.update + changes.delete {
                 let key = RecordKey(type: number, id: id)
                 if isOwn {
-                    ownRevisions[key] = revision
+                    // Of two own sets, the verdict on the later one may come first.
+                    ownRevisions[key] = max(ownRevisions[key] ?? 0, revision)
                 } else {
                     touchedByOthers[key] = max(touchedByOthers[key] ?? 0, own[id] ?? revision)
                 }

@@ -97,6 +97,26 @@ struct DifferenceTests {
         #expect(try device.gather().changeSets.map { $0.types[0].update } == [[.integer(1)]])
     }
 
+    @Test("of two own sets beside a difference, the verdict on the later one may come first")
+    func laterFirst() throws {
+        let device = try DeviceFixture.withTeams()
+        try device.write { try $0.insert("teams", ["name": "Falcons"]) }
+        try device.write { try $0.update("teams", .integer(-2), ["city": "Rome"]) }
+        let sent = try device.gather().changeSets.compactMap(\.identifier)
+        try device.write { try $0.update("teams", .integer(-2), ["name": "Hawks"]) }
+        try device.apply(
+            [
+                DeviceFixture.difference(
+                    9, whole("teams", 7, at: 4, ["name": "Falcons", "city": "Rome"])),
+                .entry(4, own: sent[1], .updated("teams", 7, at: 4, ["city": "Rome"])),
+                .entry(3, own: sent[0], .created("teams", 7, old: -2, at: 3, ["name": "Falcons"])),
+            ], reaching: 9)
+        #expect(
+            try device.rows("SELECT name, city FROM teams WHERE id = 7") == [["Hawks", "Rome"]])
+        // It is based on what the device's own later set made of the record.
+        #expect(try device.gather().changeSets.map { $0.types[0].entries[0].revision } == [4])
+    }
+
     @Test("parts are kept until the last comes, across a restart, and applied together")
     func parts() throws {
         let device = try DeviceFixture.withTeams()
