@@ -15,7 +15,7 @@ package enum SyncedVersions {
             """)
     }
     package static let nicknames = Migration(2, "nicknames") { context in
-        try context.addColumn("nickname TEXT NOT NULL DEFAULT 'none'", to: "teams")
+        try context.addColumn("nickname TEXT NOT NULL DEFAULT none", to: "teams")
     }
     package static let towns = Migration(3, "towns") { context in
         try context.renameColumn("city", to: "town", in: "teams")

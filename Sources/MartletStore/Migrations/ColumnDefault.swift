@@ -19,9 +19,13 @@ enum ColumnDefault {
         // The table itself may be empty, and other columns' rules would refuse a row of defaults.
         let scratch = try Connection(path: ":memory:")
         try scratch.execute("CREATE TABLE t(k INTEGER PRIMARY KEY); INSERT INTO t VALUES (1)")
+        let sql = find.text(1)
+        // A name alone is a text.
+        let isAlone = SQLToken.tokens(of: Array(sql.utf8)).count == 1
         do {
             try scratch.execute(
-                "ALTER TABLE t ADD COLUMN v \(find.text(0)) DEFAULT (\(find.text(1)))")
+                "ALTER TABLE t ADD COLUMN v \(find.text(0)) DEFAULT \(isAlone ? sql : "(\(sql)\n)")"
+            )
         } catch {
             guard error.isStatementError else { throw error }
             return .null
