@@ -52,6 +52,8 @@ struct Rebase {
     private var firstSent: Int64?
     /// Records of sets that cannot be applied until sent ones have their verdicts.
     private var undecided: Set<RecordKey> = []
+    /// Records of the sent sets that were redone, whose verdicts are not here.
+    private var awaited: Set<RecordKey> = []
     /// How many sets could not be redone.
     private var failures = 0
     /// Whether the tables were emptied for a snapshot, which undoes all waiting sets.
@@ -412,7 +414,9 @@ extension Rebase {
 extension Rebase {
     private mutating func redo(_ own: QueuedSet) throws {
         let changes = try rewritten(own)
-        if let refusal = try refusal(of: changes, isSent: own.isSent) {
+        let refusal = try refusal(of: changes, isSent: own.isSent)
+        if own.isSent { awaited.formUnion(changes.lazy.map(\.key)) }
+        if let refusal {
             return try own.isSent ? wait(own, changes) : refuse(own, refusal)
         }
         if changes.contains(where: { undecided.contains($0.key) }) { return try wait(own, changes) }
@@ -444,8 +448,8 @@ extension Rebase {
                         + " was refused.")
             }
             // What is not newer than the edit's base was seen when the edit was made, and came
-            // once more.
-            if !isSent, change.operation != .create, !created.contains(change.key),
+            // once more. What came of a sent set whose verdict is not here may look like others' change.
+            if !isSent, !awaited.contains(change.key), change.operation != .create, !created.contains(change.key),
                 let newest = touchedByOthers[change.key], newest > change.baseRevision
             {
                 let name = try store.typeName(ofNumber: change.number)
