@@ -9,10 +9,17 @@ extension Simulator {
     /// - Throws: `SimulationFailure` if nothing that others did explains the refusal of a save.
     func checkNeed(of receipt: Receipt, on device: DeviceMachine) throws {
         guard let store = device.node?.store else { return }
-        let set = try store.parked().first { $0.identifier == receipt.identifier }
-        let records = (set?.changes ?? []).map { Ledger.Record(type: $0.type, id: $0.id) }
-        // The server also refuses a save that was made on top of a refused one.
-        let refused = ledger.refused[device.number] ?? []
+        func touched(_ set: ParkedSet) -> [Ledger.Record] {
+            set.changes.map { Ledger.Record(type: $0.type, id: $0.id) }
+        }
+        let parked = try store.parked()
+        let place = parked.firstIndex { $0.identifier == receipt.identifier }
+        let set = place.map { parked[$0] }
+        let records = set.map(touched) ?? []
+        // The server also refuses a save that was made on top of a refused one. Of some nothing was told, because
+        // the machine went down.
+        let earlier = parked[..<(place ?? 0)].flatMap(touched)
+        let refused = (ledger.refused[device.number] ?? []).union(earlier)
         ledger.refuse(records, on: device.number)
         // A set that closes another program's writes later is no save.
         guard let save = ledger.saves[receipt.identifier] else { return }

@@ -117,6 +117,24 @@ struct DifferenceTests {
         #expect(try device.gather().changeSets.map { $0.types[0].entries[0].revision } == [4])
     }
 
+    @Test("an edit on top of a sent one is not refused for what the sent one made")
+    func onSent() throws {
+        let device = try DeviceFixture.withTeams()
+        try device.write { try $0.update("teams", .integer(1), ["city": "Rome"]) }
+        let sent = try device.gather().changeSets.compactMap(\.identifier)
+        try device.write { try $0.update("teams", .integer(1), ["name": "Hawks"]) }
+        // The verdict comes after what it made of the record.
+        let team = whole("teams", 1, at: 4, ["name": "Falcons", "city": "Rome"])
+        try device.apply([DeviceFixture.difference(4, team)], reaching: 4)
+        #expect(try device.store.parkedCount == 0)
+        try device.apply(
+            [.entry(4, own: sent[0], .updated("teams", 1, at: 4, ["city": "Rome"]))], reaching: 4)
+        #expect(try device.store.parkedCount == 0)
+        #expect(try device.store.outboxCount == 1)
+        #expect(
+            try device.rows("SELECT name, city FROM teams WHERE id = 1") == [["Hawks", "Rome"]])
+    }
+
     @Test("parts are kept until the last comes, across a restart, and applied together")
     func parts() throws {
         let device = try DeviceFixture.withTeams()
