@@ -449,7 +449,8 @@ extension Rebase {
             }
             // What is not newer than the edit's base was seen when the edit was made, and came
             // once more. What came of a sent set whose verdict is not here may look like others' change.
-            if !isSent, !awaited.contains(change.key), change.operation != .create, !created.contains(change.key),
+            if !isSent, !awaited.contains(change.key), change.operation != .create,
+                !created.contains(change.key),
                 let newest = touchedByOthers[change.key], newest > change.baseRevision
             {
                 let name = try store.typeName(ofNumber: change.number)
