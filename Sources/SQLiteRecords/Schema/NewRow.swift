@@ -51,14 +51,19 @@ struct NewRow {
     /// The row comes after no row of the table itself, from which the columns have their affinities and collations:
     /// NEW's columns have no affinity. All columns stand there, as SQLite computes a generated column of NEW only
     /// from columns that the trigger uses.
+    ///
+    /// The row's columns have names of their own, which are those of the columns now: if a program renames a column,
+    /// SQLite renames it in the trigger, but not in an expression over a row of a subquery. There it would take a name
+    /// that it does not find, in double quotes, for a text.
     func value(ofExpression expression: String) -> String {
         let named = Self.names(in: expression)
         let replaced = columns.filter {
             let name = SQLName.folded($0)
             return named.contains(name) && defaults.known[name] != nil
         }.map { "NEW.\(SQLName.quoted($0))" }
+        let own = columns.map(SQLName.quoted).map { "\($0) AS \($0)" }.joined(separator: ", ")
         let none =
-            "SELECT \(SQLName.list(columns)) FROM \(SQLName.quoted(table)) AS martlet_none WHERE 0"
+            "SELECT \(own) FROM \(SQLName.quoted(table)) AS martlet_none WHERE 0"
         let new = columns.map { "NEW.\(SQLName.quoted($0))" }.joined(separator: ", ")
         var rows = "\(none) UNION ALL SELECT \(new)"
         if !replaced.isEmpty {
