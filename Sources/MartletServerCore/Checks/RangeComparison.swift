@@ -184,14 +184,14 @@ struct RangeComparison {
         return found
     }
 
-    /// Nil where the row holds what no wire carries.
+    /// Nil where the row holds what no wire carries. A computed value that cannot be sent counts as null, because each
+    /// database computes its own.
     private func attributes(of row: Statement, _ names: [String]) -> Attributes? {
         var values: [Value] = []
         values.reserveCapacity(names.count)
         for (index, attribute) in type.attributes.enumerated() {
-            guard let value = try? row.value(Int32(index + 1), kind: attribute.kind) else {
-                return nil
-            }
+            let value = try? row.value(Int32(index + 1), kind: attribute.kind)
+            guard let value = value ?? (attribute.isGenerated ? .null : nil) else { return nil }
             values.append(value)
         }
         let attributes = Attributes(names: names, values: values)
