@@ -139,6 +139,33 @@ struct SchemaMigrationTests {
         #expect(try SchemaMigration.apply(script: script, to: connection) == schema)
     }
 
+    @Test("a column that was renamed and got its name back, in quotes, is as it was declared")
+    func columnRenamedBack() throws {
+        let script = """
+            CREATE TABLE team (
+                id INTEGER PRIMARY KEY, Name TEXT NOT NULL CHECK (length(Name) > 1), made TEXT AS (Name || '.'),
+                "null" TEXT DEFAULT NULL, UNIQUE (id, name), CHECK (Name IS NOT NULL));
+            CREATE TABLE player (id INTEGER PRIMARY KEY, team TEXT REFERENCES team (Name));
+            CREATE UNIQUE INDEX i ON team (lower(Name)) WHERE NAME IS NOT NULL;
+            CREATE VIEW v AS SELECT Name FROM team;
+            CREATE TRIGGER t AFTER UPDATE OF Name ON team WHEN NEW.Name IS NULL BEGIN UPDATE team SET Name = 1; END;
+            """
+        let schema = try SchemaMigration.apply(script: script, to: connection)
+        try connection.execute(
+            """
+            ALTER TABLE team RENAME COLUMN name TO other;
+            ALTER TABLE team RENAME COLUMN other TO "Name"
+            """)
+        let quoted = "SELECT count(*) FROM sqlite_schema WHERE sql GLOB '*\"Name\"*'"
+        #expect(try connection.integer(quoted) == 5)
+        #expect(try SchemaMigration.apply(script: script, to: connection) == schema)
+        // NULL is no column, whatever the columns are called.
+        let other = script.replacing("IS NOT NULL)", with: "IS NOT \"null\")")
+        #expect(throws: SchemaError.self) {
+            try SchemaMigration.apply(script: other, to: connection)
+        }
+    }
+
     @Test("works inside a transaction and leaves it open")
     func inTransaction() throws {
         try connection.begin()

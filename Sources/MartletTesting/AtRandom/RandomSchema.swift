@@ -19,7 +19,7 @@ package struct RandomSchema {
     }
 
     /// - Parameter rare: Whether to declare what a REPLACE meets seldom: unique indexes of columns that have their
-    ///   default in place of NULL, and deletions that come back to the table.
+    ///   default in place of NULL, deletions that come back to the table, and indexes with names without quotes.
     package init(using random: inout SeededRandom, rare: Bool = false) {
         hasRare = rare
         var names = Self.names.shuffled(using: &random)[...]
@@ -35,6 +35,9 @@ package struct RandomSchema {
         var seldom = SeededRandom(seed: copy.next())
         for place in tables.indices { self.tables[place].indexRequired(place, using: &seldom) }
         if seldom.chance(35) { addCircle(using: &seldom) }
+        for place in tables.indices where seldom.chance(50) {
+            self.tables[place].nameColumnsPlainly()
+        }
     }
 
     private mutating func addCircle(using random: inout SeededRandom) {
@@ -120,6 +123,14 @@ package struct RandomTable {
     }
 
     fileprivate mutating func addIndex(_ index: String) { indexes.append(index) }
+
+    /// Lets the indexes name columns without quotes, if the names can stand so.
+    fileprivate mutating func nameColumnsPlainly() {
+        let plain = ["name", "n", "naïve", "its", "rank", "NEW", "_x"]
+        indexes = indexes.map { index in
+            plain.reduce(index) { $0.replacing(Self.quoted($1), with: $1) }
+        }
+    }
 
     /// Gives some of the columns that must have a value a unique index, and lets their default take the place of NULL.
     fileprivate mutating func indexRequired(_ place: Int, using random: inout SeededRandom) {

@@ -24,6 +24,9 @@ struct MigrationSteps {
                 schema again (tables are never dropped by a migration)
                 """)
         }
+        let names = Set(
+            wanted.filter { $0.kind == .table }.flatMap { TableDeclaration($0.sql).columns }
+                .map { SQLName.folded($0.name) })
         var additions: [Step] = []
         var columns: [Step] = []
         for object in wanted {
@@ -33,8 +36,8 @@ struct MigrationSteps {
                 continue
             }
             if object.kind == .table, old.kind == .table {
-                columns += try Self.newColumns(of: object, since: old)
-            } else if !Self.same(old, object) {
+                columns += try Self.newColumns(of: object, since: old, names)
+            } else if !Self.same(old, object, names) {
                 throw SchemaError(
                     """
                     \(object.kind.word) “\(object.name)” is declared differently in the database; \
@@ -49,16 +52,23 @@ struct MigrationSteps {
 
     private static func bytes(_ name: String) -> [UInt8] { Array(SQLName.folded(name).utf8) }
 
-    private static func same(_ left: SchemaObject, _ right: SchemaObject) -> Bool {
+    private static func same(
+        _ left: SchemaObject, _ right: SchemaObject, _ columns: Set<String>
+    ) -> Bool {
         func tokens(_ object: SchemaObject) -> [SQLToken] {
-            SQLToken.withPlainTables(SQLToken.tokens(of: Array(object.sql.utf8)))
+            let tokens = SQLToken.withPlainTables(SQLToken.tokens(of: Array(object.sql.utf8)))
+            return SQLToken.withPlainColumns(tokens, columns)
         }
         return left.kind == right.kind && tokens(left) == tokens(right)
     }
 
+    /// - Parameter names: The folded names of all wanted columns.
     private static func newColumns(
-        of wanted: SchemaObject, since present: SchemaObject
+        of wanted: SchemaObject, since present: SchemaObject, _ names: Set<String>
     ) throws(SchemaError) -> [Step] {
+        func plain(_ tokens: [SQLToken]) -> [SQLToken] {
+            SQLToken.withPlainColumns(tokens, names)
+        }
         let new = TableDeclaration(wanted.sql)
         let old = TableDeclaration(present.sql)
         for column in old.columns {
@@ -70,7 +80,7 @@ struct MigrationSteps {
                     migration)
                     """)
             }
-            guard kept.tokens == column.tokens, kept.name == column.name else {
+            guard plain(kept.tokens) == plain(column.tokens), kept.name == column.name else {
                 throw SchemaError(
                     """
                     in table “\(present.name)”, column “\(column.name)” is declared differently in \
@@ -78,7 +88,8 @@ struct MigrationSteps {
                     """)
             }
         }
-        guard new.constraints == old.constraints, new.options == old.options else {
+        let isSame = Set(new.constraints.map(plain)) == Set(old.constraints.map(plain))
+        guard isSame, new.options == old.options else {
             throw SchemaError(
                 """
                 table “\(present.name)” has other constraints or options than in the database; \

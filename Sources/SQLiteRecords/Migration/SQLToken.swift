@@ -95,6 +95,25 @@ package struct SQLToken: Hashable {
         }
     }
 
+    /// What can only be a column if it is in quotes.
+    private static let reserved: Set<String> = [
+        "null", "current_date", "current_time", "current_timestamp",
+    ]
+
+    /// Returns the tokens with names of columns as bare words. SQLite puts them in quotes when a column is renamed to
+    /// a name in quotes, so a declaration has them even after the column got its name back.
+    /// - Parameter columns: The folded names.
+    package static func withPlainColumns(
+        _ tokens: [SQLToken], _ columns: Set<String>
+    ) -> [SQLToken] {
+        tokens.map { token in
+            guard case .name(let name) = token.kind else { return token }
+            let word = SQLName.folded(name)
+            guard columns.contains(word), !reserved.contains(word) else { return token }
+            return SQLToken(kind: .word(word), token.start, token.end)
+        }
+    }
+
     private init(kind: Kind, _ start: Int, _ end: Int) {
         self.kind = kind
         self.start = start
