@@ -19,7 +19,7 @@ package struct RandomSchema {
     }
 
     /// - Parameter rare: Whether to declare what a REPLACE meets seldom: unique indexes of columns that have their
-    ///   default in place of NULL, deletions that come back to the table, and indexes with names without quotes.
+    ///   default in place of NULL, deletions that come back to the table, and names of columns without quotes.
     package init(using random: inout SeededRandom, rare: Bool = false) {
         hasRare = rare
         var names = Self.names.shuffled(using: &random)[...]
@@ -124,12 +124,14 @@ package struct RandomTable {
 
     fileprivate mutating func addIndex(_ index: String) { indexes.append(index) }
 
-    /// Lets the indexes name columns without quotes, if the names can stand so.
+    /// Lets the declarations name columns without quotes, if the names can stand so.
     fileprivate mutating func nameColumnsPlainly() {
         let plain = ["name", "n", "naïve", "its", "rank", "NEW", "_x"]
-        indexes = indexes.map { index in
-            plain.reduce(index) { $0.replacing(Self.quoted($1), with: $1) }
+        func named(_ declaration: String) -> String {
+            plain.reduce(declaration) { $0.replacing(Self.quoted($1), with: $1) }
         }
+        parts = parts.map(named)
+        indexes = indexes.map(named)
     }
 
     /// Gives some of the columns that must have a value a unique index, and lets their default take the place of NULL.
