@@ -166,6 +166,15 @@ struct SchemaMigrationTests {
         }
     }
 
+    @Test("names in which a letter joins a quotation mark are read as they are written")
+    func joined() {
+        let text = "\"q\"\"\u{301}\" `a``\u{301}` 'b''''\u{301}' \"\u{301}c\" \"\"\"\""
+        let tokens = SQLToken.tokens(of: Array(text.utf8))
+        let names = tokens.map { Array(($0.identifier ?? $0.nameOfLiteral ?? "").utf8) }
+        let expected = ["q\"\u{301}", "a`\u{301}", "b''\u{301}", "\u{301}c", "\""]
+        #expect(names == expected.map { Array($0.utf8) })
+    }
+
     @Test("works inside a transaction and leaves it open")
     func inTransaction() throws {
         try connection.begin()

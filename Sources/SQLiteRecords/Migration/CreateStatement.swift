@@ -170,7 +170,7 @@ private struct TokenCursor {
         switch token.kind {
         case .word: return text(token.start, token.end)
         case .name(let name): return name
-        case .literal(let quoted): return String(quoted.dropFirst().dropLast())
+        case .literal: return token.nameOfLiteral
         case .symbol: return nil
         }
     }

@@ -27,6 +27,12 @@ package struct SQLToken: Hashable {
         }
     }
 
+    /// The name that a string literal is, if SQLite takes it for one; nil for other tokens.
+    package var nameOfLiteral: String? {
+        guard case .literal(let quoted) = kind else { return nil }
+        return Self.unquoted(Array(quoted.utf8)[...])
+    }
+
     package func isSymbol(_ symbol: Character) -> Bool {
         kind == symbol.asciiValue.map(Kind.symbol)
     }
@@ -53,11 +59,7 @@ package struct SQLToken: Hashable {
                 tokens.append(SQLToken(kind: .literal(string(text, start, index)), start, index))
             case UInt8(ascii: "\""), UInt8(ascii: "`"):
                 index = endOfQuote(text, from: index + 1, quote: byte)
-                let inner = string(text, start + 1, max(start + 1, index - 1))
-                let quote = String(UnicodeScalar(byte))
-                let name = inner.split(
-                    separator: "\(quote)\(quote)", omittingEmptySubsequences: false
-                ).joined(separator: quote)
+                let name = unquoted(text[start..<index])
                 tokens.append(SQLToken(kind: .name(name), start, index))
             case UInt8(ascii: "["):
                 while index < text.count, text[index] != UInt8(ascii: "]") { index += 1 }
@@ -74,6 +76,23 @@ package struct SQLToken: Hashable {
             }
         }
         return tokens
+    }
+
+    /// What stands between two quotes, in which each quote is written twice. By bytes: a letter after a quote may be
+    /// one character with it.
+    private static func unquoted(_ text: ArraySlice<UInt8>) -> String {
+        var inner: [UInt8] = []
+        var isSecond = false
+        for byte in text.dropFirst().dropLast() {
+            let isQuote = byte == text.first
+            if isQuote, isSecond {
+                isSecond = false
+            } else {
+                isSecond = isQuote
+                inner.append(byte)
+            }
+        }
+        return String(decoding: inner, as: UTF8.self)
     }
 
     private static let beforeTables: Set<String> = [

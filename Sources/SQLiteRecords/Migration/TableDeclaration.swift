@@ -65,8 +65,7 @@ package struct TableDeclaration {
             switch first.kind {
             // As written, not made small.
             case .word: String(decoding: text[first.start..<first.end], as: UTF8.self)
-            case .literal(let quoted): String(quoted.dropFirst().dropLast())
-            default: first.identifier ?? ""
+            default: first.identifier ?? first.nameOfLiteral ?? ""
             }
         columns.append(
             Column(

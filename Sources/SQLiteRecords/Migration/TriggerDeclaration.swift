@@ -109,10 +109,7 @@ package struct TriggerDeclaration {
 
     /// SQLite takes a string for a name if only a name can stand there.
     private static func name(of token: SQLToken) -> String {
-        if case .literal(let quoted) = token.kind {
-            return String(quoted.dropFirst().dropLast()).replacing("''", with: "'")
-        }
-        return token.identifier ?? ""
+        token.identifier ?? token.nameOfLiteral ?? ""
     }
 
     private func string(_ range: Range<Int>) -> String {

@@ -75,6 +75,22 @@ struct PushedOutTests {
         #expect(try device.gather().changeSets.first?.types[0].delete == [.integer(1)])
     }
 
+    @Test(
+        "by a default are deleted for others, if a letter of the column's name joins a quotation mark"
+    )
+    func joined() throws {
+        let column = #""v""\#u{301}""#
+        let device = try DeviceFixture(
+            script: """
+                CREATE TABLE t(id INTEGER PRIMARY KEY, \(column) INTEGER NOT NULL DEFAULT 1);
+                CREATE UNIQUE INDEX u ON t(\(column)) WHERE \(column) IS 1
+                """)
+        try device.apply([.entry(1, .created("t", 1, at: 1, ["v\"\u{301}": 1]))], reaching: 1)
+        try device.shell("INSERT OR REPLACE INTO t SELECT id, NULL FROM martlet_new_id")
+        #expect(try device.rows("SELECT id FROM t WHERE id = 1").isEmpty)
+        #expect(try device.gather().changeSets.first?.types[0].delete == [.integer(1)])
+    }
+
     @Test("by the default are deleted for others, if the declaration alone says REPLACE")
     func byDeclaration() throws {
         let device = try device(
