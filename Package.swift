@@ -38,50 +38,50 @@ let kits: [Target] = [
 
 // Targets that devices and servers share.
 let model: [Target] = [
-    code("MartletProtocol"),
-    code("MartletCore", "MartletProtocol"),
-    code("SQLiteRecords", "SQLiteKit", "MartletProtocol", "MartletCore"),
-    code("WebTokens", "OpenSSLKit", "MartletProtocol"),
+    code("MartletModel"),
+    code("MartletProtocol", "MartletModel"),
+    code("SQLiteRecords", "SQLiteKit", "MartletModel", "MartletProtocol"),
+    code("WebTokens", "OpenSSLKit", "MartletModel", "MartletProtocol"),
 ]
 
 let device: [Target] = [
     code(
-        "MartletStore", "SystemKit", "SQLiteKit", "MartletProtocol", "MartletCore", "SQLiteRecords"),
+        "MartletStore", "SystemKit", "SQLiteKit", "MartletModel", "MartletProtocol",
+        "SQLiteRecords"),
     code(
-        "Martlet", "SystemKit", "SQLiteKit", "CompressionKit", "CurlKit", "MartletProtocol",
-        "MartletCore", "SQLiteRecords", "MartletStore"),
+        "Martlet", "SystemKit", "SQLiteKit", "CompressionKit", "CurlKit", "MartletModel",
+        "MartletProtocol", "SQLiteRecords", "MartletStore"),
 ]
 
 let server: [Target] = [
     code(
-        "MartletServerCore", "SQLiteKit", "CompressionKit", "OpenSSLKit", "MartletProtocol",
-        "MartletCore", "SQLiteRecords"),
+        "MartletServerCore", "SQLiteKit", "CompressionKit", "OpenSSLKit", "MartletModel",
+        "MartletProtocol", "SQLiteRecords"),
     code(
-        "MartletPostgres", "SQLiteKit", "PostgresKit", "MartletProtocol", "MartletCore",
+        "MartletPostgres", "SQLiteKit", "PostgresKit", "MartletModel", "MartletProtocol",
         "SQLiteRecords", "MartletServerCore"),
     code(
-        "MartletRedis", "ConnectionKit", "CompressionKit", "OpenSSLKit", "RedisKit",
+        "MartletRedis", "ConnectionKit", "CompressionKit", "OpenSSLKit", "RedisKit", "MartletModel",
         "MartletProtocol", "MartletServerCore"),
     code(
         "MartletServer", "SystemKit", "ConnectionKit", "SQLiteKit", "CompressionKit", "DeflateKit",
         "ZstdKit", "OpenSSLKit", "WebSocketKit", "HTTPKit", "PostgresKit", "RedisKit",
-        "MartletProtocol", "MartletCore", "SQLiteRecords", "WebTokens", "MartletServerCore",
+        "MartletModel", "MartletProtocol", "SQLiteRecords", "WebTokens", "MartletServerCore",
         "MartletPostgres", "MartletRedis"),
 ]
 
 let tools: [Target] = [
     code(
-        "MartletTesting", "SQLiteKit", "SQLiteFaults", "CompressionKit", "HTTPKit",
-        "MartletProtocol", "MartletCore", "SQLiteRecords", "MartletStore", "Martlet",
-        "MartletServerCore"),
+        "MartletTesting", "SQLiteKit", "SQLiteFaults", "CompressionKit", "HTTPKit", "MartletModel",
+        "MartletProtocol", "SQLiteRecords", "MartletStore", "Martlet", "MartletServerCore"),
     code(
-        "MartletTransfer", "SystemKit", "CompressionKit", "MartletProtocol", "MartletCore",
+        "MartletTransfer", "SystemKit", "CompressionKit", "MartletModel", "MartletProtocol",
         "SQLiteRecords", "MartletStore", "Martlet"),
     code(
-        "MartletDemo", "LineKit", "SQLiteKit", "PostgresKit", "MartletProtocol", "MartletCore",
+        "MartletDemo", "LineKit", "SQLiteKit", "PostgresKit", "MartletModel", "MartletProtocol",
         "SQLiteRecords", "MartletStore", "Martlet", "MartletTransfer"),
     command(
-        "MartletCommand", "SQLiteKit", "HTTPKit", "PostgresKit", "MartletProtocol", "MartletCore",
+        "MartletCommand", "SQLiteKit", "HTTPKit", "PostgresKit", "MartletModel", "MartletProtocol",
         "MartletStore", "Martlet", "MartletServerCore", "MartletPostgres", "MartletServer",
         "MartletTesting", "MartletTransfer", "MartletDemo"),
 ]
@@ -92,18 +92,18 @@ let helpers: [Target] = [
     helper("TestDatabases"),
     helper("TestPrograms"),
     helper("AllocationCounter"),
-    helper("SetTexts", "MartletProtocol"),
+    helper("SetTexts", "MartletModel", "MartletProtocol"),
     kit("SocketTalk", "SystemKit", "WebSocketKit", in: "Tests/SocketTalk"),
     helper(
-        "SmallWorlds", "SQLiteKit", "SQLiteFaults", "MartletProtocol", "MartletCore",
+        "SmallWorlds", "SQLiteKit", "SQLiteFaults", "MartletModel", "MartletProtocol",
         "MartletStore", "Martlet", "MartletServerCore"),
-    program("TestDevice", "MartletProtocol", "MartletCore", "MartletStore", "Martlet"),
+    program("TestDevice", "MartletModel", "MartletStore", "Martlet"),
     program("MemoryFaults", "SQLiteFaults", "SmallWorlds"),
     program(
-        "Growth", "SQLiteKit", "SQLiteFaults", "MartletProtocol", "MartletCore", "MartletStore",
+        "Growth", "SQLiteKit", "SQLiteFaults", "MartletModel", "MartletProtocol", "MartletStore",
         "Martlet", "MartletServerCore", "AllocationCounter", "SetTexts", "SmallWorlds"),
     program(
-        "StoreThresholds", "SQLiteKit", "WebSocketKit", "MartletProtocol", "MartletCore",
+        "StoreThresholds", "SQLiteKit", "WebSocketKit", "MartletModel", "MartletProtocol",
         "MartletStore", "Martlet", "MartletServerCore", "AllocationCounter"),
 ]
 
@@ -112,36 +112,36 @@ let suites: [Target] = [
     suite("SQLiteFaultsTests", "SQLiteKit", "SQLiteFaults"),
     suite("CompressionKitTests", "CompressionKit"),
     suite("DeflateKitTests", "CompressionKit", "DeflateKit"),
-    suite("SQLiteRecordsTests", "SQLiteKit", "MartletProtocol", "MartletCore", "SQLiteRecords"),
+    suite("SQLiteRecordsTests", "SQLiteKit", "MartletModel", "MartletProtocol", "SQLiteRecords"),
     safeSuite(
-        "MartletTransferTests", "SQLiteKit", "CompressionKit", "MartletProtocol", "MartletCore",
+        "MartletTransferTests", "SQLiteKit", "CompressionKit", "MartletModel", "MartletProtocol",
         "MartletStore", "Martlet", "MartletServerCore", "MartletTesting", "MartletTransfer",
         "SmallWorlds"),
     safeSuite(
-        "MartletDemoTests", "SQLiteKit", "MartletProtocol", "MartletCore", "Martlet", "MartletDemo"),
+        "MartletDemoTests", "SQLiteKit", "MartletModel", "MartletProtocol", "Martlet",
+        "MartletDemo"),
     safeSuite(
         "MartletCommandTests", "SQLiteKit", "PostgresKit", "Martlet", "MartletPostgres",
         "MartletServer", "MartletCommand", "TestDatabases"),
     suite(
-        "MartletTests", "SQLiteKit", "SQLiteFaults", "MartletProtocol", "MartletCore",
+        "MartletTests", "SQLiteKit", "SQLiteFaults", "MartletModel", "MartletProtocol",
         "SQLiteRecords", "MartletStore", "Martlet", "MartletServerCore", "SmallWorlds"),
     suite(
-        "DeviceSweepTests", "SQLiteKit", "SQLiteFaults", "CompressionKit", "MartletProtocol",
-        "MartletCore", "MartletStore", "Martlet", "MartletServerCore", "MartletTesting",
+        "DeviceSweepTests", "SQLiteKit", "SQLiteFaults", "CompressionKit", "MartletModel",
+        "MartletProtocol", "MartletStore", "Martlet", "MartletServerCore", "MartletTesting",
         "Waiting", "SmallWorlds"),
     suite(
-        "MartletStoreTests", "SystemKit", "SQLiteKit", "SQLiteFaults", "MartletProtocol",
-        "MartletStore", "Waiting"),
-    suite("MartletCoreTests", "MartletProtocol", "MartletCore"),
+        "MartletStoreTests", "SystemKit", "SQLiteKit", "SQLiteFaults", "MartletModel",
+        "MartletProtocol", "MartletStore", "Waiting"),
     suite(
-        "MartletServerCoreTests", "SQLiteKit", "SQLiteFaults", "MartletProtocol", "MartletCore",
+        "MartletServerCoreTests", "SQLiteKit", "SQLiteFaults", "MartletModel", "MartletProtocol",
         "SQLiteRecords", "MartletServerCore", "MartletTesting", "SetTexts"),
     suite(
-        "MartletTestingTests", "MartletProtocol", "Martlet", "MartletTesting", "Waiting",
-        "SocketTalk"),
+        "MartletTestingTests", "MartletModel", "MartletProtocol", "Martlet", "MartletTesting",
+        "Waiting", "SocketTalk"),
     suite("HouseRulesTests"),
     suite("OpenSSLKitTests", "OpenSSLKit"),
-    suite("WebTokensTests", "OpenSSLKit", "MartletProtocol", "WebTokens"),
+    suite("WebTokensTests", "OpenSSLKit", "MartletModel", "WebTokens"),
     suite("CurlKitTests", "CurlKit", "Waiting", "SocketTalk"),
     suite("ZstdKitTests", "ZstdKit"),
     suite("WebSocketKitTests", "WebSocketKit", "SocketTalk"),
@@ -152,41 +152,41 @@ let suites: [Target] = [
     suite("RedisKitTests", "ConnectionKit", "RedisKit", "Waiting", "TestDatabases"),
     suite(
         "StorageConformanceTests", "ConnectionKit", "SQLiteKit", "SQLiteFaults", "CompressionKit",
-        "PostgresKit", "RedisKit", "MartletProtocol", "MartletCore", "SQLiteRecords",
+        "PostgresKit", "RedisKit", "MartletModel", "MartletProtocol", "SQLiteRecords",
         "MartletServerCore", "MartletPostgres", "MartletRedis", "TestDatabases", "SetTexts"),
     suite(
         "MartletPostgresTests", "ConnectionKit", "SQLiteKit", "OpenSSLKit", "PostgresKit",
-        "MartletProtocol", "MartletCore", "SQLiteRecords", "MartletServerCore", "MartletPostgres",
+        "MartletModel", "MartletProtocol", "SQLiteRecords", "MartletServerCore", "MartletPostgres",
         "Waiting", "TestDatabases"),
     suite(
         "MartletRedisTests", "ConnectionKit", "CompressionKit", "RedisKit", "MartletServerCore",
         "MartletRedis", "TestDatabases"),
     suite(
-        "PostgresServerTests", "ConnectionKit", "PostgresKit", "RedisKit", "MartletCore", "Martlet",
-        "MartletServerCore", "MartletPostgres", "MartletServer", "Waiting", "TestDatabases"),
-    safeSuite("MartletProtocolTests", "MartletProtocol", without: ["Fixtures"]),
+        "PostgresServerTests", "ConnectionKit", "PostgresKit", "RedisKit", "MartletModel",
+        "Martlet", "MartletServerCore", "MartletPostgres", "MartletServer", "Waiting",
+        "TestDatabases"),
+    safeSuite("MartletProtocolTests", "MartletModel", "MartletProtocol", without: ["Fixtures"]),
     suite(
         "MartletServerTests", "SystemKit", "SQLiteKit", "CompressionKit", "DeflateKit", "ZstdKit",
-        "OpenSSLKit", "WebSocketKit", "HTTPKit", "MartletProtocol", "MartletCore", "SQLiteRecords",
+        "OpenSSLKit", "WebSocketKit", "HTTPKit", "MartletModel", "MartletProtocol", "SQLiteRecords",
         "MartletServerCore", "MartletRedis", "MartletServer", "Waiting", "SocketTalk"),
     suite(
         "FuzzCorpusTests", "ConnectionKit", "SQLiteKit", "CompressionKit", "DeflateKit", "ZstdKit",
-        "OpenSSLKit", "WebSocketKit", "HTTPKit", "PostgresKit", "MartletProtocol", "MartletCore",
+        "OpenSSLKit", "WebSocketKit", "HTTPKit", "PostgresKit", "MartletModel", "MartletProtocol",
         "SQLiteRecords", "WebTokens", "Martlet", "MartletServerCore", "MartletRedis",
-        "MartletServer",
-        in: "Tests/Fuzzing", without: ["Corpora", "Dictionaries", "Program"]),
+        "MartletServer", in: "Tests/Fuzzing", without: ["Corpora", "Dictionaries", "Program"]),
     suite(
-        "SeedingTests", "SystemKit", "SQLiteKit", "CompressionKit", "MartletProtocol",
-        "MartletCore", "SQLiteRecords", "MartletStore", "Martlet", "MartletServerCore",
+        "SeedingTests", "SystemKit", "SQLiteKit", "CompressionKit", "MartletModel",
+        "MartletProtocol", "SQLiteRecords", "MartletStore", "Martlet", "MartletServerCore",
         "MartletServer", "Waiting"),
-    safeSuite("ConcurrencyTests", "MartletProtocol", "Martlet", "MartletServer"),
+    safeSuite("ConcurrencyTests", "MartletModel", "MartletProtocol", "Martlet", "MartletServer"),
     safeSuite(
-        "LiveTests", "LineKit", "CompressionKit", "HTTPKit", "MartletProtocol", "MartletCore",
+        "LiveTests", "LineKit", "CompressionKit", "HTTPKit", "MartletModel", "MartletProtocol",
         "Martlet", "MartletServer", "Waiting", "TestPrograms", "SocketTalk"),
     safeSuite(
-        "ServerProcessTests", "PostgresKit", "MartletProtocol", "MartletCore", "MartletStore",
+        "ServerProcessTests", "PostgresKit", "MartletModel", "MartletProtocol", "MartletStore",
         "Martlet", "Waiting", "TestDatabases", "TestPrograms", "SocketTalk"),
-    safeSuite("SyncIntegrationTests", "MartletCore", "Martlet", "TestPrograms"),
+    safeSuite("SyncIntegrationTests", "MartletModel", "Martlet", "TestPrograms"),
 ]
 
 let package = Package(

@@ -1,3 +1,4 @@
+import MartletModel
 import MartletProtocol
 
 /// Which release this is.

@@ -1,6 +1,5 @@
-internal import MartletCore
+internal import MartletModel
 internal import MartletPostgres
-internal import MartletProtocol
 internal import MartletServerCore
 internal import PostgresKit
 internal import RedisKit

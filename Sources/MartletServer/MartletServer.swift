@@ -1,7 +1,7 @@
 internal import Dispatch
 internal import Foundation
 internal import HTTPKit
-internal import MartletCore
+internal import MartletModel
 internal import MartletProtocol
 internal import MartletServerCore
 internal import SQLiteKit

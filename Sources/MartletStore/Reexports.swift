@@ -1,2 +1,2 @@
 // Ids, values and attributes stand in this library's calls, so who imports it can name them.
-@_exported public import MartletProtocol
+@_exported public import MartletModel

@@ -1,4 +1,5 @@
-public import MartletProtocol
+public import MartletModel
+internal import MartletProtocol
 package import SQLiteKit
 
 /// A refusal by the local store: nothing was changed.

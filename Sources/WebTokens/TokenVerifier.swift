@@ -1,3 +1,4 @@
+internal import MartletModel
 internal import MartletProtocol
 
 /// Judges signed tokens (JWT, RFC 7519, in the compact form of RFC 7515).

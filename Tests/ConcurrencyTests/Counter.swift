@@ -1,3 +1,4 @@
+import MartletModel
 import MartletProtocol
 
 /// One record with a number in it, as a device knows it.

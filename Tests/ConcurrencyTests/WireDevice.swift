@@ -1,4 +1,5 @@
 import Martlet
+import MartletModel
 import MartletProtocol
 
 /// A device without a store: sends change sets and takes answers, and checks of every answer what

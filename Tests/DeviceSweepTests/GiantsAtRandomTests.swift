@@ -1,6 +1,6 @@
 import CompressionKit
 import Foundation
-import MartletCore
+import MartletModel
 import MartletProtocol
 import MartletServerCore
 import MartletStore

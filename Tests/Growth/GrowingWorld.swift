@@ -1,6 +1,5 @@
 internal import Martlet
-internal import MartletCore
-internal import MartletProtocol
+internal import MartletModel
 internal import MartletServerCore
 internal import MartletStore
 internal import SQLiteFaults

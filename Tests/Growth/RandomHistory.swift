@@ -1,5 +1,5 @@
 internal import Martlet
-internal import MartletCore
+internal import MartletModel
 internal import MartletProtocol
 internal import MartletServerCore
 internal import MartletStore

@@ -27,7 +27,7 @@ enum House {
     /// Targets that take time, randomness and identifiers from their callers and do no input or
     /// output but SQLite's.
     private static let deterministic: Set = [
-        "MartletProtocol", "MartletCore", "SQLiteRecords", "MartletServerCore", "MartletStore",
+        "MartletProtocol", "MartletModel", "SQLiteRecords", "MartletServerCore", "MartletStore",
     ]
 
     /// Folders of such targets that are shells all the same: queues, timers and files live there.

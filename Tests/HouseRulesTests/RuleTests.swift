@@ -4,7 +4,7 @@ import Testing
 @Suite("Rules of the house can fail")
 struct RuleTests {
     private func sentences(
-        _ rule: Rule, _ code: String, at path: String = "Sources/MartletCore/Log/Entry.swift"
+        _ rule: Rule, _ code: String, at path: String = "Sources/MartletModel/Log/Entry.swift"
     ) -> Int {
         rule.check(SourceFile(path: path, text: code)).count
     }
@@ -44,7 +44,7 @@ struct RuleTests {
         ])
     func nondeterminism(code: String) {
         for path in [
-            "Sources/MartletCore/A.swift", "Sources/MartletProtocol/A.swift",
+            "Sources/MartletModel/A.swift", "Sources/MartletProtocol/A.swift",
             "Sources/SQLiteRecords/A.swift", "Sources/MartletServerCore/A.swift",
             "Sources/MartletStore/A.swift", "Sources/Martlet/Device/A.swift",
         ] {
@@ -163,9 +163,9 @@ struct RuleTests {
 
     @Test("folders that say nothing are refused")
     func folderNames() {
-        #expect(sentences(.folderNames, "", at: "Sources/MartletCore/Utils/A.swift") == 1)
-        #expect(sentences(.folderNames, "", at: "Sources/MartletCore/My Log/A.swift") == 1)
-        #expect(sentences(.folderNames, "", at: "Sources/MartletCore/Log/Utils.swift") == 0)
+        #expect(sentences(.folderNames, "", at: "Sources/MartletModel/Utils/A.swift") == 1)
+        #expect(sentences(.folderNames, "", at: "Sources/MartletModel/My Log/A.swift") == 1)
+        #expect(sentences(.folderNames, "", at: "Sources/MartletModel/Log/Utils.swift") == 0)
     }
 
     @Test("paths of one machine are refused")

@@ -1,7 +1,7 @@
 import Foundation
 import LineKit
 import Martlet
-import MartletCore
+import MartletModel
 import MartletProtocol
 import Synchronization
 import Testing

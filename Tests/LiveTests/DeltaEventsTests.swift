@@ -1,5 +1,6 @@
 import Foundation
 import HTTPKit
+import MartletModel
 import MartletProtocol
 import Synchronization
 import Testing

@@ -1,6 +1,5 @@
 import Martlet
-import MartletCore
-import MartletProtocol
+import MartletModel
 import Synchronization
 import Testing
 import Waiting

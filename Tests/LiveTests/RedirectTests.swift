@@ -1,7 +1,7 @@
 import Foundation
 import HTTPKit
 import Martlet
-import MartletProtocol
+import MartletModel
 import Synchronization
 import Testing
 

@@ -1,6 +1,7 @@
 import Foundation
 import HTTPKit
 import Martlet
+import MartletModel
 import MartletProtocol
 import SocketTalk
 import Synchronization

@@ -1,3 +1,4 @@
+internal import MartletModel
 import Foundation
 import Martlet
 import MartletServer

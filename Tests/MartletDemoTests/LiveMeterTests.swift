@@ -1,4 +1,5 @@
 import Martlet
+import MartletModel
 import MartletProtocol
 import Synchronization
 import Testing

@@ -1,5 +1,5 @@
 import MartletDemo
-import MartletProtocol
+import MartletModel
 import Testing
 
 @Suite("The generated organisation")

@@ -1,6 +1,6 @@
 import ConnectionKit
 import Foundation
-import MartletCore
+import MartletModel
 import MartletProtocol
 import OpenSSLKit
 import PostgresKit

@@ -1,6 +1,7 @@
+internal import MartletProtocol
 import Foundation
-import MartletCore
-import MartletProtocol
+import MartletModel
+import MartletServerCore
 import PostgresKit
 import Testing
 

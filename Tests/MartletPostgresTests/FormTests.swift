@@ -1,5 +1,5 @@
-import MartletCore
-import MartletProtocol
+internal import MartletServerCore
+import MartletModel
 import PostgresKit
 import SQLiteKit
 import SQLiteRecords

@@ -1,5 +1,5 @@
-import MartletCore
-import MartletProtocol
+internal import MartletProtocol
+import MartletModel
 import PostgresKit
 import Testing
 

@@ -1,5 +1,5 @@
 import Foundation
-import MartletCore
+import MartletModel
 import MartletProtocol
 import PostgresKit
 import Testing

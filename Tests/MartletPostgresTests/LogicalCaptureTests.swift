@@ -1,6 +1,6 @@
+internal import MartletProtocol
 import Foundation
-import MartletCore
-import MartletProtocol
+import MartletModel
 import PostgresKit
 import TestDatabases
 import Testing

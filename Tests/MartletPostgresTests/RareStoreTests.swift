@@ -1,4 +1,4 @@
-import MartletCore
+import MartletModel
 import MartletProtocol
 import PostgresKit
 import Testing

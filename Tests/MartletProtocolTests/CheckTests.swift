@@ -1,3 +1,4 @@
+import MartletModel
 import MartletProtocol
 import Testing
 

@@ -1,5 +1,6 @@
 import Testing
 
+import MartletModel
 @testable import MartletProtocol
 
 @Suite("Deltas")

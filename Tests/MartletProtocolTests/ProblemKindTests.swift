@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 
+import MartletModel
 @testable import MartletProtocol
 
 @Suite("Kinds of problems")

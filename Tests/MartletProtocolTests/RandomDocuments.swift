@@ -1,3 +1,4 @@
+import MartletModel
 import MartletProtocol
 
 /// Random messages, and random damage to their bytes.

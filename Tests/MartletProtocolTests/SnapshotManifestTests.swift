@@ -1,4 +1,5 @@
 import Foundation
+import MartletModel
 import MartletProtocol
 import Testing
 

@@ -1,4 +1,5 @@
 import Foundation
+import MartletModel
 import MartletProtocol
 
 /// Any JSON document as Foundation's Codable sees it: the oracle.

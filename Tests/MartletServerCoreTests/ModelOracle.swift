@@ -1,4 +1,4 @@
-import MartletProtocol
+import MartletModel
 
 /// The rules once more, as simply as they can be said: every change of every record is kept with
 /// its author, and a set is judged by looking through them. Shares no code with the server.

@@ -1,6 +1,5 @@
 import Foundation
-import MartletCore
-import MartletProtocol
+import MartletModel
 import SQLiteKit
 import SQLiteRecords
 import Testing

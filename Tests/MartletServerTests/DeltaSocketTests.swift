@@ -1,6 +1,6 @@
 import Foundation
 import HTTPKit
-import MartletProtocol
+import MartletModel
 import SocketTalk
 import Testing
 import Waiting

@@ -1,6 +1,6 @@
 import Dispatch
 import Foundation
-import MartletCore
+import MartletModel
 import MartletProtocol
 import MartletRedis
 import MartletServerCore

@@ -1,5 +1,6 @@
 import Foundation
-import MartletCore
+import MartletModel
+import MartletServerCore
 import MartletServer
 import Testing
 

@@ -1,5 +1,6 @@
 import CompressionKit
 import Foundation
+import MartletModel
 import MartletProtocol
 import MartletServerCore
 import SQLiteKit

@@ -1,5 +1,5 @@
 import Foundation
-import MartletProtocol
+import MartletModel
 import Synchronization
 import Testing
 import Waiting

@@ -1,4 +1,5 @@
 import Dispatch
+import MartletModel
 import MartletProtocol
 import Synchronization
 import Testing

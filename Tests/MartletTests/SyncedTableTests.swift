@@ -1,4 +1,5 @@
-import MartletProtocol
+internal import MartletProtocol
+import MartletModel
 import MartletStore
 import SmallWorlds
 import Testing

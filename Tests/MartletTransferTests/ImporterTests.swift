@@ -1,6 +1,5 @@
 import Martlet
-import MartletCore
-import MartletProtocol
+import MartletModel
 import MartletStore
 import MartletTransfer
 import Testing

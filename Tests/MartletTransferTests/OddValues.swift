@@ -1,5 +1,5 @@
 import Foundation
-import MartletProtocol
+import MartletModel
 import MartletTesting
 
 /// Names, values and texts of files that chance picks, among them such as people forget.

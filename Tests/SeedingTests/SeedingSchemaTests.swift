@@ -1,5 +1,6 @@
+internal import MartletProtocol
 import Foundation
-import MartletProtocol
+import MartletModel
 import MartletServer
 import MartletServerCore
 import MartletStore

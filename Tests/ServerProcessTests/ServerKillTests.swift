@@ -1,5 +1,6 @@
 import Foundation
 import Martlet
+import MartletModel
 import MartletProtocol
 import MartletStore
 import Testing

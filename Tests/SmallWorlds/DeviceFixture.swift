@@ -1,5 +1,6 @@
 package import Foundation
 package import Martlet
+package import MartletModel
 package import MartletProtocol
 package import MartletStore
 internal import SQLiteKit

@@ -1,6 +1,6 @@
 internal import Foundation
 package import Martlet
-internal import MartletCore
+internal import MartletModel
 package import MartletProtocol
 package import MartletServerCore
 package import MartletStore

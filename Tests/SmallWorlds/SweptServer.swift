@@ -1,5 +1,5 @@
 internal import Martlet
-internal import MartletProtocol
+internal import MartletModel
 package import MartletServerCore
 package import SQLiteFaults
 internal import SQLiteKit

@@ -1,5 +1,5 @@
 internal import Martlet
-internal import MartletProtocol
+internal import MartletModel
 internal import MartletStore
 internal import SQLiteFaults
 

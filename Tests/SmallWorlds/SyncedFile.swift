@@ -1,4 +1,5 @@
 package import Martlet
+package import MartletModel
 package import MartletProtocol
 package import MartletStore
 package import SQLiteFaults

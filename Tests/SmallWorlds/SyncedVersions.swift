@@ -1,4 +1,4 @@
-internal import MartletProtocol
+internal import MartletModel
 package import MartletStore
 
 /// Versions of a device's tables, and what the server says of columns before they are there.

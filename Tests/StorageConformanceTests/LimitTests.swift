@@ -1,5 +1,5 @@
 import CompressionKit
-import MartletCore
+import MartletModel
 import MartletProtocol
 import SetTexts
 import Testing

@@ -1,7 +1,6 @@
 import ConnectionKit
 import Foundation
-import MartletCore
-import MartletProtocol
+import MartletModel
 import MartletRedis
 import MartletServerCore
 import PostgresKit

@@ -1,6 +1,5 @@
 import Foundation
-import MartletCore
-import MartletProtocol
+import MartletModel
 import MartletServerCore
 import SQLiteFaults
 import SQLiteKit

@@ -1,6 +1,7 @@
 internal import AllocationCounter
 internal import Foundation
 internal import Martlet
+internal import MartletModel
 internal import MartletProtocol
 internal import MartletStore
 internal import SQLiteKit

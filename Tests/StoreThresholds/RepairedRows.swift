@@ -1,6 +1,6 @@
 internal import Foundation
 internal import Martlet
-internal import MartletCore
+internal import MartletModel
 internal import MartletProtocol
 internal import MartletServerCore
 internal import MartletStore

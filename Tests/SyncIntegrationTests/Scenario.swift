@@ -1,6 +1,6 @@
 import Foundation
 import Martlet
-import MartletCore
+import MartletModel
 import Testing
 
 /// One scenario: the scripted server in its own process, and the real client, on a file, over HTTP.

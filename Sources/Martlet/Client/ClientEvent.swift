@@ -1,4 +1,5 @@
-public import MartletProtocol
+public import MartletModel
+internal import MartletProtocol
 
 /// What happened to the data on this device.
 public enum ClientEvent: Sendable {

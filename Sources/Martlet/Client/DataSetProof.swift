@@ -1,4 +1,4 @@
-internal import MartletCore
+internal import MartletModel
 internal import MartletProtocol
 
 /// Finds out whether what a new device has fetched is of the data set that its edits will go to.

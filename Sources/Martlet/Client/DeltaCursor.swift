@@ -1,4 +1,5 @@
-public import MartletProtocol
+public import MartletModel
+internal import MartletProtocol
 
 /// Where a listener to the change log goes on, and who it is.
 ///

@@ -1,5 +1,4 @@
-internal import MartletCore
-internal import MartletProtocol
+internal import MartletModel
 internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords

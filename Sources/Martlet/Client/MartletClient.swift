@@ -1,5 +1,6 @@
 public import Foundation
-public import MartletProtocol
+public import MartletModel
+internal import MartletProtocol
 public import MartletStore
 
 /// A device: the app's data in a SQLite file, and what keeps it in step with the server.

@@ -1,5 +1,6 @@
 internal import CompressionKit
 internal import Foundation
+internal import MartletModel
 internal import MartletProtocol
 
 /// Performs one exchange in pieces, in both directions. A piece that was cut is sent or requested

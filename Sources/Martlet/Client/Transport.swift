@@ -1,3 +1,4 @@
+internal import MartletModel
 public import MartletProtocol
 
 /// Carries one exchange to the server and back.

@@ -1,4 +1,5 @@
 public import Foundation
+internal import MartletModel
 public import MartletProtocol
 internal import Synchronization
 

@@ -1,4 +1,4 @@
-public import MartletCore
+internal import MartletModel
 internal import MartletProtocol
 
 extension DeviceNode {

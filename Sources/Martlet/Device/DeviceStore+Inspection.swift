@@ -1,5 +1,5 @@
-internal import MartletCore
-package import MartletProtocol
+package import MartletModel
+internal import MartletProtocol
 internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords

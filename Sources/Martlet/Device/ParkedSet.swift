@@ -1,4 +1,5 @@
-public import MartletProtocol
+public import MartletModel
+internal import MartletProtocol
 
 /// A refused change set, kept until someone decides.
 public struct ParkedSet: Sendable {

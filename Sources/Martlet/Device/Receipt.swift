@@ -1,4 +1,5 @@
-public import MartletProtocol
+public import MartletModel
+internal import MartletProtocol
 
 /// The fate of one own change set.
 public struct Receipt: Hashable, Sendable {

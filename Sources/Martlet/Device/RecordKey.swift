@@ -1,4 +1,4 @@
-internal import MartletProtocol
+internal import MartletModel
 
 /// A record: the number of its type in Martlet's tables, and its id.
 struct RecordKey: Hashable {

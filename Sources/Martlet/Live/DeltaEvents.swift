@@ -1,4 +1,5 @@
 internal import Foundation
+internal import MartletModel
 internal import MartletProtocol
 
 /// The stream of deltas as server-sent events.

@@ -1,4 +1,4 @@
-internal import MartletCore
+package import MartletModel
 package import MartletProtocol
 internal import MartletStore
 internal import SQLiteKit

@@ -1,4 +1,5 @@
-public import MartletProtocol
+public import MartletModel
+internal import MartletProtocol
 public import MartletStore
 internal import SQLiteKit
 

@@ -1,3 +1,4 @@
+public import MartletModel
 internal import MartletProtocol
 internal import MartletStore
 internal import SQLiteKit

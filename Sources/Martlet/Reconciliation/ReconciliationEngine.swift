@@ -1,3 +1,4 @@
+public import MartletModel
 public import MartletProtocol
 
 /// Applies remote change to a device's file. The client has an engine of its own; a test can put

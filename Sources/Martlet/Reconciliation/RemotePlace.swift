@@ -1,4 +1,4 @@
-internal import MartletCore
+internal import MartletModel
 internal import MartletProtocol
 internal import MartletStore
 internal import SQLiteKit

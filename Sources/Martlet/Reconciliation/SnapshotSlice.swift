@@ -1,5 +1,4 @@
-internal import MartletCore
-internal import MartletProtocol
+internal import MartletModel
 internal import SQLiteRecords
 
 /// The place in a part of a snapshot at which its installation continues.

@@ -1,5 +1,5 @@
 internal import CompressionKit
-internal import MartletCore
+internal import MartletModel
 internal import MartletProtocol
 internal import MartletStore
 internal import SQLiteKit

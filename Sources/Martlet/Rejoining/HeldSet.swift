@@ -1,3 +1,4 @@
+internal import MartletModel
 internal import MartletProtocol
 
 /// An own set of a history that the server does not share, while the server's state is taken over.

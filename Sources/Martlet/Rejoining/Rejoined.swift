@@ -1,4 +1,5 @@
-public import MartletProtocol
+public import MartletModel
+internal import MartletProtocol
 
 /// What became of own work when the server was met again with another history.
 public struct Rejoined: Hashable, Sendable {

@@ -1,4 +1,4 @@
-public import MartletProtocol
+public import MartletModel
 
 /// What to do with edits that were not captured: somebody changed the file with the triggers gone
 /// or turned off.

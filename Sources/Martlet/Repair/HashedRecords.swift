@@ -1,5 +1,4 @@
-internal import MartletCore
-internal import MartletProtocol
+internal import MartletModel
 internal import SQLiteRecords
 
 /// What a device holds as confirmed of one type between two keys, hashed at one moment.

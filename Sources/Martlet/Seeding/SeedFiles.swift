@@ -1,5 +1,6 @@
 internal import CompressionKit
 internal import Foundation
+internal import MartletModel
 internal import MartletProtocol
 internal import SystemKit
 

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import MartletModel
 internal import MartletProtocol
 internal import MartletStore
 internal import SQLiteRecords

@@ -1,4 +1,5 @@
 internal import MartletProtocol
+internal import MartletModel
 
 /// What a device begins with where it has no data yet.
 public enum Seeding: Hashable, Sendable {

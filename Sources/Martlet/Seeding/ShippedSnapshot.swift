@@ -1,4 +1,5 @@
-public import MartletProtocol
+public import MartletModel
+internal import MartletProtocol
 internal import MartletStore
 internal import SQLiteRecords
 internal import SystemKit

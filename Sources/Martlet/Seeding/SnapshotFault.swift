@@ -1,4 +1,4 @@
-internal import MartletProtocol
+internal import MartletModel
 internal import MartletStore
 internal import SQLiteRecords
 internal import SystemKit

@@ -1,3 +1,4 @@
+internal import MartletModel
 public import MartletProtocol
 
 /// Where a device gets snapshots from.

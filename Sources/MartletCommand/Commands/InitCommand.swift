@@ -1,6 +1,6 @@
 import Foundation
 import Martlet
-import MartletCore
+import MartletModel
 
 extension CommandDescription {
     static let initialise = CommandDescription(

@@ -1,6 +1,6 @@
 import Foundation
 import Martlet
-import MartletProtocol
+import MartletModel
 import MartletStore
 
 extension CommandDescription {

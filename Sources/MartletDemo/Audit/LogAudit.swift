@@ -1,4 +1,5 @@
 import Martlet
+import MartletModel
 import MartletProtocol
 
 /// Reads the server's whole log over the wire and counts in how many entries each mark stands anew.

@@ -1,5 +1,5 @@
 import Martlet
-import MartletProtocol
+import MartletModel
 
 /// The marks the demo's saves carry: `mark-DEMO-DEVICE-NUMBER;`, alone or at the end of a text.
 enum Mark {

@@ -1,6 +1,5 @@
 import Martlet
-import MartletCore
-import MartletProtocol
+import MartletModel
 
 /// Looks for every save in the server's log and among the parked ones, and compares the devices'
 /// files with the server's.

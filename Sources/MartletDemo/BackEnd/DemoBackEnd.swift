@@ -1,6 +1,6 @@
 import Foundation
 import Martlet
-import MartletCore
+import MartletModel
 
 /// What the demo's devices talk to.
 protocol DemoBackEnd: Sendable {

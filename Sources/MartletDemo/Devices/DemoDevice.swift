@@ -1,5 +1,5 @@
 import Martlet
-import MartletProtocol
+import MartletModel
 import MartletStore
 
 /// One device of the demo: its own file, its own name, and somebody who works on it.

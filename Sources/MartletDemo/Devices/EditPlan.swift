@@ -1,4 +1,4 @@
-import MartletCore
+import MartletModel
 import MartletProtocol
 
 /// What a device can do to the records of a schema that it has never seen before.

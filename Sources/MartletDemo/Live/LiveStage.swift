@@ -1,5 +1,6 @@
 import Martlet
-public import MartletProtocol
+public import MartletModel
+internal import MartletProtocol
 
 /// Everybody is connected and watches while somebody works.
 struct LiveStage: Sendable {

@@ -1,5 +1,4 @@
-import MartletCore
-import MartletProtocol
+import MartletModel
 import MartletTransfer
 
 /// A generated table as a source of records to import.

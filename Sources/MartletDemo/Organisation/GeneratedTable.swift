@@ -1,4 +1,4 @@
-public import MartletProtocol
+public import MartletModel
 
 /// The records of one type: the first column is the key, references hold keys of tables before.
 public struct GeneratedTable: Hashable, Sendable {

@@ -1,4 +1,4 @@
-import MartletProtocol
+import MartletModel
 
 /// Makes the tables of an `Organisation`, one function for each type.
 struct OrganisationGenerator {

@@ -1,8 +1,7 @@
 import Foundation
 import LineKit
 import Martlet
-import MartletCore
-import MartletProtocol
+import MartletModel
 import MartletTransfer
 import Synchronization
 

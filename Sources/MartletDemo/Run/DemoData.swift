@@ -1,6 +1,6 @@
 import Foundation
 import Martlet
-import MartletCore
+import MartletModel
 import MartletTransfer
 
 /// What a demo loads: a schema and the records.

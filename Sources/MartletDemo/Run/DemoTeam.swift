@@ -1,6 +1,6 @@
 import Foundation
 import Martlet
-import MartletCore
+import MartletModel
 import MartletProtocol
 import MartletStore
 

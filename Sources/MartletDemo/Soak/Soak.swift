@@ -1,6 +1,6 @@
 import Foundation
 import Martlet
-import MartletCore
+import MartletModel
 
 /// The same work for a long time: a team of devices that save, exchange, listen, leave, come back and
 /// open their files anew, at one pace, while memory, descriptors and times are looked at.

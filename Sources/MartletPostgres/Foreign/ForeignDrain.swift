@@ -1,4 +1,4 @@
-package import MartletCore
+package import MartletModel
 package import MartletServerCore
 package import PostgresKit
 

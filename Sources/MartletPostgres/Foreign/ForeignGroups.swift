@@ -1,4 +1,5 @@
-import MartletCore
+import MartletModel
+import MartletServerCore
 
 /// Parts what was drained into change sets.
 enum ForeignGroups {

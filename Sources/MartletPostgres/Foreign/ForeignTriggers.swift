@@ -1,4 +1,4 @@
-import MartletCore
+import MartletModel
 package import PostgresKit
 
 /// The triggers by which a table tells what other programs write to it.

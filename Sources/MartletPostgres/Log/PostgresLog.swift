@@ -1,5 +1,5 @@
-package import MartletCore
-package import MartletProtocol
+package import MartletModel
+internal import MartletProtocol
 package import MartletServerCore
 package import PostgresKit
 

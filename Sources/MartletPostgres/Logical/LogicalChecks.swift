@@ -1,4 +1,4 @@
-import MartletCore
+import MartletModel
 import PostgresKit
 
 /// Looks for everything that stands in the way of reading tables' changes from the write-ahead log.

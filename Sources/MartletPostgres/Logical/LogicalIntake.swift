@@ -1,4 +1,4 @@
-import MartletCore
+import MartletModel
 import PostgresKit
 
 /// Notes what a slot sends in Martlet's tables, as triggers would have: for each transaction of another

@@ -1,4 +1,4 @@
-import MartletCore
+import MartletModel
 import PostgresKit
 
 /// Mends how other programs' writes are read: remakes the publication and the slot if they are gone, puts

@@ -1,4 +1,4 @@
-import MartletCore
+import MartletModel
 import PostgresKit
 
 /// The publication of a data set: it decides which tables' changes the replication slot sends.

@@ -1,5 +1,4 @@
-import MartletCore
-import MartletProtocol
+import MartletModel
 package import PostgresKit
 
 /// Compares the tables of a data set with its log, and has the log take what it lacks.

@@ -1,4 +1,4 @@
-import MartletProtocol
+import MartletModel
 package import MartletServerCore
 package import PostgresKit
 

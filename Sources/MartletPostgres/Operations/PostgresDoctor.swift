@@ -1,4 +1,4 @@
-import MartletCore
+import MartletModel
 package import PostgresKit
 
 /// Looks what is wrong with a database that a data set stands in. Changes nothing; servers may run.

@@ -1,4 +1,4 @@
-import MartletCore
+import MartletModel
 import PostgresKit
 
 /// What is wrong with replication slots: with the data set's own, and with others that keep the

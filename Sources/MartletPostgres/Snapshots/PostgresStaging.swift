@@ -1,5 +1,4 @@
-import MartletCore
-import MartletProtocol
+import MartletModel
 package import MartletServerCore
 package import PostgresKit
 import SQLiteKit

@@ -1,4 +1,4 @@
-import MartletProtocol
+import MartletModel
 import PostgresKit
 
 extension PostgresColumn {

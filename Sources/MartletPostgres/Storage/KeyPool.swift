@@ -1,4 +1,4 @@
-import MartletProtocol
+import MartletModel
 import PostgresKit
 
 /// Keys that PostgreSQL gave out for records to come. Those of sets that were refused are used for

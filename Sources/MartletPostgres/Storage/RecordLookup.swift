@@ -1,5 +1,5 @@
-import MartletCore
-import MartletProtocol
+import MartletModel
+import MartletServerCore
 import PostgresKit
 
 /// Questions about records to Martlet's own tables, and their answers.

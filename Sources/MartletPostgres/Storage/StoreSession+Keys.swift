@@ -1,4 +1,4 @@
-import MartletProtocol
+import MartletModel
 import PostgresKit
 
 /// The keys to draw for records of one type.

@@ -1,5 +1,5 @@
-package import MartletCore
-package import MartletProtocol
+package import MartletModel
+package import MartletServerCore
 import SQLiteRecords
 
 extension PostgresSchema {

@@ -1,4 +1,4 @@
-package import MartletCore
+package import MartletModel
 
 /// What a column's type comes to.
 struct ResolvedType {

@@ -1,4 +1,5 @@
-package import MartletProtocol
+package import MartletModel
+internal import MartletProtocol
 package import PostgresKit
 import SQLiteRecords
 

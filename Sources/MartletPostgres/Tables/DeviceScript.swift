@@ -1,4 +1,4 @@
-import MartletCore
+import MartletModel
 import SQLiteRecords
 
 /// A table as a device makes it, in SQLite's words.

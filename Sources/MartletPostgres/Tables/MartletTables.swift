@@ -1,4 +1,4 @@
-import MartletProtocol
+import MartletModel
 import PostgresKit
 
 /// Martlet's own tables in a PostgreSQL database, in a schema of their own: the user's tables stay

@@ -1,4 +1,4 @@
-package import MartletCore
+package import MartletModel
 import PostgresKit
 
 /// A table of the user's that is synchronised, as PostgreSQL describes it.

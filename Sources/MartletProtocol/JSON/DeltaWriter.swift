@@ -1,3 +1,5 @@
+public import MartletModel
+
 /// Writes deltas. Members stand in the order `v`, `t`, `e`, `eid`, `op`, `p`, `new`, `r`, `set`,
 /// `old`; of a batch in the order `from`, `dataSet`, `lineage`, `more`, `difference`, `behind`,
 /// `goesOn`, `deltas`, `nextVersion`.

@@ -1,3 +1,5 @@
+internal import MartletModel
+
 /// An object that stands in the input as a text, as a delta carries its record.
 ///
 /// It could be made a string first and that be read; but then each byte is passed three times and

@@ -1,3 +1,5 @@
+internal import MartletModel
+
 /// A number in the input.
 struct NumberToken {
     var start: Int

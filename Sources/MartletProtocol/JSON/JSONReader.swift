@@ -1,3 +1,5 @@
+public import MartletModel
+
 /// Reads JSON (RFC 8259) from a byte array, strictly, token by token.
 ///
 /// Refused, beyond what the grammar refuses: bytes that are not UTF-8, unpaired surrogates in

@@ -1,3 +1,5 @@
+public import MartletModel
+
 /// Writes JSON into a byte array: compact, members in the order they are written.
 ///
 /// Commas are put in by the writer; that brackets match and that each member has a name and a

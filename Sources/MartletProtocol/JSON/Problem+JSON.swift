@@ -1,3 +1,5 @@
+internal import MartletModel
+
 extension SyncCoder {
     /// Writes a problem as `application/problem+json` (RFC 9457): `type` (always `about:blank`),
     /// `title`, `status`, `kind`, `detail`, and `retryAfter` when present.

@@ -1,3 +1,5 @@
+internal import MartletModel
+
 /// Finds the ids of one type's lists, in the order they are asked for.
 ///
 /// Entries mostly come in the order of the lists, so the next id is tried first; a dictionary is

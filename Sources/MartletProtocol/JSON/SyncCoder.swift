@@ -1,3 +1,5 @@
+public import MartletModel
+
 /// The exact JSON of the wire: reads and writes requests, answers, change sets and attributes.
 ///
 /// **Written form**: compact, members in a fixed order, optional members only when present.

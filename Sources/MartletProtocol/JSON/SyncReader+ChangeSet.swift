@@ -1,3 +1,5 @@
+internal import MartletModel
+
 extension SyncReader {
     /// Reads a change set; one with a wrong shape comes back with its `defect`.
     mutating func readChangeSet() throws(WireFault) -> ChangeSet {

@@ -1,3 +1,5 @@
+internal import MartletModel
+
 extension SyncReader {
     /// Reads the `check` of a request. Ranges that overlap, stand in no order, or have bounds of
     /// different kinds are refused here, so that one request costs no more than one look at each

@@ -1,3 +1,5 @@
+internal import MartletModel
+
 extension SyncCoder {
     /// Reads a batch of deltas. Strict as all reading of the wire (see `JSONReader`); unknown
     /// members are passed over.

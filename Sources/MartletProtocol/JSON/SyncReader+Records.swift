@@ -1,3 +1,5 @@
+internal import MartletModel
+
 extension SyncReader {
     /// Reads a type's member: the three lists and the attributes.
     mutating func readTypeChanges(_ name: String) throws(WireFault) -> TypeChanges {

@@ -1,3 +1,5 @@
+internal import MartletModel
+
 /// Reads the messages; what is accepted is documented at `SyncCoder`.
 struct SyncReader {
     var json: JSONReader

@@ -1,3 +1,5 @@
+internal import MartletModel
+
 extension SyncWriter {
     mutating func write(_ check: CheckRequest) {
         json.beginObject()

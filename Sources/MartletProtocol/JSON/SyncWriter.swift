@@ -1,3 +1,5 @@
+internal import MartletModel
+
 /// Writes the messages; the order of the members is documented at `SyncCoder`.
 struct SyncWriter {
     var json = JSONWriter()

@@ -1,6 +1,4 @@
-/// The revision of a data set or of a record: 0 before the first change, then one more for each
-/// accepted change set.
-public typealias Revision = Int64
+public import MartletModel
 
 /// One transaction's changes to any number of records of any number of types.
 ///

@@ -1,3 +1,5 @@
+public import MartletModel
+
 /// What the server found when it compared a device's ranges with its own.
 public struct CheckAnswer: Hashable, Sendable {
     /// The revision at which the server looked: at least the answer's `maxRevision`. What is said

@@ -1,3 +1,5 @@
+public import MartletModel
+
 /// What a device holds as confirmed, by type and range of keys, for the server to compare.
 ///
 /// It speaks of one revision, which may be older than the request's: what changed since is left out

@@ -1,3 +1,5 @@
+public import MartletModel
+
 /// One record's part of an accepted change set, as the delta stream carries it.
 ///
 /// `v` is the revision of the change set, shared by all its deltas, so one number is the cursor of

@@ -1,3 +1,5 @@
+public import MartletModel
+
 /// Deltas of whole change sets, in order: all there is after `from`, up to `nextVersion`.
 ///
 /// It is applied where `from` ≤ cursor < `nextVersion`, in one transaction that also moves the

@@ -1,3 +1,5 @@
+internal import MartletModel
+
 /// What a delta says of a record: the text of a JSON object, and what it says where that was read
 /// together with the delta.
 struct DeltaPayload: Sendable {

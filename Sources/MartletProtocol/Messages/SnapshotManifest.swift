@@ -1,3 +1,5 @@
+public import MartletModel
+
 /// The answer to `GET /snapshot`: the files of which a snapshot consists, all of one revision.
 public struct SnapshotManifest: Hashable, Sendable {
     /// The form of the files. A reader that does not know it leaves them alone.

@@ -1,3 +1,5 @@
+public import MartletModel
+
 /// The answer to `POST /sync`.
 ///
 /// Accepted sets come first, missed and own, in revision order; then the refused ones. Applied in

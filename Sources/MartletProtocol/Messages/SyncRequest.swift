@@ -1,3 +1,5 @@
+public import MartletModel
+
 /// The body of `POST /sync`: a device's changes, and how far it has come.
 ///
 /// Only `maxRevision` and `changeSets` are required. A receiver that finds any other member

@@ -1,3 +1,5 @@
+public import MartletModel
+
 /// The changes of one change set to the records of one type.
 public struct TypeChanges: Hashable, Sendable {
     /// The entity type's name: its table.

@@ -1,3 +1,5 @@
+public import MartletModel
+
 extension Value {
     /// The bytes of the encoded value; for a number, the most that it may take.
     public var wireByteCount: Int {

@@ -1,4 +1,5 @@
-package import MartletProtocol
+package import MartletModel
+internal import MartletProtocol
 package import MartletServerCore
 
 /// A log of which blocks of entries are read from Redis where they are there, and from the storage

@@ -1,4 +1,5 @@
-package import MartletProtocol
+package import MartletModel
+internal import MartletProtocol
 package import MartletServerCore
 
 /// Tells other processes of what this one has committed: the new revision at once, then the blocks

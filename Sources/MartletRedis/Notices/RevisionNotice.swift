@@ -1,4 +1,5 @@
-package import MartletProtocol
+package import MartletModel
+internal import MartletProtocol
 package import RedisKit
 
 /// What one server process tells the others: a data set has reached a revision.

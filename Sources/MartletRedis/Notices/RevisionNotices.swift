@@ -1,5 +1,5 @@
 package import ConnectionKit
-internal import MartletProtocol
+internal import MartletModel
 package import RedisKit
 
 /// Hearing of new revisions from other server processes.

@@ -1,4 +1,5 @@
 internal import HTTPKit
+internal import MartletModel
 internal import MartletProtocol
 
 /// What a request came to: the answer, and what the log and the metrics are told of it.

@@ -1,4 +1,5 @@
 internal import HTTPKit
+internal import MartletModel
 internal import MartletProtocol
 
 /// The problems of the shell; `docs/wire.md` lists every kind.

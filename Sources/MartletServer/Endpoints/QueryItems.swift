@@ -1,4 +1,5 @@
 internal import Foundation
+internal import MartletModel
 internal import MartletProtocol
 
 /// The query of an address, read strictly: each name once, nothing that is not asked for.

@@ -1,5 +1,6 @@
+internal import MartletServerCore
 internal import HTTPKit
-internal import MartletCore
+internal import MartletModel
 internal import MartletProtocol
 
 extension RequestHandler {

@@ -1,5 +1,6 @@
 internal import DeflateKit
 internal import HTTPKit
+internal import MartletModel
 internal import MartletProtocol
 internal import MartletServerCore
 

@@ -1,4 +1,5 @@
 internal import HTTPKit
+internal import MartletModel
 internal import MartletProtocol
 
 /// Answers requests: finds the address, lets in who may come in, and tells the log and the

@@ -1,6 +1,7 @@
 internal import CompressionKit
 internal import DeflateKit
 internal import HTTPKit
+internal import MartletModel
 internal import MartletProtocol
 internal import SystemKit
 

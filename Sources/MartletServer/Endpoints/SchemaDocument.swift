@@ -1,4 +1,4 @@
-internal import MartletCore
+internal import MartletModel
 internal import MartletProtocol
 
 /// The answer to `GET /schema`.

@@ -1,3 +1,4 @@
+internal import MartletModel
 internal import MartletProtocol
 
 /// A message of a listener over WebSocket.

@@ -1,5 +1,6 @@
 internal import Foundation
-public import MartletProtocol
+public import MartletModel
+internal import MartletProtocol
 internal import SystemKit
 
 /// What stands beside a backup: what it holds, and how it is told apart from a damaged one.

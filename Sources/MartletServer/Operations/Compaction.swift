@@ -1,7 +1,7 @@
 internal import Foundation
-internal import MartletCore
+package import MartletModel
 internal import MartletPostgres
-package import MartletProtocol
+internal import MartletProtocol
 internal import MartletServerCore
 package import PostgresKit
 internal import SQLiteKit

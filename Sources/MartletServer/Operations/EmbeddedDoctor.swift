@@ -1,5 +1,5 @@
 internal import Foundation
-internal import MartletCore
+internal import MartletModel
 internal import MartletProtocol
 internal import MartletServerCore
 internal import SQLiteKit

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import MartletProtocol
+internal import MartletModel
 
 /// The traces of a data set whose file is missing: those of a restore whose process was killed, and
 /// those of a file that was removed.

@@ -1,5 +1,6 @@
 internal import Foundation
-public import MartletCore
+public import MartletModel
+public import MartletServerCore
 
 /// Reads a rules file: which roles may create, update and delete the records of a type.
 ///

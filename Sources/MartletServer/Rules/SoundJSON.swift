@@ -1,3 +1,4 @@
+internal import MartletModel
 internal import MartletProtocol
 
 /// Refuses JSON that can be read in two ways, which `JSONDecoder` lets pass: of a member that stands

@@ -1,5 +1,5 @@
 internal import Dispatch
-internal import MartletProtocol
+internal import MartletModel
 internal import MartletServerCore
 internal import Synchronization
 

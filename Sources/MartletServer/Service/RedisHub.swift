@@ -1,4 +1,5 @@
 internal import ConnectionKit
+internal import MartletModel
 internal import MartletProtocol
 internal import MartletRedis
 internal import RedisKit

@@ -1,4 +1,5 @@
 internal import Dispatch
+internal import MartletModel
 internal import MartletProtocol
 internal import Synchronization
 

@@ -1,7 +1,6 @@
 internal import Dispatch
-internal import MartletCore
+internal import MartletModel
 internal import MartletPostgres
-internal import MartletProtocol
 internal import MartletRedis
 internal import MartletServerCore
 internal import PostgresKit

@@ -1,4 +1,4 @@
-internal import MartletCore
+internal import MartletModel
 internal import OpenSSLKit
 
 /// The good tokens in memory, brought up to date whenever another process changed the file.

@@ -1,4 +1,5 @@
-public import MartletCore
+internal import MartletModel
+public import MartletServerCore
 
 /// What the server keeps of a token: everything but the token.
 public struct TokenRecord: Hashable, Sendable {

@@ -1,4 +1,5 @@
 import CompressionKit
+import MartletModel
 import MartletProtocol
 
 /// The change sets of an answer being gathered, compressed as far as they already are.

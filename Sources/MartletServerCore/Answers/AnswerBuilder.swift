@@ -1,5 +1,5 @@
 import CompressionKit
-import MartletCore
+import MartletModel
 import MartletProtocol
 
 /// Puts an answer together: the entries after a revision, a device's own in their own form, then

@@ -1,4 +1,5 @@
-package import MartletProtocol
+package import MartletModel
+internal import MartletProtocol
 
 /// The form in which a device receives a set of its own: with its identifier, its number, and the
 /// ids its records had.

@@ -1,4 +1,4 @@
-import MartletCore
+import MartletModel
 import MartletProtocol
 
 /// What of a data set a principal may see. Every answer passes it: entries, blocks of entries,

@@ -1,4 +1,5 @@
-public import MartletProtocol
+public import MartletModel
+internal import MartletProtocol
 import Synchronization
 
 /// The newest entries as deltas, encoded once for all who listen.

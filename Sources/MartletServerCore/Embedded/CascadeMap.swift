@@ -1,4 +1,4 @@
-package import MartletCore
+package import MartletModel
 
 /// Which references carry a deletion on, by the type deleted from.
 package struct CascadeMap {

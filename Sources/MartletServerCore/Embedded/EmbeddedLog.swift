@@ -1,5 +1,5 @@
-package import MartletCore
-package import MartletProtocol
+package import MartletModel
+internal import MartletProtocol
 import SQLiteKit
 
 /// Reads the log of a data set's file on a connection of its own, opened when first needed and

@@ -1,4 +1,4 @@
-import MartletCore
+import MartletModel
 import SQLiteKit
 
 /// Keeps the devices of a data set. It looks them up one by one, because anybody with a token can

@@ -1,5 +1,5 @@
-package import MartletCore
-package import MartletProtocol
+package import MartletModel
+internal import MartletProtocol
 import SQLiteKit
 import SQLiteRecords
 

@@ -1,4 +1,4 @@
-import MartletCore
+import MartletModel
 import SQLiteKit
 
 /// Looks for what other programs have written to a data set's file, on a connection of its own.

@@ -1,5 +1,4 @@
-import MartletCore
-import MartletProtocol
+import MartletModel
 import SQLiteKit
 import SQLiteRecords
 

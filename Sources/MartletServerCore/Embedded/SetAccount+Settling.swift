@@ -1,5 +1,4 @@
-package import MartletCore
-package import MartletProtocol
+package import MartletModel
 
 /// Rows that changed behind a set's statements: by ON DELETE actions, triggers, cascades.
 extension SetAccount {

@@ -1,4 +1,4 @@
-package import MartletCore
+package import MartletModel
 package import MartletProtocol
 
 /// What became of each record a set touched, in the order it was touched.

@@ -1,5 +1,4 @@
-package import MartletCore
-package import MartletProtocol
+package import MartletModel
 
 /// What is asked of a type's columns for every record, worked out once.
 package final class TypeColumns {

@@ -1,4 +1,5 @@
-package import MartletProtocol
+package import MartletModel
+internal import MartletProtocol
 
 extension DataSetFeed {
     /// A block of entries in memory, with what a cache beside the process keeps of it.

@@ -1,4 +1,5 @@
-package import MartletProtocol
+package import MartletModel
+internal import MartletProtocol
 
 /// Rows as they are now, of those that changed after a revision: a difference, or the first part
 /// of one.

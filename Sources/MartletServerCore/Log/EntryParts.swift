@@ -1,3 +1,4 @@
+import MartletModel
 import MartletProtocol
 
 /// Cuts the records of one external transaction into parts that fit one entry each.

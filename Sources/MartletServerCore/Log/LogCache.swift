@@ -1,5 +1,6 @@
 package import CompressionKit
-package import MartletProtocol
+package import MartletModel
+internal import MartletProtocol
 import Synchronization
 
 /// What of the log is held in memory: the newest entries as they are sent, and blocks of

@@ -1,4 +1,5 @@
-package import MartletProtocol
+package import MartletModel
+internal import MartletProtocol
 
 /// One accepted change set as the log keeps it.
 package struct LogEntry: Hashable, Sendable {

@@ -1,4 +1,5 @@
-package import MartletProtocol
+package import MartletModel
+internal import MartletProtocol
 
 /// The log as it is stored, for what is not held in memory.
 ///

@@ -1,4 +1,5 @@
-package import MartletProtocol
+package import MartletModel
+internal import MartletProtocol
 import OpenSSLKit
 
 /// A row within one revision of a difference; rows up to it have been sent.

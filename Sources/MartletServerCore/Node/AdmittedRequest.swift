@@ -1,4 +1,4 @@
-public import MartletCore
+internal import MartletModel
 public import MartletProtocol
 
 /// A request that was let in: read, and its sender known.

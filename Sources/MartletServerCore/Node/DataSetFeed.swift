@@ -1,4 +1,4 @@
-import MartletCore
+public import MartletModel
 public import MartletProtocol
 import Synchronization
 

@@ -1,4 +1,5 @@
-public import MartletProtocol
+public import MartletModel
+internal import MartletProtocol
 
 /// What one step of compaction came to.
 public struct CompactionStep: Hashable, Sendable {

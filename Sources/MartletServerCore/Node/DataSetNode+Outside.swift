@@ -1,5 +1,4 @@
-import MartletCore
-import MartletProtocol
+import MartletModel
 
 /// What other programs wrote to the tables, on its way into the log.
 extension DataSetNode {

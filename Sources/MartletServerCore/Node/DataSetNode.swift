@@ -1,4 +1,4 @@
-public import MartletCore
+public import MartletModel
 public import MartletProtocol
 import OpenSSLKit
 

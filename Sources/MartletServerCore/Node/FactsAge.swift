@@ -1,4 +1,4 @@
-import MartletCore
+import MartletModel
 import MartletProtocol
 
 /// Knows which facts, asked for at the beginning of a batch, its earlier sets have overtaken.

@@ -1,4 +1,4 @@
-import MartletCore
+internal import MartletModel
 public import MartletProtocol
 
 /// Answers devices that are far behind, reading the stored log where memory does not suffice, on

@@ -1,4 +1,5 @@
-public import MartletProtocol
+public import MartletModel
+internal import MartletProtocol
 
 /// An answer ready to be sent.
 public struct PreparedAnswer: Sendable {

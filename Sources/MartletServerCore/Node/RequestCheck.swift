@@ -1,4 +1,4 @@
-import MartletCore
+import MartletModel
 import MartletProtocol
 
 /// What makes a whole request unacceptable, decided before any of its sets is looked at.

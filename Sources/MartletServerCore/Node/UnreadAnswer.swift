@@ -1,4 +1,4 @@
-import MartletCore
+import MartletModel
 import MartletProtocol
 
 /// What a node makes of a request: its answer, or one that somebody with the log has to finish.

@@ -1,5 +1,5 @@
-import MartletCore
-public import MartletProtocol
+public import MartletModel
+internal import MartletProtocol
 import SQLiteKit
 import SQLiteRecords
 

@@ -1,4 +1,4 @@
-public import MartletCore
+internal import MartletModel
 
 /// A class of principals who see the same: what is made for one may go to all of it.
 public struct PermissionClass: Hashable, Sendable {

@@ -1,4 +1,4 @@
-package import MartletCore
+package import MartletModel
 package import MartletProtocol
 
 /// The present state of the records that a refused set names.

@@ -1,5 +1,4 @@
-package import MartletCore
-package import MartletProtocol
+package import MartletModel
 
 /// A set's updates, and the records whose updates refer to a given record.
 ///

@@ -1,5 +1,4 @@
-package import MartletCore
-package import MartletProtocol
+package import MartletModel
 import SQLiteRecords
 
 /// Which keys of rows a device can be sent.

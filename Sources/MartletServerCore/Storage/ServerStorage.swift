@@ -1,5 +1,5 @@
-package import MartletCore
-public import MartletProtocol
+public import MartletModel
+package import MartletProtocol
 
 /// Where a data set is kept: its tables, its log, and what Martlet remembers beside them.
 ///

@@ -1,4 +1,4 @@
-package import MartletCore
+internal import MartletModel
 import MartletProtocol
 
 /// Bounds the work and the result of a set, in the same way for every storage.

@@ -1,4 +1,4 @@
-public import MartletProtocol
+public import MartletModel
 import Synchronization
 
 /// Where rows are told of that no device can be sent: another program wrote text that is not UTF-8

@@ -1,4 +1,4 @@
-internal import MartletCore
+internal import MartletModel
 internal import SQLiteKit
 
 /// The tables to which another program gave other names, as capture's triggers tell: SQLite lets them go along with

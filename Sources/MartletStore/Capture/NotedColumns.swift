@@ -1,5 +1,4 @@
-internal import MartletCore
-internal import MartletProtocol
+internal import MartletModel
 internal import SQLiteKit
 
 /// The columns that capture's notes hold, as the file records them whenever capture is set up.

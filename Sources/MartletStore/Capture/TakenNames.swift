@@ -1,4 +1,4 @@
-internal import MartletCore
+internal import MartletModel
 internal import SQLiteKit
 
 /// Finds columns that have the name which another column of their table had: what the server sends under the name, and

@@ -1,5 +1,4 @@
-package import MartletCore
-package import MartletProtocol
+package import MartletModel
 package import SQLiteKit
 package import SQLiteRecords
 

@@ -1,5 +1,4 @@
-package import MartletCore
-public import MartletProtocol
+public import MartletModel
 internal import SQLiteKit
 
 /// A view of the data at one moment. Valid inside the closure it was given to.

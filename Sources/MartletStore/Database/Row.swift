@@ -1,4 +1,4 @@
-internal import MartletProtocol
+internal import MartletModel
 package import SQLiteKit
 
 /// The current row of a query: valid until the next one is read, so it cannot be stored.

@@ -1,4 +1,4 @@
-internal import MartletProtocol
+internal import MartletModel
 package import SQLiteKit
 internal import SQLiteRecords
 

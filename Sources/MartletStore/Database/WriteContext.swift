@@ -1,5 +1,4 @@
-internal import MartletCore
-public import MartletProtocol
+public import MartletModel
 internal import SQLiteKit
 internal import SQLiteRecords
 

@@ -1,4 +1,4 @@
-public import MartletProtocol
+public import MartletModel
 internal import Synchronization
 
 extension Draft {

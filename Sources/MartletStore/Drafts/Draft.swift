@@ -1,4 +1,4 @@
-public import MartletProtocol
+public import MartletModel
 internal import Synchronization
 
 /// Unsaved edits of one record, such as a form holds.

@@ -1,4 +1,4 @@
-public import MartletProtocol
+public import MartletModel
 
 /// Word to an open draft that its record is about to change under it: the transaction that does it
 /// has not been committed yet.

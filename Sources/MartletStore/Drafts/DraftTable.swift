@@ -1,5 +1,4 @@
-internal import MartletCore
-internal import MartletProtocol
+internal import MartletModel
 
 /// How a draft reaches its table.
 struct DraftTable<Element: ReadableRecord & Sendable>: Sendable {

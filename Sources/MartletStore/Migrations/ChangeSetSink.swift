@@ -1,3 +1,4 @@
+internal import MartletModel
 package import MartletProtocol
 
 /// Where the edits go that a migration finds or makes: the queue of change sets to be sent. In the

@@ -1,4 +1,4 @@
-package import MartletProtocol
+package import MartletModel
 package import SQLiteKit
 
 /// The names under which columns are sent in change sets that were made before another program renamed the column.

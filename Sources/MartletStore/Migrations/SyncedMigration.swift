@@ -1,4 +1,4 @@
-package import MartletCore
+package import MartletModel
 internal import MartletProtocol
 package import SQLiteKit
 internal import SQLiteRecords

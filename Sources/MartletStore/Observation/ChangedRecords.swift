@@ -1,4 +1,4 @@
-public import MartletProtocol
+public import MartletModel
 package import SQLiteKit
 
 /// The changed records of one table.

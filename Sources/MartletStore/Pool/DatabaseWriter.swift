@@ -1,4 +1,4 @@
-package import MartletProtocol
+package import MartletModel
 package import SQLiteKit
 internal import SQLiteRecords
 

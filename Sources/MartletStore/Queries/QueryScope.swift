@@ -1,5 +1,4 @@
-internal import MartletCore
-internal import MartletProtocol
+internal import MartletModel
 internal import SQLiteRecords
 
 /// The tables a statement names, as the database describes them: what its columns are checked

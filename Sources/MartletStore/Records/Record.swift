@@ -1,4 +1,4 @@
-internal import MartletProtocol
+internal import MartletModel
 
 /// Anything that can be stored and filled: it expresses data, and knows nothing of tables.
 ///

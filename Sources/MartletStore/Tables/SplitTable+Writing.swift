@@ -1,5 +1,4 @@
-internal import MartletCore
-public import MartletProtocol
+public import MartletModel
 
 /// Writing. Hooks see what is done to each of the parts, under its own name.
 extension SplitTable {

@@ -1,4 +1,4 @@
-internal import MartletProtocol
+internal import MartletModel
 internal import SQLiteKit
 
 /// Finding rows by their key.

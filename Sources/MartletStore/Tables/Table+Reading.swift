@@ -1,4 +1,4 @@
-internal import MartletCore
+internal import MartletModel
 
 /// Reading rows by conditions.
 extension Table {

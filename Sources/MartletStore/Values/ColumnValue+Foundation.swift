@@ -1,5 +1,5 @@
 public import Foundation
-internal import MartletCore
+internal import MartletModel
 
 extension Data: ColumnValue {
     public var sqlValue: SQLValue { .blob(Array(self)) }

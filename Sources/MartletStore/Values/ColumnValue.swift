@@ -1,4 +1,4 @@
-public import MartletProtocol
+public import MartletModel
 internal import SQLiteKit
 
 /// A type of Swift that a column can hold.

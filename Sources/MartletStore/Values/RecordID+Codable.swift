@@ -1,4 +1,4 @@
-public import MartletProtocol
+public import MartletModel
 
 /// An id is written as a number or a text, so that records with ids are `Codable` without code.
 extension RecordID: Codable {

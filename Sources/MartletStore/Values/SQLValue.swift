@@ -1,4 +1,4 @@
-public import MartletProtocol
+public import MartletModel
 
 /// A value as SQLite holds it.
 ///

@@ -1,4 +1,5 @@
-public import MartletProtocol
+public import MartletModel
+internal import MartletProtocol
 internal import SQLiteKit
 internal import SQLiteRecords
 

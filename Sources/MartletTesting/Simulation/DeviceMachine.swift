@@ -1,4 +1,5 @@
 internal import Martlet
+internal import MartletModel
 internal import MartletProtocol
 internal import SQLiteFaults
 internal import SQLiteKit

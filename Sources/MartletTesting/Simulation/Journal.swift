@@ -1,4 +1,5 @@
 internal import Martlet
+internal import MartletModel
 internal import MartletProtocol
 
 /// What happened in a simulation, in words and in order, for a person to read.

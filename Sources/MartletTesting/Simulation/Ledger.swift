@@ -1,3 +1,4 @@
+internal import MartletModel
 internal import MartletProtocol
 
 /// What the simulation knows independently of the code under test: every committed save, and what

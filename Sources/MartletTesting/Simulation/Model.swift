@@ -1,3 +1,4 @@
+internal import MartletModel
 internal import MartletProtocol
 
 /// The data set as plain dictionaries: the change log folded, the simplest way there is.

@@ -1,4 +1,5 @@
 internal import CompressionKit
+internal import MartletModel
 internal import MartletProtocol
 internal import MartletServerCore
 

@@ -1,5 +1,6 @@
 internal import CompressionKit
 internal import Martlet
+internal import MartletModel
 internal import MartletProtocol
 internal import MartletStore
 internal import SQLiteFaults

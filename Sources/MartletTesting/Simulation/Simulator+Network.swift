@@ -1,6 +1,6 @@
 internal import CompressionKit
 internal import Martlet
-internal import MartletProtocol
+internal import MartletModel
 
 /// The network between devices and server.
 extension Simulator {

@@ -1,5 +1,5 @@
 internal import CompressionKit
-internal import MartletProtocol
+internal import MartletModel
 internal import MartletServerCore
 internal import SQLiteFaults
 internal import SQLiteKit

@@ -1,6 +1,6 @@
 internal import CompressionKit
 internal import Martlet
-internal import MartletCore
+internal import MartletModel
 internal import MartletProtocol
 internal import MartletServerCore
 internal import SQLiteFaults

@@ -1,4 +1,4 @@
-internal import MartletProtocol
+internal import MartletModel
 
 /// Somebody who uses a simulated device: all that is left to chance in what they do comes from here,
 /// so that the same seed is the same world.

@@ -1,5 +1,6 @@
-internal import Martlet
 internal import MartletProtocol
+internal import Martlet
+internal import MartletModel
 internal import MartletStore
 
 extension SimulatedWorld {

@@ -1,5 +1,5 @@
 internal import Martlet
-internal import MartletProtocol
+internal import MartletModel
 
 /// A whole world as text: what the server holds, and in what each device differs from it. Equal worlds
 /// have equal texts.

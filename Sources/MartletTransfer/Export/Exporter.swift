@@ -1,7 +1,6 @@
 public import Foundation
 public import Martlet
-public import MartletCore
-import MartletProtocol
+public import MartletModel
 import MartletStore
 import SQLiteRecords
 import SystemKit

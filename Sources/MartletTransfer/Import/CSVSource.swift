@@ -1,5 +1,4 @@
-public import MartletCore
-import MartletProtocol
+public import MartletModel
 
 /// A CSV file as a source of records: its first line names the columns.
 public struct CSVSource: ImportSource {

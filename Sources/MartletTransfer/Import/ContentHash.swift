@@ -1,4 +1,4 @@
-import MartletProtocol
+import MartletModel
 
 /// FNV-1a, 64 bits (Fowler, Noll, Vo): tells whether a source has changed since it was last read.
 struct ContentHash {

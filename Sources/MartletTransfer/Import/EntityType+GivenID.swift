@@ -1,5 +1,4 @@
-import MartletCore
-import MartletProtocol
+import MartletModel
 
 extension EntityType {
     /// Returns a source's value as a given id of this type; nil for null. In a type with text keys

@@ -1,5 +1,4 @@
-import MartletCore
-import MartletProtocol
+import MartletModel
 import MartletStore
 
 /// The records of one change set of an import.

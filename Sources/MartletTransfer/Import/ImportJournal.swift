@@ -1,6 +1,5 @@
 import Martlet
-import MartletCore
-import MartletProtocol
+import MartletModel
 import MartletStore
 
 /// What earlier imports into a device's file did, kept in the file.

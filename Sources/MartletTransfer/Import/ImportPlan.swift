@@ -1,5 +1,5 @@
-public import MartletCore
-public import MartletProtocol
+public import MartletModel
+internal import MartletProtocol
 
 /// What an import will do: every source read once and found good, parents before children.
 public struct ImportPlan: Sendable {

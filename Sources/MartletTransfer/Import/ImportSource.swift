@@ -1,5 +1,4 @@
-public import MartletCore
-public import MartletProtocol
+public import MartletModel
 
 /// The records of one type, to be imported.
 ///

@@ -1,6 +1,5 @@
 public import Martlet
-public import MartletCore
-import MartletProtocol
+public import MartletModel
 import MartletStore
 import SQLiteRecords
 

@@ -1,5 +1,4 @@
-internal import MartletCore
-internal import MartletProtocol
+internal import MartletModel
 internal import SQLiteKit
 
 /// The bytes that stand for a record when it is hashed: one form for each state, whatever store

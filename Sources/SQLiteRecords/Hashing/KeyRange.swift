@@ -1,5 +1,4 @@
-package import MartletCore
-package import MartletProtocol
+package import MartletModel
 package import SQLiteKit
 
 /// A range of a type's keys as a condition of SQL: integers by number, texts by their bytes,

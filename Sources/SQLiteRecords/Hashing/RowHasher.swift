@@ -1,5 +1,5 @@
-package import MartletCore
-package import MartletProtocol
+package import MartletModel
+internal import MartletProtocol
 package import SQLiteKit
 
 /// Hashes the records of one type over some of its attributes: equal on every store that holds

@@ -1,4 +1,4 @@
-internal import MartletProtocol
+internal import MartletModel
 package import SQLiteKit
 
 /// Runs scripts of CREATE statements, and nothing else.

@@ -1,4 +1,4 @@
-internal import MartletCore
+internal import MartletModel
 
 /// Compares two schemas without regard to order.
 enum SchemaComparison {

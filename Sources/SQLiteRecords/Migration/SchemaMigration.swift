@@ -1,4 +1,4 @@
-public import MartletCore
+public import MartletModel
 public import SQLiteKit
 
 /// Brings a database to what a script of CREATE statements describes.

@@ -1,4 +1,4 @@
-package import MartletCore
+package import MartletModel
 package import SQLiteKit
 
 /// What leads from a database's schema to the one a script of CREATE statements describes.

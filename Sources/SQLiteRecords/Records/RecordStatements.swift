@@ -1,5 +1,4 @@
-internal import MartletCore
-internal import MartletProtocol
+internal import MartletModel
 internal import SQLiteKit
 
 /// The statements that read and write some attributes of one table, one for each list of names.

@@ -1,5 +1,5 @@
-public import MartletCore
-public import MartletProtocol
+public import MartletModel
+internal import MartletProtocol
 
 extension RecordTable {
     /// Nil when the value suits the attribute's kind, else a sentence without the value, such as

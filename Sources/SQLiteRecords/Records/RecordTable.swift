@@ -1,5 +1,5 @@
-public import MartletCore
-public import MartletProtocol
+internal import MartletProtocol
+public import MartletModel
 public import SQLiteKit
 
 /// Reads and writes the records of one type on one connection.

@@ -1,5 +1,4 @@
-public import MartletCore
-public import MartletProtocol
+public import MartletModel
 public import SQLiteKit
 
 /// Values of the wire in SQLite's columns, by the kind of their attribute.

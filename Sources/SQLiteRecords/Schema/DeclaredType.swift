@@ -1,4 +1,4 @@
-package import MartletCore
+package import MartletModel
 
 /// What a column's declared type says of the values in it.
 package enum DeclaredType {

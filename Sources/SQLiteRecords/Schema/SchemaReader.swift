@@ -1,4 +1,4 @@
-public import MartletCore
+public import MartletModel
 internal import MartletProtocol
 public import SQLiteKit
 

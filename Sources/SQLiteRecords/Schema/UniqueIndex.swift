@@ -1,4 +1,4 @@
-package import MartletCore
+package import MartletModel
 package import SQLiteKit
 
 /// A unique index of a table, other than the primary key, with the terms by which SQLite compares

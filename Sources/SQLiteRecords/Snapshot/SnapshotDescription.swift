@@ -1,4 +1,5 @@
-package import MartletProtocol
+package import MartletModel
+internal import MartletProtocol
 
 /// What a snapshot file says of itself.
 package struct SnapshotDescription: Hashable, Sendable {

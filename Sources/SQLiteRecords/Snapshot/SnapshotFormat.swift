@@ -1,4 +1,4 @@
-internal import MartletProtocol
+internal import MartletModel
 package import SQLiteKit
 
 /// What a snapshot file is: a SQLite database with the app's tables and their rows, without

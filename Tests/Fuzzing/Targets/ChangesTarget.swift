@@ -1,4 +1,5 @@
-import MartletCore
+import MartletModel
+import MartletServerCore
 import MartletProtocol
 
 /// One change set: read, written, turned into deltas, and read against a schema.

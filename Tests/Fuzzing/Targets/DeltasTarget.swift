@@ -1,3 +1,4 @@
+import MartletModel
 import MartletProtocol
 
 /// Batches of the stream of deltas, as a device reads them.

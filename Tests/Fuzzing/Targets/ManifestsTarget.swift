@@ -1,3 +1,4 @@
+import MartletModel
 import MartletProtocol
 
 /// The manifest of a snapshot, by which a device fetches files.

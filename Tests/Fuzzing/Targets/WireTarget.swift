@@ -1,3 +1,4 @@
+import MartletModel
 import MartletProtocol
 
 /// The readers of `POST /sync`, on both sides: what is read can be written, and reads back as the

@@ -1,5 +1,5 @@
 import Martlet
-import MartletProtocol
+import MartletModel
 import SocketTalk
 
 /// A person at a device who saves all the time, each time records that are theirs alone, and knows

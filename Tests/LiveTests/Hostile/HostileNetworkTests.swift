@@ -1,6 +1,6 @@
 import Foundation
 import Martlet
-import MartletProtocol
+import MartletModel
 import Synchronization
 import Testing
 import Waiting

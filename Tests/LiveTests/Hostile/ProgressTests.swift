@@ -1,7 +1,6 @@
 import Foundation
 import Martlet
-import MartletCore
-import MartletProtocol
+import MartletModel
 import SocketTalk
 import Testing
 import Waiting

@@ -1,6 +1,7 @@
+import MartletProtocol
 import Foundation
 import Martlet
-import MartletCore
+import MartletModel
 import SocketTalk
 import Testing
 import Waiting

@@ -1,5 +1,5 @@
 import Martlet
-import MartletProtocol
+import MartletModel
 import Synchronization
 
 /// A way to the server whose requests stay where they are, even if they are cancelled, as long as it is held.

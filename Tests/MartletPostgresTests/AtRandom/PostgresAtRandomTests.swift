@@ -1,5 +1,6 @@
-import Foundation
 import MartletProtocol
+import Foundation
+import MartletModel
 import PostgresKit
 import TestDatabases
 import Testing

@@ -1,3 +1,4 @@
+import MartletModel
 import MartletProtocol
 
 /// A device that makes change sets, sends them until they are decided, and knows what became of each.

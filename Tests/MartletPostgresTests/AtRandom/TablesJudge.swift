@@ -1,4 +1,4 @@
-import MartletProtocol
+import MartletModel
 import PostgresKit
 
 /// Compares what a device has that follows the log with what the tables hold, value by value.

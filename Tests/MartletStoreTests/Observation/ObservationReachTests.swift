@@ -1,3 +1,4 @@
+internal import MartletModel
 import Dispatch
 import Foundation
 import MartletStore

@@ -1,3 +1,4 @@
+import MartletModel
 import Foundation
 import MartletStore
 import Testing

@@ -1,5 +1,5 @@
 import Foundation
-import MartletProtocol
+import MartletModel
 import MartletStore
 import Synchronization
 import Testing

@@ -1,3 +1,4 @@
+internal import MartletModel
 import Martlet
 import Testing
 

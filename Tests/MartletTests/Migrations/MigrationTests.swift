@@ -1,4 +1,4 @@
-import MartletProtocol
+import MartletModel
 import SQLiteFaults
 import SQLiteKit
 import Synchronization

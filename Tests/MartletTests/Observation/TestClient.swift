@@ -1,4 +1,5 @@
 import Foundation
+import MartletModel
 import MartletStore
 import SQLiteKit
 import SmallWorlds

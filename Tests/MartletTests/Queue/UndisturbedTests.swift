@@ -1,4 +1,4 @@
-import MartletProtocol
+import MartletModel
 import MartletStore
 import SmallWorlds
 import Testing

@@ -1,4 +1,4 @@
-import MartletProtocol
+import MartletModel
 import MartletServerCore
 import MartletStore
 import SQLiteFaults

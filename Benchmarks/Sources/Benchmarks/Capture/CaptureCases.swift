@@ -1,7 +1,7 @@
 import CLoad
 import Foundation
 import Martlet
-import MartletProtocol
+import MartletModel
 import MartletStore
 
 /// What capture costs a program that writes to a device's file with SQLite's own calls: the same

@@ -1,4 +1,5 @@
 import CYajl
+import MartletModel
 import MartletProtocol
 
 /// Reading and writing the wire's JSON, beside a C library that only finds the tokens.

@@ -1,3 +1,4 @@
+import MartletModel
 import MartletProtocol
 
 /// The answers the coder cases read and write: records of nine attributes, as a first import sends

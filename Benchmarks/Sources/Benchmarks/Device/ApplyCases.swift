@@ -1,6 +1,7 @@
 import CStore
 import Foundation
 import Martlet
+import MartletModel
 import MartletProtocol
 
 /// Remote change taken into a device's tables, beside a C program that writes the same rows.

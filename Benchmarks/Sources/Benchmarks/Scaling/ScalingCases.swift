@@ -1,6 +1,6 @@
 import Foundation
 import Martlet
-import MartletProtocol
+import MartletModel
 import MartletStore
 
 /// The same work on more and more records, and by more and more devices; `scripts/scaling` draws what

@@ -1,5 +1,6 @@
 import Foundation
 import Martlet
+import MartletModel
 import MartletProtocol
 
 /// A device that begins with a snapshot, and what making one costs the server.

@@ -1,4 +1,4 @@
-internal import MartletCore
+internal import MartletModel
 internal import MartletProtocol
 
 /// The log of a server that accepts everything: each set gets the next revision, each new record

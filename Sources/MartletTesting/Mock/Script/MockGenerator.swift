@@ -1,4 +1,4 @@
-internal import MartletCore
+internal import MartletModel
 internal import MartletProtocol
 
 /// New records of one type, as many as a script asks for, made while they are sent.

@@ -1,3 +1,4 @@
+internal import MartletModel
 internal import MartletProtocol
 
 /// What a request asks for.

@@ -1,3 +1,4 @@
+internal import MartletModel
 internal import MartletProtocol
 
 /// A value of a JSON document, with the place it was read from.

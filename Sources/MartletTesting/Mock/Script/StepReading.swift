@@ -1,5 +1,5 @@
 internal import Foundation
-internal import MartletCore
+internal import MartletModel
 internal import MartletProtocol
 
 /// Reads the steps of a script.

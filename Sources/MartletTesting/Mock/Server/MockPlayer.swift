@@ -1,6 +1,6 @@
 internal import CompressionKit
 internal import HTTPKit
-internal import MartletCore
+internal import MartletModel
 internal import MartletProtocol
 
 /// Answers requests as the script says.

@@ -1,6 +1,7 @@
 internal import CompressionKit
 internal import Foundation
 internal import HTTPKit
+internal import MartletModel
 internal import MartletProtocol
 
 /// A request as a `MockServer` got it.

@@ -64,7 +64,7 @@ extension RecordID: CustomStringConvertible {
 
 extension String {
     /// Whether two texts have the same UTF-8 bytes.
-    func hasSameBytes(as other: String) -> Bool {
+    package func hasSameBytes(as other: String) -> Bool {
         // Texts that differ even canonically differ in bytes; that comparison is quick.
         self == other && utf8.elementsEqual(other.utf8)
     }

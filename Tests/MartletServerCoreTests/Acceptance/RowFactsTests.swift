@@ -1,4 +1,5 @@
-import MartletCore
+import MartletModel
+import MartletServerCore
 import Testing
 
 @Suite("What is kept of a row")

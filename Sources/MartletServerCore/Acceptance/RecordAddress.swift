@@ -1,4 +1,4 @@
-public import MartletProtocol
+public import MartletModel
 
 /// One record of a data set: the position of its type in the schema, and its id.
 public struct RecordAddress: Hashable, Sendable {

@@ -1,4 +1,5 @@
-public import MartletProtocol
+public import MartletModel
+internal import MartletProtocol
 
 /// Who sent a change set, and with what knowledge.
 public struct SetContext: Sendable {

@@ -1,4 +1,5 @@
-public import MartletProtocol
+public import MartletModel
+internal import MartletProtocol
 
 /// What the server keeps about one record beside its attributes, also after its deletion.
 public struct RowFacts: Hashable, Sendable {

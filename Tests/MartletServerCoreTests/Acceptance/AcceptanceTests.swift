@@ -1,4 +1,5 @@
-import MartletCore
+import MartletModel
+import MartletServerCore
 import MartletProtocol
 import Testing
 

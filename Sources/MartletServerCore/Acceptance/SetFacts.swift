@@ -1,4 +1,5 @@
-public import MartletProtocol
+public import MartletModel
+internal import MartletProtocol
 
 /// What the server knows that bears on one change set, at one moment.
 public struct SetFacts: Sendable {

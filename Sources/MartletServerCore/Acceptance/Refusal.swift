@@ -1,4 +1,4 @@
-public import MartletProtocol
+public import MartletModel
 
 /// Why a change set is not accepted.
 public struct Refusal: Error, Hashable, Sendable {

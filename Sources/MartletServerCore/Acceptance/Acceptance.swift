@@ -1,4 +1,4 @@
-internal import MartletProtocol
+public import MartletModel
 
 /// The rules by which a change set is accepted or refused, as far as they can be decided before
 /// the set is carried out. What only the database can tell (unique, not null, check, a missing

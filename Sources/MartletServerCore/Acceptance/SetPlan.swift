@@ -1,4 +1,5 @@
-public import MartletProtocol
+public import MartletModel
+internal import MartletProtocol
 
 /// A change set read against the schema: what it wants done, record by record.
 public struct SetPlan: Sendable {

@@ -1,3 +1,4 @@
+public import MartletModel
 public import MartletProtocol
 
 extension SetPlan {
