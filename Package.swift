@@ -55,11 +55,14 @@ let device: [Target] = [
 
 let server: [Target] = [
     code(
-        "MartletServerCore", "SQLiteKit", "CompressionKit", "OpenSSLKit", "MartletModel",
-        "MartletProtocol", "SQLiteRecords"),
+        "MartletServerCore", "CompressionKit", "OpenSSLKit", "MartletModel", "MartletProtocol",
+        "SQLiteRecords"),
+    code(
+        "MartletEmbedded", "SQLiteKit", "MartletModel", "MartletProtocol", "SQLiteRecords",
+        "MartletServerCore"),
     code(
         "MartletPostgres", "SQLiteKit", "PostgresKit", "MartletModel", "MartletProtocol",
-        "SQLiteRecords", "MartletServerCore"),
+        "SQLiteRecords", "MartletServerCore", "MartletEmbedded"),
     code(
         "MartletRedis", "ConnectionKit", "CompressionKit", "OpenSSLKit", "RedisKit", "MartletModel",
         "MartletProtocol", "MartletServerCore"),
@@ -67,13 +70,14 @@ let server: [Target] = [
         "MartletServer", "SystemKit", "ConnectionKit", "SQLiteKit", "CompressionKit", "DeflateKit",
         "ZstdKit", "OpenSSLKit", "WebSocketKit", "HTTPKit", "PostgresKit", "RedisKit",
         "MartletModel", "MartletProtocol", "SQLiteRecords", "WebTokens", "MartletServerCore",
-        "MartletPostgres", "MartletRedis"),
+        "MartletEmbedded", "MartletPostgres", "MartletRedis"),
 ]
 
 let tools: [Target] = [
     code(
         "MartletTesting", "SQLiteKit", "SQLiteFaults", "CompressionKit", "HTTPKit", "MartletModel",
-        "MartletProtocol", "SQLiteRecords", "MartletStore", "Martlet", "MartletServerCore"),
+        "MartletProtocol", "SQLiteRecords", "MartletStore", "Martlet", "MartletServerCore",
+        "MartletEmbedded"),
     code(
         "MartletTransfer", "SystemKit", "CompressionKit", "MartletModel", "MartletProtocol",
         "SQLiteRecords", "MartletStore", "Martlet"),
@@ -82,8 +86,8 @@ let tools: [Target] = [
         "SQLiteRecords", "MartletStore", "Martlet", "MartletTransfer"),
     command(
         "MartletCommand", "SQLiteKit", "HTTPKit", "PostgresKit", "MartletModel", "MartletProtocol",
-        "MartletStore", "Martlet", "MartletServerCore", "MartletPostgres", "MartletServer",
-        "MartletTesting", "MartletTransfer", "MartletDemo"),
+        "MartletStore", "Martlet", "MartletServerCore", "MartletEmbedded", "MartletPostgres",
+        "MartletServer", "MartletTesting", "MartletTransfer", "MartletDemo"),
 ]
 
 // Targets that tests share, and programs that tests run.
@@ -96,7 +100,7 @@ let helpers: [Target] = [
     kit("SocketTalk", "SystemKit", "WebSocketKit", in: "Tests/SocketTalk"),
     helper(
         "SmallWorlds", "SQLiteKit", "SQLiteFaults", "MartletModel", "MartletProtocol",
-        "MartletStore", "Martlet", "MartletServerCore"),
+        "MartletStore", "Martlet", "MartletServerCore", "MartletEmbedded"),
     program("TestDevice", "MartletModel", "MartletStore", "Martlet"),
     program("MemoryFaults", "SQLiteFaults", "SmallWorlds"),
     program(
@@ -104,7 +108,7 @@ let helpers: [Target] = [
         "Martlet", "MartletServerCore", "AllocationCounter", "SetTexts", "SmallWorlds"),
     program(
         "StoreThresholds", "SQLiteKit", "WebSocketKit", "MartletModel", "MartletProtocol",
-        "MartletStore", "Martlet", "MartletServerCore", "AllocationCounter"),
+        "MartletStore", "Martlet", "MartletServerCore", "MartletEmbedded", "AllocationCounter"),
 ]
 
 let suites: [Target] = [
@@ -121,11 +125,12 @@ let suites: [Target] = [
         "MartletDemoTests", "SQLiteKit", "MartletModel", "MartletProtocol", "Martlet",
         "MartletDemo"),
     safeSuite(
-        "MartletCommandTests", "SQLiteKit", "PostgresKit", "Martlet", "MartletPostgres",
-        "MartletServer", "MartletCommand", "TestDatabases"),
+        "MartletCommandTests", "SQLiteKit", "PostgresKit", "MartletModel", "Martlet",
+        "MartletPostgres", "MartletServer", "MartletCommand", "TestDatabases"),
     suite(
         "MartletTests", "SQLiteKit", "SQLiteFaults", "MartletModel", "MartletProtocol",
-        "SQLiteRecords", "MartletStore", "Martlet", "MartletServerCore", "SmallWorlds"),
+        "SQLiteRecords", "MartletStore", "Martlet", "MartletServerCore", "MartletEmbedded",
+        "SmallWorlds"),
     suite(
         "DeviceSweepTests", "SQLiteKit", "SQLiteFaults", "CompressionKit", "MartletModel",
         "MartletProtocol", "MartletStore", "Martlet", "MartletServerCore", "MartletTesting",
@@ -135,7 +140,7 @@ let suites: [Target] = [
         "MartletProtocol", "MartletStore", "Waiting"),
     suite(
         "MartletServerCoreTests", "SQLiteKit", "SQLiteFaults", "MartletModel", "MartletProtocol",
-        "SQLiteRecords", "MartletServerCore", "MartletTesting", "SetTexts"),
+        "SQLiteRecords", "MartletServerCore", "MartletEmbedded", "MartletTesting", "SetTexts"),
     suite(
         "MartletTestingTests", "MartletModel", "MartletProtocol", "Martlet", "MartletTesting",
         "Waiting", "SocketTalk"),
@@ -153,11 +158,12 @@ let suites: [Target] = [
     suite(
         "StorageConformanceTests", "ConnectionKit", "SQLiteKit", "SQLiteFaults", "CompressionKit",
         "PostgresKit", "RedisKit", "MartletModel", "MartletProtocol", "SQLiteRecords",
-        "MartletServerCore", "MartletPostgres", "MartletRedis", "TestDatabases", "SetTexts"),
+        "MartletServerCore", "MartletEmbedded", "MartletPostgres", "MartletRedis", "TestDatabases",
+        "SetTexts"),
     suite(
         "MartletPostgresTests", "ConnectionKit", "SQLiteKit", "OpenSSLKit", "PostgresKit",
-        "MartletModel", "MartletProtocol", "SQLiteRecords", "MartletServerCore", "MartletPostgres",
-        "Waiting", "TestDatabases"),
+        "MartletModel", "MartletProtocol", "SQLiteRecords", "MartletServerCore", "MartletEmbedded",
+        "MartletPostgres", "Waiting", "TestDatabases"),
     suite(
         "MartletRedisTests", "ConnectionKit", "CompressionKit", "RedisKit", "MartletServerCore",
         "MartletRedis", "TestDatabases"),
@@ -169,7 +175,8 @@ let suites: [Target] = [
     suite(
         "MartletServerTests", "SystemKit", "SQLiteKit", "CompressionKit", "DeflateKit", "ZstdKit",
         "OpenSSLKit", "WebSocketKit", "HTTPKit", "MartletModel", "MartletProtocol", "SQLiteRecords",
-        "MartletServerCore", "MartletRedis", "MartletServer", "Waiting", "SocketTalk"),
+        "MartletServerCore", "MartletEmbedded", "MartletRedis", "MartletServer", "Waiting",
+        "SocketTalk"),
     suite(
         "FuzzCorpusTests", "ConnectionKit", "SQLiteKit", "CompressionKit", "DeflateKit", "ZstdKit",
         "OpenSSLKit", "WebSocketKit", "HTTPKit", "PostgresKit", "MartletModel", "MartletProtocol",
@@ -178,7 +185,7 @@ let suites: [Target] = [
     suite(
         "SeedingTests", "SystemKit", "SQLiteKit", "CompressionKit", "MartletModel",
         "MartletProtocol", "SQLiteRecords", "MartletStore", "Martlet", "MartletServerCore",
-        "MartletServer", "Waiting"),
+        "MartletEmbedded", "MartletServer", "Waiting"),
     safeSuite("ConcurrencyTests", "MartletModel", "MartletProtocol", "Martlet", "MartletServer"),
     safeSuite(
         "LiveTests", "LineKit", "CompressionKit", "HTTPKit", "MartletModel", "MartletProtocol",

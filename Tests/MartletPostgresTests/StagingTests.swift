@@ -1,6 +1,7 @@
 import Foundation
 import MartletModel
 import MartletProtocol
+import MartletEmbedded
 import MartletServerCore
 import PostgresKit
 import SQLiteKit

@@ -5,6 +5,7 @@ import PostgresKit
 import SQLiteRecords
 
 @testable import MartletPostgres
+@testable import MartletEmbedded
 @testable import MartletServerCore
 
 /// A data set in a database of its own, driven with JSON as a device would. Blocks; confined to the

@@ -4,6 +4,7 @@ import MartletProtocol
 import SetTexts
 import Testing
 
+@testable import MartletEmbedded
 @testable import MartletServerCore
 
 @Suite("Batches of requests")

@@ -2,6 +2,7 @@ import MartletModel
 import MartletProtocol
 import SQLiteKit
 
+@testable import MartletEmbedded
 @testable import MartletServerCore
 
 /// A storage that counts what it is asked, and may say that it is shared.

@@ -5,6 +5,7 @@ import SQLiteRecords
 import SetTexts
 import Testing
 
+@testable import MartletEmbedded
 @testable import MartletServerCore
 
 /// Devices as plain dictionaries, at random revisions, that fold whatever they are sent, while

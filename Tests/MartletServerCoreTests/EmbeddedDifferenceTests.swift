@@ -4,6 +4,7 @@ import SQLiteKit
 import SetTexts
 import Testing
 
+@testable import MartletEmbedded
 @testable import MartletServerCore
 
 @Suite("Differences and compaction in a file")

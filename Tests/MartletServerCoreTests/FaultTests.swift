@@ -5,6 +5,7 @@ import SQLiteKit
 import SetTexts
 import Testing
 
+@testable import MartletEmbedded
 @testable import MartletServerCore
 
 /// A server on a disk that fails, and devices that send again until they are answered.

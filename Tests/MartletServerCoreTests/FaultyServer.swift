@@ -1,3 +1,4 @@
+import MartletEmbedded
 import MartletServerCore
 import SQLiteFaults
 import SQLiteKit

@@ -3,6 +3,7 @@ import MartletProtocol
 import SetTexts
 import Testing
 
+@testable import MartletEmbedded
 @testable import MartletServerCore
 
 /// A process with a node on a file that others write to, too.

@@ -7,6 +7,7 @@ import SetTexts
 import Synchronization
 import Testing
 
+@testable import MartletEmbedded
 @testable import MartletServerCore
 
 @Suite("Rows whose keys no device can be sent, behind a set's statements")

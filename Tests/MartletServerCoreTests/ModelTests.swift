@@ -6,6 +6,7 @@ import SQLiteRecords
 import SetTexts
 import Testing
 
+@testable import MartletEmbedded
 @testable import MartletServerCore
 
 /// Random sets from several devices, given to the server and to the oracle.

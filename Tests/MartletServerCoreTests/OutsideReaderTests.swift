@@ -6,6 +6,7 @@ import SQLiteRecords
 import SetTexts
 import Testing
 
+@testable import MartletEmbedded
 @testable import MartletServerCore
 
 @Suite("Readers, while what other programs wrote is not in the log yet")

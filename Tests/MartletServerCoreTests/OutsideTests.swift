@@ -6,6 +6,7 @@ import SQLiteRecords
 import SetTexts
 import Testing
 
+@testable import MartletEmbedded
 @testable import MartletServerCore
 
 @Suite("What other programs write to the server's file")

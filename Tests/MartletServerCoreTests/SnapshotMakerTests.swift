@@ -4,6 +4,7 @@ import SQLiteKit
 import SQLiteRecords
 import Testing
 
+@testable import MartletEmbedded
 @testable import MartletServerCore
 
 @Suite("Making snapshots")

@@ -4,6 +4,7 @@ import MartletProtocol
 import SQLiteKit
 import SetTexts
 
+@testable import MartletEmbedded
 @testable import MartletServerCore
 
 /// A data set in a temporary file, driven with JSON as a device would.

@@ -3,6 +3,7 @@ import MartletProtocol
 import SetTexts
 import Testing
 
+@testable import MartletEmbedded
 @testable import MartletServerCore
 
 @Suite("Answers that the writer leaves to the reader")

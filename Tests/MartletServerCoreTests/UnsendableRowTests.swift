@@ -7,6 +7,7 @@ import SetTexts
 import Synchronization
 import Testing
 
+@testable import MartletEmbedded
 @testable import MartletServerCore
 
 @Suite("Rows that no device can be sent")

@@ -4,6 +4,7 @@ import SQLiteKit
 import SetTexts
 import Testing
 
+@testable import MartletEmbedded
 @testable import MartletServerCore
 
 /// A log whose hashes cannot be read.

@@ -1,5 +1,6 @@
 import Foundation
 import MartletModel
+import MartletEmbedded
 import MartletServerCore
 import SQLiteKit
 import Testing

@@ -2,6 +2,7 @@ import CompressionKit
 import Foundation
 import MartletModel
 import MartletProtocol
+import MartletEmbedded
 import MartletServerCore
 import SQLiteKit
 import SQLiteRecords

@@ -2,6 +2,7 @@ internal import Foundation
 package import Martlet
 internal import MartletModel
 package import MartletProtocol
+package import MartletEmbedded
 package import MartletServerCore
 package import MartletStore
 package import SQLiteFaults

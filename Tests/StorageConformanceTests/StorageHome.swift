@@ -1,5 +1,6 @@
 import Foundation
 import MartletModel
+import MartletEmbedded
 import MartletServerCore
 import SQLiteFaults
 import SQLiteKit

@@ -4,6 +4,7 @@ import MartletProtocol
 import SetTexts
 import Testing
 
+@testable import MartletEmbedded
 @testable import MartletServerCore
 
 /// A data set on one of the storages, driven with JSON as devices would. Blocks; confined to the test

@@ -3,6 +3,7 @@ import MartletProtocol
 import SetTexts
 import Testing
 
+@testable import MartletEmbedded
 @testable import MartletServerCore
 
 @Suite("Truths of refused sets")

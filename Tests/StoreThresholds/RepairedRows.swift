@@ -2,6 +2,7 @@ internal import Foundation
 internal import Martlet
 internal import MartletModel
 internal import MartletProtocol
+internal import MartletEmbedded
 internal import MartletServerCore
 internal import MartletStore
 internal import SQLiteKit

@@ -2,6 +2,7 @@ internal import AllocationCounter
 internal import Foundation
 internal import MartletModel
 internal import MartletProtocol
+internal import MartletEmbedded
 internal import MartletServerCore
 internal import MartletStore
 internal import WebSocketKit

@@ -1,5 +1,6 @@
 import Foundation
 import Martlet
+import MartletEmbedded
 import MartletServerCore
 
 extension CommandDescription {

@@ -1,5 +1,6 @@
 import MartletModel
 import MartletProtocol
+import MartletEmbedded
 import MartletServerCore
 import PostgresKit
 

@@ -1,4 +1,5 @@
 import MartletModel
+package import MartletEmbedded
 package import MartletServerCore
 package import PostgresKit
 import SQLiteKit

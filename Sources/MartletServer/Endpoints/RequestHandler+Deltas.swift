@@ -2,6 +2,7 @@ internal import DeflateKit
 internal import HTTPKit
 internal import MartletModel
 internal import MartletProtocol
+internal import MartletEmbedded
 internal import MartletServerCore
 
 extension RequestHandler {

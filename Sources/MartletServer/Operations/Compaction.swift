@@ -2,6 +2,7 @@ internal import Foundation
 package import MartletModel
 internal import MartletPostgres
 internal import MartletProtocol
+internal import MartletEmbedded
 internal import MartletServerCore
 package import PostgresKit
 internal import SQLiteKit

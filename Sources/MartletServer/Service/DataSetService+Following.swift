@@ -1,5 +1,6 @@
 internal import MartletModel
 internal import MartletProtocol
+internal import MartletEmbedded
 internal import MartletServerCore
 internal import Synchronization
 

@@ -1,6 +1,7 @@
 internal import Dispatch
 internal import MartletModel
 internal import MartletProtocol
+internal import MartletEmbedded
 internal import MartletServerCore
 internal import Synchronization
 

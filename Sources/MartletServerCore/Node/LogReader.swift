@@ -11,32 +11,6 @@ public final class LogReader {
     let log: any LogSource
     private let check: any CheckSource
 
-    /// - Parameter store: The data set's storage, for its place only; it is not touched.
-    public convenience init(feed: DataSetFeed, store: EmbeddedStore) {
-        self.init(
-            feed: feed,
-            log: EmbeddedLog(
-                path: store.path, vfs: store.vfs, schema: store.schema,
-                unsendable: store.unsendable),
-            check: EmbeddedCheck(
-                path: store.path, vfs: store.vfs, schema: store.schema,
-                unsendable: store.unsendable))
-    }
-
-    /// Beside a node on the same thread: where a reader meets what other programs wrote and the log does
-    /// not have, the node takes it in.
-    package convenience init(node: DataSetNode, store: EmbeddedStore) {
-        self.init(
-            feed: node.feed,
-            log: EmbeddedLog(
-                path: store.path, vfs: store.vfs, schema: store.schema,
-                unsendable: store.unsendable),
-            check: EmbeddedCheck(
-                path: store.path, vfs: store.vfs, schema: store.schema,
-                unsendable: store.unsendable),
-            settling: { (body) throws(StorageFault) in try node.settle(body) })
-    }
-
     /// - Parameters:
     ///   - log: The log the feed's node writes, on a connection that nobody else uses.
     ///   - check: Compares with the same data set.

@@ -1,6 +1,4 @@
 package import MartletModel
-package import SQLiteKit
-import SQLiteRecords
 
 /// What of a data set a device fetches first: classes of records, the first to fetch first.
 ///
@@ -69,29 +67,5 @@ public struct SeedingPlan: Hashable, Sendable {
             }
         }
         return terms.joined(separator: " AND ")
-    }
-
-    /// Checks the rules against the tables they speak of.
-    /// - Throws: `SchemaError` that names the class, and what to correct.
-    package func check(on connection: Connection) throws {
-        let schema = try SchemaReader.read(connection)
-        for part in classes {
-            for (type, rows) in part.types.sorted(by: { $0.key < $1.key }) {
-                guard schema[type] != nil else {
-                    throw SchemaError(
-                        "the seeding class “\(part.name)” names the type “\(type)”, which the"
-                            + " schema does not have; correct the name")
-                }
-                guard case .matching(let rule) = rows else { continue }
-                do throws(SQLiteError) {
-                    _ = try connection.prepare(
-                        "SELECT 1 FROM \(SQLName.quoted(type)) WHERE (\(rule)) IS TRUE")
-                } catch {
-                    throw SchemaError(
-                        "the seeding class “\(part.name)” has a rule for “\(type)” that is no SQL"
-                            + " expression over its columns: \(error.message)")
-                }
-            }
-        }
     }
 }

@@ -1,5 +1,3 @@
-public import SQLiteKit
-
 /// A storage that could not do its work; what was asked has not happened.
 public struct StorageFault: Error, Hashable, Sendable, CustomStringConvertible {
     /// What stood in the way.
@@ -41,10 +39,4 @@ public struct StorageFault: Error, Hashable, Sendable, CustomStringConvertible {
         The data set's file was removed or replaced while the server had it open. The server puts off \
         all writes to it. Put the file back, or stop the server and restore a backup.
         """)
-
-    /// What SQLite reported.
-    public init(_ error: SQLiteError) {
-        let kind: Kind = error.isBusy ? .busy : error.isDiskFull ? .full : .failed
-        self.init(kind, error.description)
-    }
 }

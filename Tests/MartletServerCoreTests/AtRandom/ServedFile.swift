@@ -6,6 +6,7 @@ import SQLiteKit
 import SQLiteRecords
 import Synchronization
 
+@testable import MartletEmbedded
 @testable import MartletServerCore
 
 /// A table as a look at the file needs it.

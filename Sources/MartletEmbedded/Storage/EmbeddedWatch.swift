@@ -1,4 +1,5 @@
 import MartletModel
+package import MartletServerCore
 import SQLiteKit
 
 /// Looks for what other programs have written to a data set's file, on a connection of its own.

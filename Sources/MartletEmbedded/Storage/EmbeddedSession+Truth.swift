@@ -1,5 +1,6 @@
-internal import MartletProtocol
 import MartletModel
+internal import MartletProtocol
+import MartletServerCore
 import SQLiteKit
 import SQLiteRecords
 

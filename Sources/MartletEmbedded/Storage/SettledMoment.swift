@@ -1,3 +1,4 @@
+package import MartletServerCore
 import SQLiteKit
 
 /// Carries out `body` at a moment at which the rows of a data set are what its log says, while nobody

@@ -1,3 +1,4 @@
+import MartletServerCore
 import SQLiteKit
 
 /// Ends SQLite's statements once one set has taken more steps than it may.

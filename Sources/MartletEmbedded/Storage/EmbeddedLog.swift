@@ -1,5 +1,6 @@
 package import MartletModel
 internal import MartletProtocol
+package import MartletServerCore
 import SQLiteKit
 
 /// Reads the log of a data set's file on a connection of its own, opened when first needed and

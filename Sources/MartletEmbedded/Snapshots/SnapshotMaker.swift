@@ -1,5 +1,6 @@
 public import MartletModel
 internal import MartletProtocol
+package import MartletServerCore
 import SQLiteKit
 import SQLiteRecords
 

@@ -1,5 +1,6 @@
 import MartletModel
 import MartletProtocol
+import MartletServerCore
 import SQLiteKit
 import SQLiteRecords
 

@@ -1,5 +1,6 @@
 package import MartletModel
 package import MartletProtocol
+package import MartletServerCore
 import SQLiteKit
 import SQLiteRecords
 

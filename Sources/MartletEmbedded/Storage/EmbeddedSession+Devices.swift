@@ -1,4 +1,5 @@
 import MartletModel
+import MartletServerCore
 import SQLiteKit
 
 /// Keeps the devices of a data set. It looks them up one by one, because anybody with a token can

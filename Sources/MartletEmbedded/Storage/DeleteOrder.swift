@@ -1,4 +1,5 @@
 import MartletModel
+import MartletServerCore
 import SQLiteKit
 import SQLiteRecords
 
