@@ -4,6 +4,7 @@ import SQLiteKit
 import SetTexts
 import Testing
 
+@testable import MartletEmbedded
 @testable import MartletServerCore
 
 @Suite("What one set may cost")

@@ -45,7 +45,7 @@ package final class EmbeddedCheck: CheckSource {
     }
 
     /// Steps of SQLite's machine since the last call.
-    func takeVirtualMachineSteps() -> Int { connection?.takeVirtualMachineSteps() ?? 0 }
+    package func takeSteps() -> Int { connection?.takeVirtualMachineSteps() ?? 0 }
 
     private func opened() throws(StorageFault) -> Connection {
         if let connection { return connection }

@@ -1,6 +1,6 @@
 public import MartletModel
 internal import MartletProtocol
-package import MartletServerCore
+public import MartletServerCore
 import SQLiteKit
 import SQLiteRecords
 

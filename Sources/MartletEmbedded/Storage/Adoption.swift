@@ -1,6 +1,6 @@
 import MartletModel
 import MartletProtocol
-package import MartletServerCore
+internal import MartletServerCore
 import SQLiteKit
 import SQLiteRecords
 

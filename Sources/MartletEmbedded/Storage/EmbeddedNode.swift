@@ -1,4 +1,5 @@
-public import MartletModel
+public import MartletProtocol
+internal import MartletModel
 public import MartletServerCore
 
 extension DataSetNode {

@@ -1,4 +1,4 @@
-package import MartletServerCore
+internal import MartletServerCore
 package import SQLiteKit
 
 /// Martlet's own tables in a data set's file. The user's tables stay as they are.

@@ -1,11 +1,5 @@
-package import MartletServerCore
+internal import MartletServerCore
 import SQLiteKit
-
-/// Carries out `body` at a moment at which the rows of a data set are what its log says, while nobody
-/// can write to either.
-package typealias Settling = (
-    _ body: () throws(StorageFault) -> Void
-) throws(StorageFault) -> Void
 
 /// A moment at which the rows of a data set's file are what its log says.
 ///

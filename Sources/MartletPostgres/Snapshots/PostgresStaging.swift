@@ -1,5 +1,5 @@
 import MartletModel
-package import MartletEmbedded
+internal import MartletEmbedded
 package import MartletServerCore
 package import PostgresKit
 import SQLiteKit

@@ -1,3 +1,4 @@
+internal import MartletEmbedded
 internal import Dispatch
 internal import MartletModel
 internal import MartletPostgres

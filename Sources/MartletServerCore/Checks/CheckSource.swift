@@ -1,6 +1,5 @@
 package import MartletModel
 package import MartletProtocol
-import SQLiteRecords
 
 /// Compares what devices hold with what is stored.
 ///
@@ -10,6 +9,9 @@ package protocol CheckSource: AnyObject {
     var settling: Settling? { get set }
     /// What a comparison finds, at a revision that is no older than any answered before the call.
     func compare(_ request: CheckRequest) throws(StorageFault) -> CheckAnswer
+    /// Returns the steps of the storage's machine that comparisons have taken since the last call; 0 if they
+    /// are not counted.
+    func takeSteps() -> Int
 }
 
 extension CheckSource {
@@ -17,6 +19,8 @@ extension CheckSource {
         get { nil }
         set {}
     }
+
+    package func takeSteps() -> Int { 0 }
 }
 
 extension CheckRequest {
@@ -35,7 +39,7 @@ extension CheckRequest {
         for asked in types {
             var verdict = TypeVerdict(name: asked.name)
             guard let type = schema[asked.name], let place = try place(type),
-                asked.ranges.allSatisfy({ KeyRange($0).suits(type.keyKind) })
+                asked.ranges.allSatisfy({ $0.suits(type.keyKind) })
             else {
                 verdict.isUnknown = true
                 answer.types.append(verdict)
@@ -60,5 +64,18 @@ extension CheckRequest {
             answer.types.append(verdict)
         }
         return answer
+    }
+}
+
+extension CheckedRange {
+    /// Whether the bounds are keys of this kind.
+    fileprivate func suits(_ kind: EntityType.KeyKind) -> Bool {
+        [from, below].allSatisfy { bound in
+            switch bound {
+            case .integer: kind == .integer
+            case .text: kind == .text
+            case nil: true
+            }
+        }
     }
 }

@@ -1,6 +1,12 @@
 package import MartletModel
 internal import MartletProtocol
 
+/// Carries out `body` at a moment at which the rows of a data set are what its log says, while nobody
+/// can write to either.
+package typealias Settling = (
+    _ body: () throws(StorageFault) -> Void
+) throws(StorageFault) -> Void
+
 /// The log as it is stored, for what is not held in memory.
 ///
 /// Reads what is committed, on a connection of its own; confined to whoever holds it.

@@ -72,10 +72,8 @@ public final class LogReader {
         return feed.head
     }
 
-    /// Steps of SQLite's machine that comparisons have taken since the last call.
-    package func takeComparisonSteps() -> Int {
-        (check as? EmbeddedCheck)?.takeVirtualMachineSteps() ?? 0
-    }
+    /// As `CheckSource.takeSteps()`.
+    package func takeComparisonSteps() -> Int { check.takeSteps() }
 }
 
 @available(*, unavailable)

@@ -14,7 +14,7 @@ extension VisibilityFilter {
     public var permissionClasses: [PermissionClass] { [Self.everybody] }
 
     /// An SQL expression for the records of a type that a class may see; nil where it sees all.
-    func condition(of type: String, for permissions: PermissionClass) -> String? { nil }
+    package func condition(of type: String, for permissions: PermissionClass) -> String? { nil }
 
     private static let everybody = PermissionClass(name: "everybody")
 }

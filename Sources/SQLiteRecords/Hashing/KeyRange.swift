@@ -14,17 +14,6 @@ package struct KeyRange {
         self.below = below
     }
 
-    /// Whether the bounds are keys of this kind.
-    package func suits(_ kind: EntityType.KeyKind) -> Bool {
-        [from, below].allSatisfy { bound in
-            switch bound {
-            case .integer: kind == .integer
-            case .text: kind == .text
-            case nil: true
-            }
-        }
-    }
-
     /// A condition with the bounds as ?8 and ?9, and the order of the keys.
     /// - Parameter key: The column, quoted.
     package func ordered(_ key: String, _ kind: EntityType.KeyKind) -> String {

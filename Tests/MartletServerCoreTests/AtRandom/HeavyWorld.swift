@@ -3,6 +3,7 @@ import MartletProtocol
 import MartletTesting
 import SQLiteKit
 
+@testable import MartletEmbedded
 @testable import MartletServerCore
 
 /// A server whose members and other programs make it much work: rows and transactions of all sizes, hubs
