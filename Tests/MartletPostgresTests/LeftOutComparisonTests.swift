@@ -1,4 +1,4 @@
-import MartletCore
+import MartletModel
 import PostgresKit
 import Testing
 

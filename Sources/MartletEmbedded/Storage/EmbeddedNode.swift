@@ -6,11 +6,12 @@ extension DataSetNode {
     /// - Parameters:
     ///   - cacheBytes: Memory for what of the log is held, about.
     ///   - answerBytes: Bytes of change sets after which an answer is cut.
+    ///   - partBytes: The fewest bytes of rows after which part of a difference may end within a revision.
     /// - Throws: `StorageFault` when the log cannot be read.
     public convenience init(
         store: EmbeddedStore, rules: Rules = .everything,
         filter: VisibilityFilter = .everything, cacheBytes: Int = 64 << 20,
-        answerBytes: Int = Limits.answerBytes
+        answerBytes: Int = Limits.answerBytes, partBytes: Int = 64 << 10
     ) throws(StorageFault) {
         try self.init(
             storage: store,
@@ -18,7 +19,7 @@ extension DataSetNode {
                 path: store.path, vfs: store.vfs, schema: store.schema,
                 unsendable: store.unsendable),
             rules: rules,
-            filter: filter, cacheBytes: cacheBytes, answerBytes: answerBytes)
+            filter: filter, cacheBytes: cacheBytes, answerBytes: answerBytes, partBytes: partBytes)
     }
 }
 

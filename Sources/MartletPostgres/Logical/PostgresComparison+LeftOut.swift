@@ -1,4 +1,5 @@
-import MartletCore
+internal import MartletServerCore
+import MartletModel
 import PostgresKit
 
 /// Rows that no device can be sent.

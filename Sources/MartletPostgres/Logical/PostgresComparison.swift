@@ -1,3 +1,4 @@
+internal import MartletServerCore
 import MartletModel
 package import PostgresKit
 

@@ -1,4 +1,4 @@
-internal import MartletCore
+internal import MartletModel
 internal import SQLiteKit
 
 /// NEW, in the body of a BEFORE trigger, as SQLite stores it afterwards.

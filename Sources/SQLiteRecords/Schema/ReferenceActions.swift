@@ -1,4 +1,4 @@
-internal import MartletCore
+internal import MartletModel
 package import SQLiteKit
 
 /// What the references of all tables do if a row is deleted, and where that comes back to the table of the row.
