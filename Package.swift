@@ -133,7 +133,8 @@ let suites: [Target] = [
         "SmallWorlds"),
     suite(
         "DeviceSweepTests", "SQLiteKit", "SQLiteFaults", "CompressionKit", "MartletModel",
-        "MartletProtocol", "MartletStore", "Martlet", "MartletServerCore", "MartletTesting",
+        "MartletProtocol", "MartletStore", "Martlet", "MartletServerCore", "MartletEmbedded",
+        "MartletTesting",
         "Waiting", "SmallWorlds"),
     suite(
         "MartletStoreTests", "SystemKit", "SQLiteKit", "SQLiteFaults", "MartletModel",

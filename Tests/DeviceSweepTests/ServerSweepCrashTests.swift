@@ -6,6 +6,7 @@ import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletEmbedded
 @testable import MartletServerCore
 
 /// What a server does on a SQLite file, each time with another operation of its disk failing.
