@@ -1,6 +1,6 @@
-import MartletModel
 import Foundation
 import Martlet
+import MartletModel
 import Synchronization
 import Testing
 import Waiting

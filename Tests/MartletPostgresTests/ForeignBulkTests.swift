@@ -1,6 +1,6 @@
-internal import MartletProtocol
 import Foundation
 import MartletModel
+internal import MartletProtocol
 import MartletServerCore
 import PostgresKit
 import Testing

@@ -1,5 +1,5 @@
-internal import MartletServerCore
 import MartletModel
+internal import MartletServerCore
 import PostgresKit
 import SQLiteKit
 import SQLiteRecords

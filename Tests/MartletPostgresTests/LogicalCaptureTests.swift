@@ -1,6 +1,6 @@
-internal import MartletProtocol
 import Foundation
 import MartletModel
+internal import MartletProtocol
 import PostgresKit
 import TestDatabases
 import Testing

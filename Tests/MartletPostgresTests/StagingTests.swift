@@ -1,7 +1,7 @@
 import Foundation
+import MartletEmbedded
 import MartletModel
 import MartletProtocol
-import MartletEmbedded
 import MartletServerCore
 import PostgresKit
 import SQLiteKit

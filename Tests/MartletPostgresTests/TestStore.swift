@@ -4,8 +4,8 @@ import MartletProtocol
 import PostgresKit
 import SQLiteRecords
 
-@testable import MartletPostgres
 @testable import MartletEmbedded
+@testable import MartletPostgres
 @testable import MartletServerCore
 
 /// A data set in a database of its own, driven with JSON as a device would. Blocks; confined to the

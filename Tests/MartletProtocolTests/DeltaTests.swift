@@ -1,6 +1,6 @@
+import MartletModel
 import Testing
 
-import MartletModel
 @testable import MartletProtocol
 
 @Suite("Deltas")

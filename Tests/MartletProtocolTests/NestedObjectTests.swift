@@ -1,6 +1,6 @@
+import MartletModel
 import Testing
 
-import MartletModel
 @testable import MartletProtocol
 
 /// A delta's record, a text within the text: read where it stands, it says what it says alone.

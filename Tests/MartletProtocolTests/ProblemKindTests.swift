@@ -1,7 +1,7 @@
 import Foundation
+import MartletModel
 import Testing
 
-import MartletModel
 @testable import MartletProtocol
 
 @Suite("Kinds of problems")

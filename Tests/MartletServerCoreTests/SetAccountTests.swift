@@ -1,5 +1,5 @@
-internal import MartletProtocol
 import MartletModel
+internal import MartletProtocol
 import Testing
 
 @testable import MartletServerCore

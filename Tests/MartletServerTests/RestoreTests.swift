@@ -1,6 +1,6 @@
 import Foundation
-import MartletModel
 import MartletEmbedded
+import MartletModel
 import MartletServerCore
 import SQLiteKit
 import Testing

@@ -1,7 +1,7 @@
 import Foundation
 import MartletModel
-import MartletServerCore
 import MartletServer
+import MartletServerCore
 import Testing
 
 @Suite("Rules file")

@@ -1,5 +1,5 @@
-internal import MartletProtocol
 import MartletModel
+internal import MartletProtocol
 import MartletStore
 import SmallWorlds
 import Testing

@@ -1,6 +1,6 @@
-internal import MartletModel
 import Dispatch
 import Martlet
+internal import MartletModel
 import MartletPostgres
 import MartletServer
 import PostgresKit

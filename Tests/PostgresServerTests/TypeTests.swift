@@ -1,5 +1,5 @@
-internal import MartletModel
 import Martlet
+internal import MartletModel
 import MartletPostgres
 import MartletServer
 import PostgresKit

@@ -1,8 +1,8 @@
 import CompressionKit
 import Foundation
+import MartletEmbedded
 import MartletModel
 import MartletProtocol
-import MartletEmbedded
 import MartletServerCore
 import SQLiteKit
 import SQLiteRecords

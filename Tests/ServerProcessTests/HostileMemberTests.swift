@@ -1,6 +1,6 @@
-internal import MartletModel
 import Foundation
 import Martlet
+internal import MartletModel
 import SocketTalk
 import Testing
 import Waiting

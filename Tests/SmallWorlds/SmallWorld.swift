@@ -1,8 +1,8 @@
 internal import Foundation
 package import Martlet
+package import MartletEmbedded
 internal import MartletModel
 package import MartletProtocol
-package import MartletEmbedded
 package import MartletServerCore
 package import MartletStore
 package import SQLiteFaults

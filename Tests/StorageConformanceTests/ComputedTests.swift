@@ -1,5 +1,5 @@
-import MartletProtocol
 import MartletModel
+import MartletProtocol
 import SetTexts
 import Testing
 

@@ -1,8 +1,8 @@
 internal import Foundation
 internal import Martlet
+internal import MartletEmbedded
 internal import MartletModel
 internal import MartletProtocol
-internal import MartletEmbedded
 internal import MartletServerCore
 internal import MartletStore
 internal import SQLiteKit

@@ -1,6 +1,6 @@
-import MartletModel
 import Foundation
 import Martlet
+import MartletModel
 import Testing
 
 extension SyncIntegration {

@@ -1,5 +1,5 @@
-internal import MartletProtocol
 internal import MartletModel
+internal import MartletProtocol
 internal import MartletStore
 
 /// Applies differences slice by slice.

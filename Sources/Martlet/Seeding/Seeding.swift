@@ -1,5 +1,5 @@
-internal import MartletProtocol
 internal import MartletModel
+internal import MartletProtocol
 
 /// What a device begins with where it has no data yet.
 public enum Seeding: Hashable, Sendable {

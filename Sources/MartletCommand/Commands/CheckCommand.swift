@@ -1,5 +1,5 @@
-import MartletModel
 import Martlet
+import MartletModel
 
 extension CommandDescription {
     static let check = CommandDescription(

@@ -1,5 +1,5 @@
-public import MartletProtocol
 internal import MartletModel
+public import MartletProtocol
 public import MartletServerCore
 
 extension DataSetNode {

@@ -1,6 +1,6 @@
+import MartletEmbedded
 import MartletModel
 import MartletProtocol
-import MartletEmbedded
 import MartletServerCore
 import PostgresKit
 

@@ -1,5 +1,5 @@
-internal import MartletServerCore
 import MartletModel
+internal import MartletServerCore
 import PostgresKit
 
 /// Rows that no device can be sent.

@@ -1,5 +1,5 @@
-internal import MartletServerCore
 import MartletModel
+internal import MartletServerCore
 package import PostgresKit
 
 /// Compares the tables of a data set with its log, and has the log take what it lacks.

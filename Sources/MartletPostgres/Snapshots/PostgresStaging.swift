@@ -1,5 +1,5 @@
-import MartletModel
 internal import MartletEmbedded
+import MartletModel
 package import MartletServerCore
 package import PostgresKit
 import SQLiteKit

@@ -1,8 +1,8 @@
 internal import DeflateKit
 internal import HTTPKit
+internal import MartletEmbedded
 internal import MartletModel
 internal import MartletProtocol
-internal import MartletEmbedded
 internal import MartletServerCore
 
 extension RequestHandler {

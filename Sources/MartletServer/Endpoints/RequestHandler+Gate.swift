@@ -1,7 +1,7 @@
-internal import MartletServerCore
 internal import HTTPKit
 internal import MartletModel
 internal import MartletProtocol
+internal import MartletServerCore
 
 extension RequestHandler {
     /// Decides from a request's head whether to wait for its body: only a device with a good token

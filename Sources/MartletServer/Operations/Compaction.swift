@@ -1,8 +1,8 @@
 internal import Foundation
+internal import MartletEmbedded
 package import MartletModel
 internal import MartletPostgres
 internal import MartletProtocol
-internal import MartletEmbedded
 internal import MartletServerCore
 package import PostgresKit
 internal import SQLiteKit

@@ -1,6 +1,6 @@
+internal import MartletEmbedded
 internal import MartletModel
 internal import MartletProtocol
-internal import MartletEmbedded
 internal import MartletServerCore
 internal import Synchronization
 

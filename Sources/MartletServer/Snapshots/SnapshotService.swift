@@ -1,7 +1,7 @@
 internal import Dispatch
+internal import MartletEmbedded
 internal import MartletModel
 internal import MartletProtocol
-internal import MartletEmbedded
 internal import MartletServerCore
 internal import Synchronization
 

@@ -1,6 +1,6 @@
+internal import MartletEmbedded
 internal import MartletModel
 internal import MartletRedis
-internal import MartletEmbedded
 internal import MartletServerCore
 internal import OpenSSLKit
 internal import SQLiteKit

@@ -1,5 +1,5 @@
-internal import MartletEmbedded
 internal import Dispatch
+internal import MartletEmbedded
 internal import MartletModel
 internal import MartletPostgres
 internal import MartletRedis

@@ -1,7 +1,7 @@
 internal import CompressionKit
+internal import MartletEmbedded
 internal import MartletModel
 internal import MartletProtocol
-internal import MartletEmbedded
 internal import MartletServerCore
 
 /// A snapshot as a server keeps it: the manifest, and the files as they travel.

@@ -1,6 +1,6 @@
-internal import MartletProtocol
 internal import Martlet
 internal import MartletModel
+internal import MartletProtocol
 internal import MartletStore
 
 extension SimulatedWorld {

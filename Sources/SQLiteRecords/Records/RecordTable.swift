@@ -1,5 +1,5 @@
-internal import MartletProtocol
 public import MartletModel
+internal import MartletProtocol
 public import SQLiteKit
 
 /// Reads and writes the records of one type on one connection.

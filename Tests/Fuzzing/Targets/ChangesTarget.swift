@@ -1,6 +1,6 @@
 import MartletModel
-import MartletServerCore
 import MartletProtocol
+import MartletServerCore
 
 /// One change set: read, written, turned into deltas, and read against a schema.
 enum ChangesTarget: FuzzTarget {

@@ -1,7 +1,7 @@
-import MartletProtocol
 import Foundation
 import Martlet
 import MartletModel
+import MartletProtocol
 import SocketTalk
 import Testing
 import Waiting

@@ -1,6 +1,6 @@
-import MartletProtocol
 import Foundation
 import MartletModel
+import MartletProtocol
 import PostgresKit
 import TestDatabases
 import Testing

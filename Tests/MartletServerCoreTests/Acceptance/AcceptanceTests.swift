@@ -1,6 +1,6 @@
 import MartletModel
-import MartletServerCore
 import MartletProtocol
+import MartletServerCore
 import Testing
 
 @Suite("Acceptance")

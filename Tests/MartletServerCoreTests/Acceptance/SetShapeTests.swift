@@ -1,6 +1,6 @@
 import MartletModel
-import MartletServerCore
 import MartletProtocol
+import MartletServerCore
 import Testing
 
 /// The reader of the wire finds most of this first; a set may come another way.

@@ -1,6 +1,6 @@
-internal import MartletModel
 import Dispatch
 import Foundation
+internal import MartletModel
 import MartletStore
 import Synchronization
 import Testing

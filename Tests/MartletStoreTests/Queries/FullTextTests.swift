@@ -1,5 +1,5 @@
-import MartletModel
 import Foundation
+import MartletModel
 import MartletStore
 import Synchronization
 import Testing

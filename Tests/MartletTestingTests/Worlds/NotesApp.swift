@@ -1,5 +1,5 @@
-internal import MartletModel
 import Martlet
+internal import MartletModel
 import MartletTesting
 
 /// A small app: people write into a few shared notes.

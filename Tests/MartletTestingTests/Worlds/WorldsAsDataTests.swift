@@ -1,5 +1,5 @@
-internal import MartletModel
 import Martlet
+internal import MartletModel
 import Testing
 
 @testable import MartletTesting

@@ -1,4 +1,5 @@
 internal import MartletProtocol
+
 @testable import Martlet
 
 /// What a device may ask for in an hour of a spell, by the kind of request.
