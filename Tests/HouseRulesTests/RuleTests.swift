@@ -92,7 +92,7 @@ struct RuleTests {
 
     @Test("imports stand in Package.swift")
     func downwardImports() {
-        #expect(sentences(.downwardImports, "import MartletProtocol") == 0)
+        #expect(sentences(.downwardImports, "import MartletModel") == 0)
         #expect(sentences(.downwardImports, "import MartletStore") == 1)
         #expect(sentences(.downwardImports, "import struct Foundation.Data") == 1)
         let device = "Sources/Martlet/A.swift"
