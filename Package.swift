@@ -49,8 +49,11 @@ let device: [Target] = [
         "MartletStore", "SystemKit", "SQLiteKit", "MartletModel", "MartletProtocol",
         "SQLiteRecords"),
     code(
-        "Martlet", "SystemKit", "SQLiteKit", "CompressionKit", "CurlKit", "MartletModel",
+        "MartletDevice", "SystemKit", "SQLiteKit", "CompressionKit", "MartletModel",
         "MartletProtocol", "SQLiteRecords", "MartletStore"),
+    code(
+        "Martlet", "SystemKit", "SQLiteKit", "CompressionKit", "CurlKit", "MartletModel",
+        "MartletProtocol", "SQLiteRecords", "MartletStore", "MartletDevice"),
 ]
 
 let server: [Target] = [
@@ -76,17 +79,17 @@ let server: [Target] = [
 let tools: [Target] = [
     code(
         "MartletTesting", "SQLiteKit", "SQLiteFaults", "CompressionKit", "HTTPKit", "MartletModel",
-        "MartletProtocol", "SQLiteRecords", "MartletStore", "Martlet", "MartletServerCore",
+        "MartletProtocol", "SQLiteRecords", "MartletStore", "MartletDevice", "Martlet", "MartletServerCore",
         "MartletEmbedded"),
     code(
         "MartletTransfer", "SystemKit", "CompressionKit", "MartletModel", "MartletProtocol",
-        "SQLiteRecords", "MartletStore", "Martlet"),
+        "SQLiteRecords", "MartletStore", "MartletDevice", "Martlet"),
     code(
         "MartletDemo", "LineKit", "SQLiteKit", "PostgresKit", "MartletModel", "MartletProtocol",
-        "SQLiteRecords", "MartletStore", "Martlet", "MartletTransfer"),
+        "SQLiteRecords", "MartletStore", "MartletDevice", "Martlet", "MartletTransfer"),
     command(
         "MartletCommand", "SQLiteKit", "HTTPKit", "PostgresKit", "MartletModel", "MartletProtocol",
-        "MartletStore", "Martlet", "MartletServerCore", "MartletEmbedded", "MartletPostgres",
+        "MartletStore", "MartletDevice", "Martlet", "MartletServerCore", "MartletEmbedded", "MartletPostgres",
         "MartletServer", "MartletTesting", "MartletTransfer", "MartletDemo"),
 ]
 
@@ -100,15 +103,15 @@ let helpers: [Target] = [
     kit("SocketTalk", "SystemKit", "WebSocketKit", in: "Tests/SocketTalk"),
     helper(
         "SmallWorlds", "SQLiteKit", "SQLiteFaults", "MartletModel", "MartletProtocol",
-        "MartletStore", "Martlet", "MartletServerCore", "MartletEmbedded"),
-    program("TestDevice", "MartletModel", "MartletStore", "Martlet"),
+        "MartletStore", "MartletDevice", "Martlet", "MartletServerCore", "MartletEmbedded"),
+    program("TestDevice", "MartletModel", "MartletStore", "MartletDevice", "Martlet"),
     program("MemoryFaults", "SQLiteFaults", "SmallWorlds"),
     program(
         "Growth", "SQLiteKit", "SQLiteFaults", "MartletModel", "MartletProtocol", "MartletStore",
-        "Martlet", "MartletServerCore", "AllocationCounter", "SetTexts", "SmallWorlds"),
+        "MartletDevice", "Martlet", "MartletServerCore", "AllocationCounter", "SetTexts", "SmallWorlds"),
     program(
         "StoreThresholds", "SQLiteKit", "WebSocketKit", "MartletModel", "MartletProtocol",
-        "MartletStore", "Martlet", "MartletServerCore", "MartletEmbedded", "AllocationCounter"),
+        "MartletStore", "MartletDevice", "Martlet", "MartletServerCore", "MartletEmbedded", "AllocationCounter"),
 ]
 
 let suites: [Target] = [
@@ -119,21 +122,21 @@ let suites: [Target] = [
     suite("SQLiteRecordsTests", "SQLiteKit", "MartletModel", "MartletProtocol", "SQLiteRecords"),
     safeSuite(
         "MartletTransferTests", "SQLiteKit", "CompressionKit", "MartletModel", "MartletProtocol",
-        "MartletStore", "Martlet", "MartletServerCore", "MartletTesting", "MartletTransfer",
+        "MartletStore", "MartletDevice", "Martlet", "MartletServerCore", "MartletTesting", "MartletTransfer",
         "SmallWorlds"),
     safeSuite(
-        "MartletDemoTests", "SQLiteKit", "MartletModel", "MartletProtocol", "Martlet",
+        "MartletDemoTests", "SQLiteKit", "MartletModel", "MartletProtocol", "MartletDevice", "Martlet",
         "MartletDemo"),
     safeSuite(
-        "MartletCommandTests", "SQLiteKit", "PostgresKit", "MartletModel", "Martlet",
+        "MartletCommandTests", "SQLiteKit", "PostgresKit", "MartletModel", "MartletDevice", "Martlet",
         "MartletPostgres", "MartletServer", "MartletCommand", "TestDatabases"),
     suite(
         "MartletTests", "SQLiteKit", "SQLiteFaults", "MartletModel", "MartletProtocol",
-        "SQLiteRecords", "MartletStore", "Martlet", "MartletServerCore", "MartletEmbedded",
+        "SQLiteRecords", "MartletStore", "MartletDevice", "Martlet", "MartletServerCore", "MartletEmbedded",
         "SmallWorlds"),
     suite(
         "DeviceSweepTests", "SQLiteKit", "SQLiteFaults", "CompressionKit", "MartletModel",
-        "MartletProtocol", "MartletStore", "Martlet", "MartletServerCore", "MartletEmbedded",
+        "MartletProtocol", "MartletStore", "MartletDevice", "Martlet", "MartletServerCore", "MartletEmbedded",
         "MartletTesting",
         "Waiting", "SmallWorlds"),
     suite(
@@ -143,7 +146,7 @@ let suites: [Target] = [
         "MartletServerCoreTests", "SQLiteKit", "SQLiteFaults", "MartletModel", "MartletProtocol",
         "SQLiteRecords", "MartletServerCore", "MartletEmbedded", "MartletTesting", "SetTexts"),
     suite(
-        "MartletTestingTests", "MartletModel", "MartletProtocol", "Martlet", "MartletTesting",
+        "MartletTestingTests", "MartletModel", "MartletProtocol", "MartletDevice", "Martlet", "MartletTesting",
         "Waiting", "SocketTalk"),
     suite("HouseRulesTests"),
     suite("OpenSSLKitTests", "OpenSSLKit"),
@@ -170,7 +173,7 @@ let suites: [Target] = [
         "MartletRedis", "TestDatabases"),
     suite(
         "PostgresServerTests", "ConnectionKit", "PostgresKit", "RedisKit", "MartletModel",
-        "Martlet", "MartletServerCore", "MartletPostgres", "MartletServer", "Waiting",
+        "MartletDevice", "Martlet", "MartletServerCore", "MartletPostgres", "MartletServer", "Waiting",
         "TestDatabases"),
     safeSuite("MartletProtocolTests", "MartletModel", "MartletProtocol", without: ["Fixtures"]),
     suite(
@@ -181,20 +184,20 @@ let suites: [Target] = [
     suite(
         "FuzzCorpusTests", "ConnectionKit", "SQLiteKit", "CompressionKit", "DeflateKit", "ZstdKit",
         "OpenSSLKit", "WebSocketKit", "HTTPKit", "PostgresKit", "MartletModel", "MartletProtocol",
-        "SQLiteRecords", "WebTokens", "Martlet", "MartletServerCore", "MartletRedis",
+        "SQLiteRecords", "WebTokens", "MartletDevice", "Martlet", "MartletServerCore", "MartletRedis",
         "MartletServer", in: "Tests/Fuzzing", without: ["Corpora", "Dictionaries", "Program"]),
     suite(
         "SeedingTests", "SystemKit", "SQLiteKit", "CompressionKit", "MartletModel",
-        "MartletProtocol", "SQLiteRecords", "MartletStore", "Martlet", "MartletServerCore",
+        "MartletProtocol", "SQLiteRecords", "MartletStore", "MartletDevice", "Martlet", "MartletServerCore",
         "MartletEmbedded", "MartletServer", "Waiting"),
-    safeSuite("ConcurrencyTests", "MartletModel", "MartletProtocol", "Martlet", "MartletServer"),
+    safeSuite("ConcurrencyTests", "MartletModel", "MartletProtocol", "MartletDevice", "Martlet", "MartletServer"),
     safeSuite(
         "LiveTests", "LineKit", "CompressionKit", "HTTPKit", "MartletModel", "MartletProtocol",
-        "Martlet", "MartletServer", "Waiting", "TestPrograms", "SocketTalk"),
+        "MartletDevice", "Martlet", "MartletServer", "Waiting", "TestPrograms", "SocketTalk"),
     safeSuite(
         "ServerProcessTests", "PostgresKit", "MartletModel", "MartletProtocol", "MartletStore",
-        "Martlet", "Waiting", "TestDatabases", "TestPrograms", "SocketTalk"),
-    safeSuite("SyncIntegrationTests", "MartletModel", "Martlet", "TestPrograms"),
+        "MartletDevice", "Martlet", "Waiting", "TestDatabases", "TestPrograms", "SocketTalk"),
+    safeSuite("SyncIntegrationTests", "MartletModel", "MartletDevice", "Martlet", "TestPrograms"),
 ]
 
 let package = Package(

@@ -63,20 +63,20 @@ public struct StoreError: Error, Hashable, Sendable {
     /// What kind of refusal.
     public let kind: Kind
     /// What was expected, what was found, and what to do. Holds no values.
-    public internal(set) var message: String
+    public package(set) var message: String
     /// SQLite's extended result code, where SQLite refused.
-    public internal(set) var code: Int32?
+    public package(set) var code: Int32?
     /// The statement, with placeholders in place of values.
-    public internal(set) var sql: String?
+    public package(set) var sql: String?
     /// The table, where one is meant.
-    public internal(set) var table: String?
+    public package(set) var table: String?
     /// The key of the record, where one is meant and known. It is part of the record: the
     /// description leaves it out, `debugDescription` shows it.
-    public internal(set) var key: RecordID?
+    public package(set) var key: RecordID?
     /// Which constraint, where one is violated and SQLite tells.
-    public internal(set) var constraint: Constraint?
+    public package(set) var constraint: Constraint?
     /// The values bound to the statement; only `debugDescription` shows them.
-    public internal(set) var values: [SQLValue] = []
+    public package(set) var values: [SQLValue] = []
 
     /// A refusal with a sentence.
     public init(_ kind: Kind, _ message: String) {

@@ -1,3 +1,4 @@
+internal import MartletDevice
 public import MartletModel
 internal import MartletProtocol
 

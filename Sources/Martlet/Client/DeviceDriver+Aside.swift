@@ -1,3 +1,5 @@
+internal import MartletDevice
+
 /// Reports values that did not go into the tables, by a log line and an event. `ClientStatus` has
 /// the counts.
 extension DeviceDriver {

@@ -1,3 +1,4 @@
+internal import MartletDevice
 internal import MartletModel
 internal import MartletStore
 internal import SQLiteRecords
@@ -23,10 +24,7 @@ extension SyncError {
                 "The snapshot was not accepted: \(fault.what). Nothing of it was used; open again to"
                     + " fetch it anew.")
         case let error as SnapshotError:
-            SyncError(
-                error.kind == .newer
-                    ? .versionUnsupported : error.kind == .other ? .wrongDataSet : .violation,
-                error.message)
+            SyncError(error)
         case let error as SystemError:
             SyncError(.storage, StoreError(error).message)
         case let failure as TransportFailure:

@@ -128,7 +128,7 @@ public class ReadContext {
     }
 
     /// The synchronised tables.
-    func synchronised() throws -> LocalStore {
+    func synchronised() throws -> any SyncedTables {
         guard let store = session.store else {
             throw StoreError(.misuse, "This database is not kept in step; use its tables.")
         }
@@ -138,12 +138,3 @@ public class ReadContext {
 
 @available(*, unavailable)
 extension ReadContext: Sendable {}
-
-extension LocalStore {
-    /// Runs `body` in one read transaction, so that all it reads is of one moment.
-    package func reading<Result>(_ body: () throws -> Result) throws -> Result {
-        try connection.beginReading()
-        defer { connection.rollback() }
-        return try body()
-    }
-}

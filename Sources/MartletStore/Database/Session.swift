@@ -7,7 +7,7 @@ internal import SQLiteRecords
 package final class Session {
     package let connection: Connection
     /// The synchronised tables; nil for a database that is not kept in step.
-    package let store: LocalStore?
+    package let store: (any SyncedTables)?
     /// What is told of every row written through a table.
     package let hooks: WriteHooks
     private let generation: SchemaGeneration
@@ -33,7 +33,7 @@ package final class Session {
 
     /// - Parameter generation: Shared by all sessions on one file.
     package init(
-        store: LocalStore, hooks: WriteHooks = WriteHooks(),
+        store: any SyncedTables, hooks: WriteHooks = WriteHooks(),
         generation: SchemaGeneration = SchemaGeneration()
     ) {
         connection = store.connection

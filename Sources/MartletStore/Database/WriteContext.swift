@@ -12,8 +12,11 @@ public final class WriteContext: ReadContext {
     /// How deep writes of hooks are nested.
     var hookDepth = 0
 
+    /// The first temporary id of a file. Those of new records are below it.
+    package static let firstTemporaryID: Int64 = -2
+
     package init(
-        session: Session, nextTemporaryID: Int64 = DeviceTables.firstTemporaryID,
+        session: Session, nextTemporaryID: Int64 = WriteContext.firstTemporaryID,
         randomBits: @escaping () -> UInt64
     ) {
         self.nextTemporaryID = nextTemporaryID
@@ -203,7 +206,7 @@ public final class WriteContext: ReadContext {
     /// - Throws: `StoreError` `.value` for a value that its attribute cannot hold, by the server's
     ///   rules.
     private func resolved(
-        _ attributes: Attributes, of type: EntityType, _ store: LocalStore
+        _ attributes: Attributes, of type: EntityType, _ store: any SyncedTables
     ) throws -> Attributes {
         var values = attributes.values
         for (position, name) in attributes.names.enumerated() {
@@ -252,7 +255,7 @@ extension WriteContext {
     /// Moves the next temporary id below those that the app's own statements have taken from
     /// `martlet_new_id`.
     package func passNotedIDs() throws {
-        guard let lowest = try session.store?.integerState("lowestNotedID") else { return }
+        guard let lowest = try session.store?.lowestNotedID else { return }
         if lowest <= nextTemporaryID, lowest > .min { nextTemporaryID = lowest - 1 }
     }
 
@@ -277,31 +280,5 @@ extension Attributes {
     /// The same as SQLite holds it.
     var sqlValues: RecordValues {
         RecordValues(names: names, values: values.map { SQLValue($0) })
-    }
-}
-
-// MARK: - Reading
-
-extension LocalStore {
-    /// The permanent id of a temporary one, where it is known; otherwise the id as it is.
-    package func resolve(_ id: RecordID, type: Int) throws -> RecordID {
-        guard case .integer(let number) = id, number < 0 else { return id }
-        let find = try connection.statement(
-            "SELECT id FROM martlet_ids WHERE type = ? AND temporary = ?")
-        find.bind(1, integer: numbers[type])
-        find.bind(2, integer: number)
-        defer { find.reset() }
-        return try find.step() ? .integer(find.integer(0)) : id
-    }
-
-    /// A record's attributes; nil where there is none. A temporary id finds the record for ever.
-    package func record(_ type: String, _ id: RecordID) throws -> Attributes? {
-        let index = try index(of: type)
-        return try tables[index].read(try resolve(id, type: index))
-    }
-
-    /// Runs one SQL statement with bound values, and returns its rows.
-    package func rows(_ sql: String, _ arguments: [SQLValue] = []) throws -> [RecordValues] {
-        try ReadContext(session: Session(store: self)).rows(sql, arguments)
     }
 }

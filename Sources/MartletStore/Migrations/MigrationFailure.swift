@@ -2,8 +2,8 @@ internal import SQLiteKit
 internal import SQLiteRecords
 
 /// Why a version could not be run, in a sentence that says where the file stands.
-enum MigrationFailure {
-    static func of(_ error: any Error, in migration: Migration) -> StoreError {
+package enum MigrationFailure {
+    package static func of(_ error: any Error, in migration: Migration) -> StoreError {
         let failure: StoreError
         switch error {
         case let error as StoreError: failure = error

@@ -1,8 +1,12 @@
-internal import SQLiteKit
+package import SQLiteKit
 
 /// Which versions a file has been led through.
-struct MigrationLedger {
+package struct MigrationLedger {
     let connection: Connection
+
+    package init(connection: Connection) {
+        self.connection = connection
+    }
 
     private var exists: Bool {
         get throws(SQLiteError) {
@@ -13,7 +17,7 @@ struct MigrationLedger {
     }
 
     /// The versions run so far. A file that was never led through any has none.
-    func versions() throws(SQLiteError) -> Set<Int> {
+    package func versions() throws(SQLiteError) -> Set<Int> {
         guard try exists else { return [] }
         let rows = try connection.statement("SELECT version FROM martlet_migrations")
         return Set(try rows.rows { (row) throws(SQLiteError) in Int(row.integer(0)) })
@@ -26,7 +30,7 @@ struct MigrationLedger {
 
     /// Records a version, in its own transaction.
     /// - Parameter now: Milliseconds since 1970; nil: by the clock of the file's VFS.
-    func record(_ migration: Migration, now: Int64?) throws(SQLiteError) {
+    package func record(_ migration: Migration, now: Int64?) throws(SQLiteError) {
         try connection.execute(
             """
             CREATE TABLE IF NOT EXISTS martlet_migrations(

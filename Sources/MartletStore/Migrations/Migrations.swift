@@ -2,7 +2,7 @@
 ///
 /// A file is led through every version it has not seen, one after the other, whenever it is opened.
 public struct Migrations: Sendable {
-    let list: [Migration]
+    package let list: [Migration]
 
     /// - Throws: `StoreError` `.schema` where the numbers do not ascend, or one is below 1.
     public init(_ list: [Migration]) throws {

@@ -3,9 +3,9 @@ internal import SQLiteRecords
 
 /// Leads a file through the versions it has not seen, each in a transaction of its own.
 package struct Migrator {
-    let migrations: Migrations
+    package let migrations: Migrations
     /// Milliseconds since 1970, for the record; nil: by the clock of the file's VFS.
-    let now: Int64?
+    package let now: Int64?
     let progress: @Sendable (MigrationProgress) -> Void
 
     package init(
@@ -147,7 +147,7 @@ extension Migrator {
     }
 
     /// Runs one version, in its transaction.
-    func run(
+    package func run(
         _ migration: Migration, on connection: Connection, host: (any MigrationHost)?
     ) throws {
         connection.clearStatementCache()

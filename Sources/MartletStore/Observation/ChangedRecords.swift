@@ -67,11 +67,11 @@ public struct ChangedRecords: Sendable {
     }
 
     /// Adds what a transaction did to one record.
-    package mutating func note(_ change: RecordChange) {
-        switch change.operation {
-        case .create: inserted.insert(change.id)
-        case .update: updated.insert(change.id)
-        case .delete: deleted.insert(change.id)
+    package mutating func note(_ id: RecordID, _ operation: RecordOperation) {
+        switch operation {
+        case .create: inserted.insert(id)
+        case .update: updated.insert(id)
+        case .delete: deleted.insert(id)
         }
     }
 

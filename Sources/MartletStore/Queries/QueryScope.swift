@@ -99,7 +99,7 @@ struct QueryScope {
     }
 
     /// The type whose ids a column holds; nil where it holds none.
-    private func typeOfID(in column: ColumnName, _ store: LocalStore) -> Int? {
+    private func typeOfID(in column: ColumnName, _ store: any SyncedTables) -> Int? {
         guard let entry = try? find(column), let name = entry.description.column(column.name)?.name,
             let type = store.schema.index(of: entry.description.name)
         else { return nil }

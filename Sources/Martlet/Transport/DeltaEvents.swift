@@ -1,0 +1,89 @@
+internal import MartletDevice
+internal import Foundation
+internal import MartletModel
+internal import MartletProtocol
+
+/// The stream of deltas as server-sent events.
+struct DeltaEvents: Sendable {
+    /// The server's address; the endpoint is `deltas` below it.
+    let server: URL
+    let session: AuthorizedSession
+
+    /// Bytes of one event: a change set of the greatest size, whose texts are escaped twice.
+    private static let eventBytes = Limits.inflatedBytes
+    /// Bytes of a refusal.
+    private static let refusalBytes = 64 << 10
+
+    /// Listens until the server ends the stream; see `LiveTransport`.
+    func listen(
+        _ cursor: DeltaCursor, receive: @escaping @Sendable (LiveEvent) async -> Void
+    ) async throws(TransportFailure) {
+        var request = StreamingRequest(url: Self.address(server, cursor))
+        request.headers["Accept"] = "text/event-stream"
+        let answer = try await session.start(request)
+        guard answer.status == 200 else { throw try await Self.refusal(answer) }
+        guard answer.headers["content-type"]?.hasPrefix("text/event-stream") == true else {
+            throw TransportFailure(
+                message: Problem.foreign(status: 200).detail, status: 200,
+                problem: .foreign(status: 200))
+        }
+        var events = ServerSentEvents(limit: Self.eventBytes)
+        do throws(TransportFailure) {
+            try await follow(answer.chunks, &events, receive)
+        } catch {
+            throw error.ended(inBatch: events.isInEvent)
+        }
+        guard !events.isInEvent else {
+            throw TransportFailure(message: "The stream ended within an event.").ended(
+                inBatch: true)
+        }
+    }
+
+    private func follow(
+        _ chunks: ByteChunks, _ events: inout ServerSentEvents,
+        _ receive: @escaping @Sendable (LiveEvent) async -> Void
+    ) async throws(TransportFailure) {
+        var isOpen = false
+        for try await chunk in chunks {
+            if !isOpen {
+                isOpen = true
+                await receive(.opened)
+            }
+            let complete: [ServerSentEvents.Event]
+            do {
+                complete = try events.read(chunk)
+            } catch {
+                throw TransportFailure(
+                    message: "The server sent an event of more than \(error.limit) bytes.")
+            }
+            if let sign = events.takeSign() { await receive(.sign(milliseconds: sign)) }
+            for event in complete where event.name == "message" {
+                await receive(.batch(event.data))
+            }
+        }
+    }
+
+    private static func refusal(_ answer: StreamingAnswer) async throws(TransportFailure)
+        -> TransportFailure
+    {
+        TransportFailure(refusal: answer, try await answer.whole(limit: refusalBytes))
+    }
+
+    /// The address a cursor is asked at. A device far behind fetches rows by an exchange: compressed,
+    /// and with the fates of its own sets.
+    static func address(_ server: URL, _ cursor: DeltaCursor) -> URL {
+        var query = "since=\(cursor.since)&entries=1"
+        let names = [
+            ("client", cursor.clientID), ("dataSet", cursor.dataSet), ("lineage", cursor.lineage),
+        ]
+        for case (let name, let value?) in names {
+            // Stricter than a query must be: no reader takes a plus for a space.
+            let escaped = value.addingPercentEncoding(withAllowedCharacters: .alphanumerics)
+            query += "&\(name)=\(escaped ?? "")"
+        }
+        let endpoint = server.appendingPathComponent("deltas")
+        var parts = URLComponents(url: endpoint, resolvingAgainstBaseURL: false)
+        parts?.percentEncodedQuery = query
+        return parts?.url ?? endpoint
+    }
+}

@@ -1,0 +1,151 @@
+internal import MartletDevice
+public import Foundation
+internal import MartletModel
+public import MartletProtocol
+internal import Synchronization
+
+/// Exchanges over HTTP, with libcurl on Linux and with Foundation's URLSession elsewhere. It
+/// compresses bodies in both directions.
+public struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport {
+    private let server: URL
+    private let tokens: TokenKeeper
+    private let session: AuthorizedSession
+    private let pieces = PieceSize()
+
+    /// - Parameters:
+    ///   - server: The server's address, such as `https://sync.example.org`.
+    ///   - token: The bearer token; nil where the server asks for none, or the provider is to be
+    ///     asked.
+    ///   - provider: Gives the next token where the server refuses one. What was refused is sent
+    ///     once more with it.
+    /// - Throws: `SyncError` `.rejected` for plain http to anything but this machine.
+    public init(
+        server: URL, token: String?, provider: TokenProvider? = nil
+    ) throws(SyncError) {
+        let host = server.host ?? ""
+        let isLoopback = ["127.0.0.1", "::1", "[::1]", "localhost"].contains(host)
+        guard server.scheme == "https" || (server.scheme == "http" && isLoopback) else {
+            throw SyncError(
+                .address,
+                "The server's address must begin with https://; plain http is only for"
+                    + " this machine (http://127.0.0.1).")
+        }
+        self.server = server
+        tokens = TokenKeeper(token, provider: provider)
+        // There is one session for the transport's life, so that it keeps connections alive.
+        session = AuthorizedSession(session: StreamingSession(), tokens: tokens)
+    }
+
+    private var snapshots: SnapshotRequests {
+        SnapshotRequests(server: server, session: session)
+    }
+
+    /// Requests go out with this token from now on; one that is refused meanwhile is sent once more
+    /// with it.
+    public func setToken(_ token: String?) async {
+        await tokens.set(token)
+    }
+
+    /// Asks `/snapshot`.
+    public func manifest() async throws(TransportFailure) -> SnapshotManifest? {
+        try await snapshots.manifest()
+    }
+
+    /// Asks for a file below `/snapshot/`.
+    public func open(
+        _ part: SnapshotManifest.Part, from offset: Int64, tag: String?
+    ) async throws(TransportFailure) -> SnapshotBytes {
+        try await snapshots.open(part, from: offset, tag: tag)
+    }
+
+    /// Listens to `/deltas`: over a WebSocket where URLSession has them and nothing on the way is
+    /// against it, else as server-sent events.
+    public func deltas(
+        _ cursor: DeltaCursor, receive: @escaping @Sendable (LiveEvent) async -> Void
+    ) async throws(TransportFailure) {
+        #if !os(Linux)
+            let socket = DeltaSocket(
+                server: server, tokens: tokens, session: session.session.loader.session)
+            if try await socket.listen(cursor, receive: receive) { return }
+        #endif
+        try await DeltaEvents(server: server, session: session).listen(cursor, receive: receive)
+    }
+
+    /// The DDL of the server's tables, from `GET /schema`.
+    public func schema() async throws(SyncError) -> String {
+        try await serverTables().ddl
+    }
+
+    /// The server's tables, and whose they are.
+    func serverTables() async throws(SyncError) -> ServerTables {
+        do throws(TransportFailure) {
+            var request = StreamingRequest(url: server.appendingPathComponent("schema"))
+            request.inflates = true
+            let answer = try await session.start(request)
+            let body = try await answer.whole(limit: Limits.inflatedBytes)
+            guard answer.status == 200 else { throw TransportFailure(refusal: answer, body) }
+            do {
+                return try JSONDecoder().decode(ServerTables.self, from: Data(body))
+            } catch {
+                throw TransportFailure(foreignAnswer: answer, body, "schema", member: "ddl", error)
+            }
+        } catch {
+            throw SyncError(error)
+        }
+    }
+
+    /// Posts the body to `/sync` and waits for the whole answer.
+    public func exchange(_ body: [UInt8]) async throws(TransportFailure) -> TransportAnswer {
+        try await exchange(body, progress: {})
+    }
+
+    /// Posts the body to `/sync` and waits for the whole answer as long as bytes are sent or
+    /// received.
+    public func exchange(
+        _ body: [UInt8], progress: @escaping @Sendable () -> Void
+    ) async throws(TransportFailure) -> TransportAnswer {
+        var request = StreamingRequest(
+            method: "POST", url: server.appendingPathComponent("sync"))
+        request.headers["Content-Type"] = "application/json"
+        request.inflates = true
+        request.silenceBeforeHead = .seconds(120)
+        request.progress = progress
+        let sent = SentBody(body)
+        if sent.isGzip { request.headers["Content-Encoding"] = "gzip" }
+        request.body = sent.bytes
+        if pieces.size == nil {
+            let hasMoved = Mutex(false)
+            request.progress = {
+                hasMoved.withLock { $0 = true }
+                progress()
+            }
+            var isAnswered = false
+            do throws(TransportFailure) {
+                let answer = try await answer(to: request, &isAnswered)
+                guard answer.isRefusalOfSize, pieces.refused(sent.bytes.count) else {
+                    return answer
+                }
+            } catch {
+                pieces.failed()
+                // A line that is cut within a long body, or within an answer, may carry pieces of it, and the
+                // next exchange may be another process's.
+                let isCutUp = hasMoved.withLock(\.self) && sent.bytes.count > PieceSize.first
+                guard isCutUp || isAnswered, !Task.isCancelled else { throw error }
+            }
+            request.progress = progress
+        }
+        var exchange = PiecewiseExchange(request, session: session, pieces: pieces)
+        return try await exchange.run()
+    }
+
+    /// - Parameter isAnswered: Set when the head of an answer has come that is no refusal.
+    private func answer(
+        to request: StreamingRequest, _ isAnswered: inout Bool
+    ) async throws(TransportFailure) -> TransportAnswer {
+        let answer = try await session.start(request)
+        isAnswered = answer.status == 200
+        return TransportAnswer(
+            status: answer.status, body: try await answer.whole(limit: Limits.inflatedBytes),
+            retryAfter: answer.retryAfter)
+    }
+}

@@ -1,0 +1,291 @@
+package import MartletStore
+package import MartletModel
+package import SQLiteKit
+package import SQLiteRecords
+
+/// A device's SQLite file: the app's tables, their capture, and Martlet's own tables beside them.
+///
+/// Confined to whoever holds it; every call blocks.
+package final class LocalStore {
+    package let connection: Connection
+    package let schema: Schema
+    /// One table for each of `schema.types`, in that order.
+    package let tables: [RecordTable]
+    /// The number each type has in Martlet's tables, for ever, in the order of `schema.types`.
+    package let numbers: [Int64]
+    private let indexes: [Int64: Int]
+    /// How notes are read, by the number that they were made under.
+    var noteForms: [Int64: NoteForm] {
+        didSet { notedNumbers = Self.list(noteForms) }
+    }
+    /// These numbers as a list in SQL.
+    private(set) var notedNumbers: String
+
+    /// The defaults of columns that the server need not have. Some may have been announced since.
+    let unannounced: [Int: [String: Value]]
+    /// Which column a note of each type holds where.
+    var layout: Int64
+    /// Whether it writes to the app's tables only while capture is off.
+    private let isApplying: Bool
+    /// The number of the schema by which the tables and capture's triggers were seen to be in order.
+    var orderedSchema: Int64?
+    /// The schema by which triggers were settled last, and how many copies that made.
+    private var triggersSettled: (version: Int64?, copies: Int)?
+
+    /// A store on a connection whose file is set up for the schema.
+    /// - Parameter keepsClauses: Whether conflict clauses in declarations of tables count when
+    ///   records are written. They are meant for the app's own writes only.
+    init(
+        connection: Connection, schema: Schema, numbers: [Int64], isApplying: Bool = false,
+        keepsClauses: Bool = false
+    ) {
+        self.connection = connection
+        self.isApplying = isApplying
+        self.schema = schema
+        self.numbers = numbers
+        indexes = Dictionary(uniqueKeysWithValues: numbers.enumerated().map { ($1, $0) })
+        noteForms = NoteForm.ofNow(schema, numbers)
+        notedNumbers = Self.list(noteForms)
+        tables = schema.types.map {
+            RecordTable(type: $0, connection: connection, keepsClauses: keepsClauses)
+        }
+        layout = CaptureTriggers.layout(schema.types, numbers: numbers)
+        orderedSchema = try? connection.integer("PRAGMA schema_version")
+        // A file that is yet to be set up has none.
+        unannounced = (try? Self.unannounced(schema, numbers, connection)) ?? [:]
+        for (type, columns) in unannounced { tables[type].ownColumns = Set(columns.keys) }
+    }
+
+    private static func list(_ forms: [Int64: NoteForm]) -> String {
+        forms.keys.sorted().map(String.init).joined(separator: ", ")
+    }
+
+    /// Makes an empty store in memory, to replace one whose file is to be released.
+    /// - Throws: `SQLiteError` if there is no memory for it.
+    package convenience init(nothing: Void) throws {
+        self.init(
+            connection: try Connection(path: ":memory:"), schema: Schema(types: []), numbers: [])
+    }
+
+    /// Opens or creates a file, brings its tables to `script`, and sets up capture.
+    ///
+    /// - Parameters:
+    ///   - script: The app's DDL; nil to take the tables as they are in the file.
+    ///   - vfs: A registered VFS; nil for the platform's.
+    /// - Throws: `StoreError` for a schema or file that cannot be used, `SQLiteError` otherwise.
+    package convenience init(
+        path: String, script: String?, vfs: String? = nil,
+        busyTimeoutMilliseconds: Int32 = 10_000
+    ) throws {
+        try self.init(
+            path: path, script: script, vfs: vfs,
+            busyTimeoutMilliseconds: busyTimeoutMilliseconds, sink: nil)
+    }
+
+    /// - Parameter sink: Where what other programs wrote goes before the tables change.
+    package convenience init(
+        path: String, script: String?, vfs: String?, busyTimeoutMilliseconds: Int32 = 10_000,
+        sink: (any ChangeSetSink)?
+    ) throws {
+        let connection = try Connection(
+            path: path, vfs: vfs, busyTimeoutMilliseconds: busyTimeoutMilliseconds,
+            tracksTables: true)
+        try Self.configure(connection)
+        let migration = SyncedMigration(connection: connection, sink: sink)
+        let (schema, numbers) = try migration.settle(script: script)
+        try connection.execute("PRAGMA foreign_keys = ON")
+        self.init(connection: connection, schema: schema, numbers: numbers, keepsClauses: true)
+    }
+
+    /// Opens or creates a file and leads it through the versions it has not seen.
+    ///
+    /// - Parameter sink: Where the edits go that the versions find or make.
+    /// - Returns: The store, for reading only where the outcome has a failure.
+    /// - Throws: `StoreError`.
+    package static func open(
+        path: String, migrator: Migrator, fallback: MigrationFallback, vfs: String?,
+        sink: any ChangeSetSink
+    ) throws -> (LocalStore, MigrationOutcome) {
+        do {
+            let connection = try Connection(
+                path: path, vfs: vfs, busyTimeoutMilliseconds: 10_000, tracksTables: true)
+            // A newer app's file is not even switched to another journal.
+            _ = try migrator.pending(on: connection)
+            try configure(connection)
+            let migration = SyncedMigration(connection: connection, sink: sink)
+            let outcome = try migrator.run(
+                on: connection, host: migration, fallback: fallback, vfs: vfs)
+            guard outcome.failure == nil else {
+                return (try LocalStore(readingFrom: path, vfs: vfs), outcome)
+            }
+            let (schema, numbers) = try migration.settle(script: nil)
+            try connection.execute("PRAGMA foreign_keys = ON")
+            return (
+                LocalStore(
+                    connection: connection, schema: schema, numbers: numbers, keepsClauses: true),
+                outcome
+            )
+        } catch {
+            throw StoreError.of(error)
+        }
+    }
+
+    /// Kibibytes of pages a connection that applies remote change may hold. SQLite's 2 MiB are too
+    /// few for a transaction of many rows whose keys are in no order: each page would be written and
+    /// read again and again. Memory is taken as it is needed.
+    private static let applyingCacheKibibytes = 16_384
+
+    /// Opens a second connection to the same file, with foreign keys unchecked, for the one who
+    /// applies remote change.
+    package convenience init(applyingBeside other: LocalStore, path: String, vfs: String?) throws {
+        let connection = try Connection(
+            path: path, mode: .readWrite, vfs: vfs, busyTimeoutMilliseconds: 10_000,
+            tracksTables: true)
+        try connection.execute(
+            """
+            PRAGMA synchronous = FULL; PRAGMA recursive_triggers = ON; PRAGMA foreign_keys = OFF;
+            PRAGMA cache_size = -\(Self.applyingCacheKibibytes);
+            """)
+        self.init(
+            connection: connection, schema: other.schema, numbers: other.numbers, isApplying: true)
+    }
+
+    /// Opens a connection that can only read a file another connection has set up.
+    package convenience init(readingFrom path: String, vfs: String? = nil) throws {
+        let connection = try Connection(
+            path: path, mode: .readOnly, vfs: vfs, busyTimeoutMilliseconds: 10_000,
+            tracksTables: true)
+        let file = DeviceFile(connection: connection)
+        let schema = try file.schema()
+        let numbers = try schema.types.map { type in
+            guard let number = try file.number(of: type.name) else {
+                throw StoreError(.file, "The file was not set up by Martlet; open it for writing.")
+            }
+            return number
+        }
+        self.init(connection: connection, schema: schema, numbers: numbers)
+    }
+
+    /// Returns whether a file has any table of the app's.
+    package static func hasTables(path: String) throws -> Bool {
+        let connection = try Connection(
+            path: path, mode: .readOnly, busyTimeoutMilliseconds: 10_000)
+        return try connection.integer(
+            "SELECT 1 FROM sqlite_schema WHERE type = 'table'"
+                + " AND name NOT GLOB 'martlet_*' AND name NOT GLOB 'sqlite_*' LIMIT 1") != nil
+    }
+
+    /// Settings of the app's connection; foreign keys are enforced once the tables are as they
+    /// should be.
+    static func configure(_ connection: Connection) throws(SQLiteError) {
+        // A file that has pages may have been made without this setting; only a new file can get
+        // it.
+        if try connection.integer("PRAGMA page_count") == 0 {
+            try connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        }
+        // FULL: a frozen set must still be frozen after a power cut, or a retry could differ.
+        try connection.execute(
+            """
+            PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+            PRAGMA recursive_triggers = ON; PRAGMA foreign_keys = OFF;
+            """)
+    }
+
+    /// The position of the type with a number; nil for a type this schema no longer has.
+    package func index(ofNumber number: Int64) -> Int? {
+        indexes[number]
+    }
+
+    /// The position of a type.
+    /// - Throws: `StoreError` `.unknown` when the schema has no such type.
+    package func index(of name: String) throws -> Int {
+        guard let index = schema.index(of: name) else {
+            throw StoreError(.unknown, "There is no type \(name); the schema names the types.")
+        }
+        return index
+    }
+}
+
+// MARK: - State
+
+extension LocalStore {
+    /// A number kept across restarts under a name.
+    package func integerState(_ name: String) throws -> Int64? {
+        let find = try connection.statement("SELECT value FROM martlet_state WHERE name = ?")
+        find.bind(1, text: name)
+        defer { find.reset() }
+        return try find.step() && !find.isNull(0) ? find.integer(0) : nil
+    }
+
+    /// A number that every file has from its making: `revision`, `nextSequence`, `nextTemporaryID`.
+    /// To count from the beginning again would give out numbers twice.
+    /// - Throws: `StoreError` `.inconsistent` where it is gone.
+    package func counter(_ name: String) throws -> Int64 {
+        guard let number = try integerState(name) else {
+            throw StoreError(
+                .inconsistent,
+                "The file has lost its \(name), which Martlet keeps in martlet_state. Restore the file"
+                    + " from a backup, or begin with a new one.")
+        }
+        return number
+    }
+
+    /// A text kept across restarts under a name.
+    package func textState(_ name: String) throws -> String? {
+        let find = try connection.statement("SELECT value FROM martlet_state WHERE name = ?")
+        find.bind(1, text: name)
+        defer { find.reset() }
+        return try find.step() && !find.isNull(0) ? find.text(0) : nil
+    }
+
+    /// Keeps a value under a name, in the current transaction.
+    package func setState(_ name: String, _ value: Value) throws {
+        let put = try connection.statement(
+            "INSERT INTO martlet_state VALUES (?1, ?2)"
+                + " ON CONFLICT (name) DO UPDATE SET value = ?2")
+        put.bind(1, text: name)
+        put.bind(2, value, kind: .any)
+        try put.run()
+    }
+
+    /// Makes the triggers again that are gone, and turns capture on if it is off. Runs in the
+    /// caller's transaction.
+    /// - Returns: Whether there was anything to do.
+    /// - Throws: `StoreError` `.newer` if the tables are not what this store takes them for.
+    package func restoreCapture() throws -> Bool {
+        let isOff = try connection.integer("SELECT capture FROM martlet_control") != 1
+        if isOff {
+            try setCapture(true)
+            try passKeys()
+        }
+        return try checkOrder() || isOff
+    }
+
+    /// Moves the next temporary id below those of rows that were written past the triggers. Runs in
+    /// the caller's transaction.
+    package func passKeys() throws {
+        try DeviceFile(connection: connection).passKeys(of: schema)
+    }
+
+    /// Turns capture off or on; off only inside a transaction that turns it on again.
+    package func setCapture(_ isOn: Bool) throws {
+        if isApplying, !isOn { try settleTriggers() }
+        try connection.run("UPDATE martlet_control SET capture = \(isOn ? 1 : 0)")
+    }
+
+    /// Turns the file's triggers off on the connection that applies remote change, and copies those
+    /// of the app's that are needed there. The capture triggers would find capture off at every
+    /// row, which costs half as much as the insert.
+    private func settleTriggers() throws {
+        let version = try connection.integer("PRAGMA schema_version")
+        let copies = RemoteTriggers(connection: connection)
+        if let settled = triggersSettled, settled.version == version,
+            try settled.copies == copies.count
+        {
+            return
+        }
+        try connection.setTriggers(enabled: false)
+        try copies.bring()
+        triggersSettled = (version, try copies.count)
+    }
+}

@@ -1,0 +1,212 @@
+internal import SQLiteRecords
+internal import MartletModel
+internal import MartletProtocol
+internal import MartletStore
+internal import SQLiteKit
+
+/// What a device begins with: a snapshot, or the first part of one, before the first exchange.
+extension DeviceNode {
+    /// A part of a snapshot that is stored alongside the file.
+    struct FirstPart {
+        let path: String
+        var place: SnapshotPlace
+        /// The revision that the device reports until the whole part is applied.
+        let told: Revision
+    }
+
+    /// Cut downloads after which a device begins with the change log.
+    private static var mostSnapshotCuts: Int { 5 }
+
+    /// Snapshots that are tried one after another without a wait, each because the server no longer had the one
+    /// before. It keeps two, so the third is there.
+    private static var mostPartsGone: Int { 3 }
+
+    var mustFetchSnapshot: Bool {
+        get throws {
+            guard options.usesSnapshots, !hasAskedForSnapshot else { return false }
+            return try store.cursor.revision == 0 && store.rejoining == nil
+                && store.historyToConfirm == nil
+                && !store.isSeeding
+        }
+    }
+
+    func fetchSnapshot() -> [Action] {
+        hasAskedForSnapshot = true
+        let number = number()
+        state = .fetchingSnapshot(number)
+        return [.fetchSnapshot(number)]
+    }
+
+    func snapshotFetched(
+        _ number: Int, _ manifest: SnapshotManifest, now: Int64
+    ) -> [Action] {
+        guard case .fetchingSnapshot(number) = state else { return [] }
+        state = .idle
+        do {
+            try store.stageSnapshot(manifest)
+        } catch {
+            // Without it, everything comes as entries.
+            return [.notify(.failed(seedingError(error), retryIn: 0))] + start(now: now)
+        }
+        return start(now: now)
+    }
+
+    /// - Parameter cut: What cut the download; nil where there is no snapshot to be had.
+    func snapshotFailed(_ number: Int, _ cut: SyncError?, now: Int64) -> [Action] {
+        guard case .fetchingSnapshot(number) = state else { return [] }
+        state = .idle
+        guard let cut else { return start(now: now) }
+        snapshotFailures += 1
+        // Where only the snapshot cannot be had, the change log brings everything too.
+        hasAskedForSnapshot = snapshotFailures >= Self.mostSnapshotCuts
+        return hasAskedForSnapshot ? start(now: now) : pause(cut)
+    }
+}
+
+// MARK: - The other parts
+
+/// They are fetched one after another, beside exchanges; what others change meanwhile comes as
+/// whole rows, also for records that are not here yet.
+extension DeviceNode {
+    /// Asks for the next part that is missing, where none is under way.
+    func fetchPart() -> [Action] {
+        guard case .none = parts else { return [] }
+        do {
+            // A part newer than the device waits for the exchange that brings it there.
+            guard let pending = try store.pendingSnapshot, let part = pending.next,
+                try store.revision >= pending.manifest.revision
+            else { return [] }
+            let number = number()
+            parts = .fetching(number)
+            return [.fetchPart(number, part, of: pending.manifest)]
+        } catch {
+            return retryParts(storageError(error))
+        }
+    }
+
+    /// Waits no longer than it takes to reach the server: a person asks.
+    func endPartPause() {
+        if case .pausing = parts { parts = .none }
+    }
+
+    func resumeParts() -> [Action] {
+        endPartPause()
+        // The list may be old by now, so the next one is tried at once.
+        partsGone = min(partsGone, Self.mostPartsGone - 2)
+        if case .halted = state { return [] }
+        return fetchPart()
+    }
+
+    func partFetched(_ number: Int, path: String, now: Int64) -> [Action] {
+        guard case .fetching(number) = parts else { return [] }
+        return installNext(number, path, SnapshotPlace(), now: now)
+    }
+
+    /// Applies the next slice of a part. The user's writes go first between two slices.
+    func installNext(
+        _ number: Int, _ path: String, _ place: SnapshotPlace, now: Int64
+    ) -> [Action] {
+        parts = .none
+        do {
+            // Another process may have been faster, or the file has begun anew.
+            guard let installed = try install(path, place, now: now) else { return fetchPart() }
+            (partFailures, partsGone) = (0, 0)
+            guard let next = installed.next else {
+                return [.notify(.seeded(installed))] + fetchPart()
+            }
+            parts = .installing(number, path: path, next)
+            return [
+                .notify(.applied(installed.report, revision: try store.revision)),
+                .applyNext(exchange: number),
+            ]
+        } catch {
+            return retryParts(seedingError(error))
+        }
+    }
+
+    private func install(
+        _ path: String, _ place: SnapshotPlace, now: Int64
+    ) throws -> InstalledPart? {
+        let batch = RemoteBatch(
+            partAt: path, from: place, limit: options.sliceRecords, now: now)
+        if case .installed(let part) = try engine.apply(batch).outcome { return part }
+        return nil
+    }
+
+    /// Applies the next slice of the first part, whose file is stored alongside the device's; after
+    /// the last slice the exchange ends. A fault of that file is no failure of the exchange: the
+    /// device fetches the part again like the others.
+    func installFirst(
+        _ part: FirstPart, _ pending: PendingAnswer, _ exchange: Int, now: Int64
+    ) -> [Action] {
+        do {
+            guard let installed = try install(part.path, part.place, now: now) else {
+                return finish(pending.answer, now: now)
+            }
+            guard let next = installed.next else {
+                store.removeFetchedPart()
+                let revision = try store.revision
+                return [.notify(.applied(installed.report, revision: revision))]
+                    + finish(pending.answer, now: now)
+            }
+            var pending = pending
+            pending.part?.place = next
+            state = .applying(exchange: exchange, answer: pending)
+            return [
+                .notify(.applied(installed.report, revision: part.told)),
+                .applyNext(exchange: exchange),
+            ]
+        } catch let error as SQLiteError {
+            return pause(storageError(error))
+        } catch {
+            store.removeFetchedPart()
+            return [.notify(.seedingFailed(seedingError(error), retryIn: 0))]
+                + finish(pending.answer, now: now)
+        }
+    }
+
+    func partGone(_ number: Int, newest: SnapshotManifest?, now: Int64) -> [Action] {
+        guard case .fetching(number) = parts else { return [] }
+        parts = .none
+        guard let newest else {
+            return retryParts(SyncError(.busy, "The server has no snapshot at the moment."))
+        }
+        do {
+            try store.replacePending(with: newest)
+            partsGone += 1
+            guard partsGone < Self.mostPartsGone else {
+                // A cache may list what is gone, and servers that share an address list each their own.
+                return retryParts(
+                    SyncError(.busy, "The server does not have the snapshot that it lists."))
+            }
+            let next = fetchPart()
+            // Where it is newer than the device, an exchange comes first.
+            return next.isEmpty ? wake(isUrgent: false, now: now) : next
+        } catch {
+            return retryParts(seedingError(error))
+        }
+    }
+
+    func partFailed(_ number: Int, _ error: SyncError, retryAfter: Int64?) -> [Action] {
+        guard case .fetching(number) = parts else { return [] }
+        let floor = Backoff.milliseconds(
+            askedFor: retryAfter ?? 0, byServer: error.kind != .offline)
+        return retryParts(error, atLeast: floor)
+    }
+
+    private func retryParts(_ error: SyncError, atLeast floor: Int64 = 0) -> [Action] {
+        partFailures += 1
+        let wait = max(
+            floor, backoff.wait(failures: partFailures, random: store.randomBits()))
+        let timer = number()
+        parts = .pausing(timer: timer)
+        return [
+            .notify(.seedingFailed(error, retryIn: wait)),
+            .setPartTimer(timer, milliseconds: wait),
+        ]
+    }
+
+    private func seedingError(_ error: any Error) -> SyncError {
+        error as? SyncError ?? (error as? SnapshotError).map(SyncError.init) ?? storageError(error)
+    }
+}

@@ -1,0 +1,150 @@
+internal import MartletStore
+package import MartletModel
+internal import MartletProtocol
+internal import SQLiteKit
+internal import SQLiteRecords
+
+/// Brings a table that the file did not have before to what the server said of its type meanwhile: the records
+/// were kept aside.
+///
+/// Capture is down: these are the server's records, not edits.
+struct NewTable {
+    let store: LocalStore
+    /// The type's position.
+    let type: Int
+
+    private typealias Kept = (revision: Revision, values: Attributes)
+
+    private var described: EntityType { store.schema.types[type] }
+    private var table: RecordTable { store.tables[type] }
+    private var number: Int64 { store.numbers[type] }
+
+    /// - Throws: `StoreError` `.constraint` for a record that the table refuses.
+    func settle() throws {
+        let columns = NewColumns(
+            store: store, type: type, columns: described.attributes.filter { !$0.isGenerated },
+            renamed: [])
+        let edited = try columns.editedRecords()
+        var taken: [RecordID: Kept] = [:]
+        let stored = StoredAttributes(connection: store.connection)
+        try stored.rewriteAside(of: described.name) { id, revision, attributes in
+            var values = Attributes()
+            for (name, value) in zip(attributes.names, attributes.values) {
+                guard let attribute = described[attribute: name] else { continue }
+                attributes[name] = nil
+                if !attribute.isGenerated, !attribute.refuses(value) { values[name] = value }
+            }
+            if edited.contains(id) {
+                taken[id] = (revision, values)
+            } else if try isKnown(id) {
+                // Its other values are not known here; a check fetches the record.
+                return true
+            } else {
+                try insert(id, values)
+            }
+            try remember(id, revision)
+            return true
+        }
+        try MissingRecords(store: store, type: type).forget()
+        guard !taken.isEmpty else { return }
+        try columns.follow(taken)
+        try columns.settleEditedRows()
+    }
+
+    private func insert(_ id: RecordID, _ values: Attributes) throws {
+        do {
+            try table.insert(id, values, absentMeansNull: true)
+        } catch {
+            throw Misfit.refusal(error, table: described.name, id: id)
+        }
+    }
+
+    /// Returns whether the device had the record before: then a part of it may be aside. If it came whole
+    /// meanwhile, the device has forgotten that.
+    private func isKnown(_ id: RecordID) throws -> Bool {
+        let find = try store.connection.statement(
+            "SELECT 1 FROM martlet_records WHERE type = ? AND id = ?")
+        find.bind(1, integer: number)
+        find.bind(2, id)
+        defer { find.reset() }
+        return try find.step()
+    }
+
+    private func remember(_ id: RecordID, _ revision: Revision) throws {
+        let put = try store.connection.statement(
+            "INSERT OR REPLACE INTO martlet_records(type, id, revision) VALUES (?, ?, ?)")
+        put.bind(1, integer: number)
+        put.bind(2, id)
+        put.bind(3, integer: revision)
+        try put.run()
+    }
+}
+
+/// Records that went with a table which another program dropped. Nobody deleted them.
+struct MissingRecords {
+    let store: LocalStore
+    /// The type's position.
+    let type: Int
+
+    private var isMissing: String {
+        let described = store.schema.types[type]
+        let table = SQLName.quoted(described.name)
+        return "type = \(store.numbers[type])"
+            + " AND id NOT IN (SELECT \(SQLName.quoted(described.key)) FROM main.\(table))"
+    }
+
+    /// Gives up what is withheld of them: it went with the table, and is no edit that anybody can send. If somebody
+    /// deleted the record before, the note of that is read by what is withheld: the server may never have had it.
+    func dropWithheld() throws {
+        let isGone = """
+            \(isMissing) AND (type, id) NOT IN (SELECT type, id FROM martlet_capture
+                WHERE operation = \(CaptureTriggers.Operation.deleted))
+            """
+        try store.connection.execute(
+            """
+            DELETE FROM martlet_base WHERE \(isGone)
+                AND (type, id) IN (SELECT type, id FROM martlet_withheld)
+                AND (type, id) NOT IN (SELECT type, id FROM martlet_changes);
+            DELETE FROM martlet_withheld_values WHERE \(isGone);
+            DELETE FROM martlet_withheld WHERE \(isGone);
+            """)
+    }
+
+    /// Forgets what is known of records that the table does not have, so that a check fetches them.
+    func forget() throws {
+        try store.connection.execute(
+            """
+            DELETE FROM martlet_records WHERE \(isMissing)
+                AND (type, id) NOT IN (SELECT type, id FROM martlet_base
+                    UNION SELECT type, id FROM martlet_changes
+                    UNION SELECT type, id FROM martlet_parked_changes
+                    UNION SELECT type, id FROM martlet_capture)
+            """)
+    }
+}
+
+/// A record of the server's that the app's new schema refuses.
+enum Misfit {
+    static func refusal(_ error: any Error, table: String, id: RecordID) -> any Error {
+        guard let error = error as? SQLiteError, error.isConstraint else {
+            return StoreError.of(error, table: table, key: id)
+        }
+        var refusal = StoreError(
+            .constraint,
+            "A record the server has sent does not fit table “\(table)” as this version declares"
+                + " it: \(error.message). Declare the table as wide as the server's.")
+        refusal.code = error.extendedCode
+        refusal.sql = error.sql
+        refusal.table = table
+        refusal.key = id
+        return refusal
+    }
+}
+
+extension Attribute {
+    /// Whether the column holds its default in place of a value from the server: a null where none
+    /// can be.
+    package func refuses(_ value: Value) -> Bool {
+        value == .null && isRequired && hasDefault
+    }
+}

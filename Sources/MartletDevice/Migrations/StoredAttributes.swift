@@ -1,0 +1,195 @@
+internal import MartletStore
+internal import MartletModel
+internal import MartletProtocol
+internal import SQLiteKit
+internal import SQLiteRecords
+
+/// Lists of attributes as Martlet's own tables keep them, as JSON: rewrites them one by one.
+struct StoredAttributes {
+    /// A table of such lists.
+    enum Place: String {
+        /// Edits not yet confirmed.
+        case queued = "martlet_changes"
+        /// Edits the server has refused.
+        case parked = "martlet_parked_changes"
+        /// Edits the server has taken, kept in case it loses them.
+        case confirmed = "martlet_confirmed_changes"
+        /// Records as they were confirmed.
+        case base = "martlet_base"
+        /// The records as they were before other programs wrote values that no set can carry.
+        case withheld = "martlet_withheld"
+        /// What the tables had no place for.
+        case aside = "martlet_aside"
+    }
+
+    let connection: Connection
+
+    /// Gives an attribute of a type another name, wherever it is kept. What was sent stays as it
+    /// was sent.
+    func rename(_ name: String, to new: String, type: String, _ number: Int64) throws {
+        for place in [Place.queued, .parked, .confirmed] {
+            try rewriteChanges(in: place, of: number) { change in
+                let base = change.base?.rename(name, to: new, keepingNew: false) ?? false
+                let after = change.after?.rename(name, to: new, keepingNew: false) ?? false
+                return base || after
+            }
+        }
+        for place in [Place.base, .withheld] {
+            try rewriteImages(in: place, of: number) { _, image in
+                image.rename(name, to: new, keepingNew: false)
+            }
+        }
+        let values = try connection.prepare(
+            "UPDATE martlet_withheld_values SET name = ?3 WHERE type = ?1 AND name = ?2")
+        values.bind(1, integer: number)
+        values.bind(2, text: name)
+        values.bind(3, text: new)
+        try values.run()
+        // What is aside under the new name already is newer: the server has renamed it as well.
+        try rewriteAside(of: type) { _, _, attributes in
+            attributes.rename(name, to: new, keepingNew: true)
+        }
+    }
+
+    /// One record's part of a change set.
+    struct Change {
+        let id: RecordID
+        let operation: RecordOperation?
+        let baseRevision: Revision
+        var base: Attributes?
+        var after: Attributes?
+    }
+
+    /// - Parameter body: Returns whether it has changed something.
+    func rewriteChanges(
+        in place: Place, of type: Int64, _ body: (inout Change) throws -> Bool
+    ) throws {
+        let find = try connection.prepare(
+            "SELECT sequence, id FROM \(place.rawValue) WHERE type = ?1 ORDER BY sequence")
+        find.bind(1, integer: type)
+        let keys = try find.rows { (row) throws(SQLiteError) in
+            (row.integer(0), try row.recordID(1))
+        }
+        let read = try connection.prepare(
+            """
+            SELECT operation, base_revision, base, after FROM \(place.rawValue)
+            WHERE sequence = ?1 AND type = ?2 AND id = ?3
+            """)
+        let write = try connection.prepare(
+            """
+            UPDATE \(place.rawValue) SET base = ?4, after = ?5
+            WHERE sequence = ?1 AND type = ?2 AND id = ?3
+            """)
+        defer { read.reset() }
+        for (sequence, id) in keys {
+            read.reset()
+            read.bind(1, integer: sequence)
+            read.bind(2, integer: type)
+            read.bind(3, id)
+            guard try read.step() else { continue }
+            var change = Change(
+                id: id, operation: RecordOperation(rawValue: read.integer(0)),
+                baseRevision: read.integer(1), base: try Self.attributes(read, 2),
+                after: try Self.attributes(read, 3))
+            guard try body(&change) else { continue }
+            write.bind(1, integer: sequence)
+            write.bind(2, integer: type)
+            write.bind(3, id)
+            try Self.bind(change.base, to: write, 4)
+            try Self.bind(change.after, to: write, 5)
+            try write.run()
+            write.reset()
+        }
+    }
+
+    /// Rewrites the confirmed images of records with unconfirmed edits. New records have none.
+    func rewriteImages(
+        in place: Place, of type: Int64, _ body: (RecordID, inout Attributes) throws -> Bool
+    ) throws {
+        let table = place.rawValue
+        let find = try connection.prepare(
+            "SELECT id FROM \(table) WHERE type = ?1 AND image IS NOT NULL")
+        find.bind(1, integer: type)
+        let ids = try find.rows { (row) throws(SQLiteError) in try row.recordID(0) }
+        let read = try connection.prepare(
+            "SELECT image FROM \(table) WHERE type = ?1 AND id = ?2")
+        let write = try connection.prepare(
+            "UPDATE \(table) SET image = ?3 WHERE type = ?1 AND id = ?2")
+        defer { read.reset() }
+        for id in ids {
+            read.reset()
+            read.bind(1, integer: type)
+            read.bind(2, id)
+            guard try read.step(), var image = try Self.attributes(read, 0), try body(id, &image)
+            else { continue }
+            write.bind(1, integer: type)
+            write.bind(2, id)
+            try Self.bind(image, to: write, 3)
+            try write.run()
+            write.reset()
+        }
+    }
+
+    /// Rewrites what is aside for a type's records; a list left empty goes away.
+    /// - Parameter body: Also gets the revision that brought the list.
+    func rewriteAside(
+        of type: String, _ body: (RecordID, Revision, inout Attributes) throws -> Bool
+    ) throws {
+        let find = try connection.prepare("SELECT id FROM martlet_aside WHERE type = ?1")
+        find.bind(1, text: type)
+        let ids = try find.rows { (row) throws(SQLiteError) in try row.recordID(0) }
+        let read = try connection.prepare(
+            "SELECT attributes, revision FROM martlet_aside WHERE type = ?1 AND id = ?2")
+        let write = try connection.prepare(
+            "UPDATE martlet_aside SET attributes = ?3 WHERE type = ?1 AND id = ?2")
+        let delete = try connection.prepare(
+            "DELETE FROM martlet_aside WHERE type = ?1 AND id = ?2")
+        defer { read.reset() }
+        for id in ids {
+            read.reset()
+            read.bind(1, text: type)
+            read.bind(2, id)
+            guard try read.step(), var attributes = try Self.attributes(read, 0),
+                try body(id, read.integer(1), &attributes)
+            else { continue }
+            let statement = attributes.isEmpty ? delete : write
+            statement.bind(1, text: type)
+            statement.bind(2, id)
+            if !attributes.isEmpty { try Self.bind(attributes, to: statement, 3) }
+            try statement.run()
+            statement.reset()
+        }
+    }
+
+    private static func attributes(_ row: Statement, _ column: Int32) throws -> Attributes? {
+        row.isNull(column) ? nil : try SyncCoder.decodeAttributes(row.blob(column))
+    }
+
+    private static func bind(
+        _ attributes: Attributes?, to statement: Statement, _ index: Int32
+    ) throws {
+        if let attributes {
+            statement.bind(index, blob: try SyncCoder.encode(attributes))
+        } else {
+            statement.bindNull(index)
+        }
+    }
+}
+
+extension Attributes {
+    /// Gives an attribute another name, in its place.
+    /// - Parameter keepingNew: Which counts where both names are there.
+    /// - Returns: Whether there was one.
+    fileprivate mutating func rename(_ name: String, to new: String, keepingNew: Bool) -> Bool {
+        guard names.contains(name) else { return false }
+        if self[new] != nil {
+            if keepingNew {
+                self[name] = nil
+                return true
+            }
+            self[new] = nil
+        }
+        self = Attributes(names: names.map { $0 == name ? new : $0 }, values: values)
+        return true
+    }
+}

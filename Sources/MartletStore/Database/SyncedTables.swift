@@ -1,0 +1,33 @@
+package import MartletModel
+package import SQLiteKit
+package import SQLiteRecords
+
+/// The tables of a database that are kept in step with a server, as contexts and queries need them.
+///
+/// Confined to whoever holds it; every call blocks.
+package protocol SyncedTables: AnyObject {
+    var connection: Connection { get }
+    var schema: Schema { get }
+    /// One table for each of `schema.types`, in that order.
+    var tables: [RecordTable] { get }
+    /// The lowest temporary id that the app's own statements have taken; nil if there is none.
+    /// - Throws: `SQLiteError`.
+    var lowestNotedID: Int64? { get throws }
+
+    /// Returns a type's position in the schema.
+    /// - Throws: `StoreError` `.unknown` if there is no such type.
+    func index(of type: String) throws -> Int
+    /// Returns the permanent id of a temporary one if it is known; otherwise the id as it is.
+    /// - Throws: `SQLiteError`.
+    func resolve(_ id: RecordID, type: Int) throws -> RecordID
+    /// Returns a record's attributes; nil if there is none. A temporary id finds the record for ever.
+    /// - Throws: `StoreError`, `SQLiteError`.
+    func record(_ type: String, _ id: RecordID) throws -> Attributes?
+}
+
+/// What a transaction did to a record; the raw value is stored.
+package enum RecordOperation: Int64, Sendable {
+    case create = 1
+    case update = 2
+    case delete = 3
+}
