@@ -174,7 +174,7 @@ extension DeviceChanges: TransactionObserver {
         guard hub.isWanted, changes.count <= ChangedRecords.capacity else { return }
         for change in changes {
             let name = store.local.schema.types[change.type].name
-            savedKeys[name, default: ChangedRecords()].note(change)
+            savedKeys[name, default: ChangedRecords()].note(change.id, change.operation)
         }
     }
 

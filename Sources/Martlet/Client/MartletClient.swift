@@ -1,4 +1,4 @@
-internal import MartletDevice
+public import MartletDevice
 public import Foundation
 public import MartletModel
 internal import MartletProtocol

@@ -1,4 +1,4 @@
-internal import MartletDevice
+public import MartletDevice
 public import MartletStore
 
 /// A database that is kept in step with a server, and what it keeps of refused edits: what an app's

@@ -1,4 +1,4 @@
-internal import MartletDevice
+public import MartletDevice
 internal import Foundation
 public import MartletStore
 

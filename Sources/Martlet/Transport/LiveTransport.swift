@@ -1,4 +1,4 @@
-internal import MartletDevice
+public import MartletDevice
 
 /// A transport over which the server can tell of changes as they happen.
 ///

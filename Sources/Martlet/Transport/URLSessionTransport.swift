@@ -1,4 +1,4 @@
-internal import MartletDevice
+public import MartletDevice
 public import Foundation
 internal import MartletModel
 public import MartletProtocol

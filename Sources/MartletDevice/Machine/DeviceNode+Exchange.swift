@@ -38,7 +38,7 @@ extension DeviceNode {
     }
 
     /// The error for an answer to another request.
-    static let isOfAnother = SyncError(
+    package static let isOfAnother = SyncError(
         .offline,
         "The answer to another request came: something between this device and the server mixes"
             + " answers up. It is asked for again.")

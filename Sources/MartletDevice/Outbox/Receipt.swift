@@ -54,7 +54,7 @@ package struct RebaseReport: Sendable {
     /// Types whose tables may look different now.
     package internal(set) var changedTypes: Set<String> = []
     /// Records that may be gone, by type: deleted by others, or own new ones that were refused.
-    var removed: [String: Set<RecordID>] = [:]
+    package var removed: [String: Set<RecordID>] = [:]
     /// Seconds after which the server wants a set again that it could not take now.
     package internal(set) var retryAfter: Int64?
 

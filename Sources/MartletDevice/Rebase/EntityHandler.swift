@@ -78,5 +78,5 @@ public struct ModelRegistry: Sendable {
         set { handlers[type] = newValue }
     }
 
-    var isEmpty: Bool { handlers.isEmpty }
+    package var isEmpty: Bool { handlers.isEmpty }
 }

@@ -116,14 +116,14 @@ public struct Reconciliation: Sendable {
 }
 
 /// The client's own engine, which writes to the tables of a device's file.
-final class StoreEngine: ReconciliationEngine {
+package final class StoreEngine: ReconciliationEngine {
     private let store: DeviceStore
 
-    init(store: DeviceStore) {
+    package init(store: DeviceStore) {
         self.store = store
     }
 
-    func apply(_ batch: RemoteBatch) throws -> Reconciliation {
+    package func apply(_ batch: RemoteBatch) throws -> Reconciliation {
         switch batch.content {
         case .sets(let sets, let lineage, let dataSet, let owner):
             let report = try store.apply(

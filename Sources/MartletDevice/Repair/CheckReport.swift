@@ -65,4 +65,6 @@ public struct CheckReport: Hashable, Sendable {
     public internal(set) var unreadable: [UnreadableRow] = []
     /// Whether capture was off or triggers of it were gone, and were made again.
     public internal(set) var isCaptureRestored = false
+
+    package init() {}
 }

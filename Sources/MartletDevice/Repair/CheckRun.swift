@@ -6,7 +6,7 @@ internal import MartletStore
 ///
 /// A value that is moved on by one who has the device's store at hand; between two steps anything
 /// may happen to the device.
-struct CheckRun: Sendable {
+package struct CheckRun: Sendable {
     /// Records hashed at once.
     static let batchRecords = 65_536
     /// Times that one part is hashed again because too much was changed meanwhile.
@@ -16,7 +16,7 @@ struct CheckRun: Sendable {
 
     let manner: CheckRepair
     private let batchRecords: Int
-    private(set) var report = CheckReport()
+    package private(set) var report = CheckReport()
     private var place: CheckPlace? = CheckPlace()
     private var next: CheckPlace?
     private var check: SelfCheck?
@@ -29,20 +29,20 @@ struct CheckRun: Sendable {
     private var name: String?
     private var hasBegun = false
 
-    init(repairing manner: CheckRepair, batchRecords: Int = Self.batchRecords) {
+    package init(repairing manner: CheckRepair, batchRecords: Int = Self.batchRecords) {
         self.manner = manner
         self.batchRecords = batchRecords
     }
 
     /// Makes capture what it should be. To be called before anything else turns it on again.
-    mutating func begin(_ store: DeviceStore) throws {
+    package mutating func begin(_ store: DeviceStore) throws {
         guard !hasBegun else { return }
         hasBegun = true
         report.isCaptureRestored = try store.restoreCapture()
     }
 
     /// The next request's body; nil: all is compared.
-    mutating func request(_ store: DeviceStore, now: Int64) throws -> [UInt8]? {
+    package mutating func request(_ store: DeviceStore, now: Int64) throws -> [UInt8]? {
         try begin(store)
         while true {
             if var current = check {
@@ -77,7 +77,7 @@ struct CheckRun: Sendable {
 
     /// Hashes the part after the one that is compared, while the server is at work on that. What it
     /// holds is of the moment it was hashed, as any part's is.
-    mutating func prepare(_ store: DeviceStore, now: Int64) throws {
+    package mutating func prepare(_ store: DeviceStore, now: Int64) throws {
         guard ahead == nil, check != nil, let next else { return }
         ahead = try store.hashConfirmed(
             from: next, without: excluded, limit: batchRecords, now: now)
@@ -85,7 +85,7 @@ struct CheckRun: Sendable {
 
     /// Takes the answer to the last request, and repairs what it shows.
     /// - Throws: `SyncError` for an answer that is none; `SQLiteError` where the file fails.
-    mutating func take(_ body: [UInt8], _ store: DeviceStore, now: Int64) throws {
+    package mutating func take(_ body: [UInt8], _ store: DeviceStore, now: Int64) throws {
         guard var current = check else { return }
         let answer = try decoded(body, store)
         guard let found = answer.check else {

@@ -22,12 +22,12 @@ extension DeviceStore {
     }
 
     /// Whether part of a snapshot is still to come.
-    var isSeeding: Bool {
+    package var isSeeding: Bool {
         get throws { try !PendingParts(store: applying).isEmpty }
     }
 
     /// Copies a snapshot's rows into a file that has none of them and nothing queued.
-    func begin(with path: String, now: Int64) throws {
+    package func begin(with path: String, now: Int64) throws {
         try withSnapshot(at: path) { snapshot in
             try inApplyingTransaction {
                 try applying.setCapture(false)
@@ -41,7 +41,7 @@ extension DeviceStore {
     }
 
     /// Notes that the first part of a snapshot is all that is here.
-    func beginWaiting(for manifest: SnapshotManifest) throws {
+    package func beginWaiting(for manifest: SnapshotManifest) throws {
         try inApplyingTransaction { try PendingParts(store: applying).begin(manifest) }
     }
 

@@ -1,5 +1,5 @@
 internal import MartletModel
-internal import MartletStore
+package import MartletStore
 internal import SQLiteKit
 
 extension DeviceStore {
@@ -7,7 +7,7 @@ extension DeviceStore {
     /// anew, the file begins anew with the newest version's tables.
     /// - Returns: The store, and how its opening ended. With `fetchingAnew` it can be written.
     /// - Throws: `StoreError`.
-    static func open(
+    package static func open(
         path: String, migrator: Migrator, fallback: MigrationFallback, vfs: String? = nil,
         hooks: WriteHooks, generation: SchemaGeneration, now: Int64,
         randomBits: @escaping () -> UInt64

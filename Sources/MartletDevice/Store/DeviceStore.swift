@@ -14,11 +14,11 @@ package final class DeviceStore {
     package private(set) var local: LocalStore
     package private(set) var applying: LocalStore
     /// The local connection with what contexts on it share.
-    private(set) var session: Session
+    package private(set) var session: Session
     /// Evenly spread random bits, for identities.
     let randomBits: () -> UInt64
     /// Who is told of transactions.
-    weak var observer: (any TransactionObserver)?
+    package weak var observer: (any TransactionObserver)?
     /// Where the last request asked to go on: its answer does not fit a file that has begun anew,
     /// or that has been brought elsewhere otherwise.
     var gatheredRevision: Revision = 0
@@ -141,7 +141,7 @@ package final class DeviceStore {
 
     /// Refuses to write to a file that a failed migration left open for reading only.
     /// - Throws: `StoreError` `.readOnly`.
-    func checkWritable() throws {
+    package func checkWritable() throws {
         guard let failure = migration?.failure else { return }
         throw StoreError(
             .readOnly,
@@ -171,7 +171,7 @@ package final class DeviceStore {
     }
 
     /// Takes in nothing but what is of this data set.
-    func expect(dataSet expected: String) throws {
+    package func expect(dataSet expected: String) throws {
         guard try dataSet ?? expected == expected else {
             throw SyncError(
                 .wrongDataSet,
@@ -342,13 +342,13 @@ package final class DeviceStore {
     }
 
     /// Whether there is anything to send, including writes that only the triggers have noted.
-    var hasUnsent: Bool {
+    package var hasUnsent: Bool {
         get throws { try applying.hasCapture || outboxCount > 0 }
     }
 
     /// Closes the file's connections and their statements. The caller refuses further work first,
     /// because the tables are gone.
-    func close() {
+    package func close() {
         guard let nothing = try? LocalStore(nothing: ()) else { return }
         observer = nil
         local = nothing

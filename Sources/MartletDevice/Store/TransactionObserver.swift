@@ -1,7 +1,7 @@
-internal import MartletStore
+package import MartletStore
 
 /// Hears of a device's transactions as they happen, on the device's queue.
-protocol TransactionObserver: AnyObject {
+package protocol TransactionObserver: AnyObject {
     /// A save is about to be committed.
     /// - Parameter changes: What it does to synchronised records.
     func saveWillCommit(_ changes: [RecordChange], in context: WriteContext)
