@@ -1,3 +1,4 @@
+public import MartletDevice
 public import Martlet
 public import MartletStore
 

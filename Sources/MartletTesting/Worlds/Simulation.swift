@@ -1,4 +1,5 @@
-public import Martlet
+public import MartletDevice
+internal import Martlet
 public import MartletStore
 
 /// What a team's devices are tried on: an app's tables, what its users do, what must hold, and what
