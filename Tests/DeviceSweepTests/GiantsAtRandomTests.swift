@@ -3,6 +3,7 @@ import Foundation
 import MartletModel
 import MartletProtocol
 import MartletServerCore
+@testable import MartletDevice
 import MartletStore
 import MartletTesting
 import SQLiteKit

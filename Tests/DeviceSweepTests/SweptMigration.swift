@@ -1,3 +1,4 @@
+@testable import MartletDevice
 import MartletStore
 import SQLiteFaults
 import SmallWorlds

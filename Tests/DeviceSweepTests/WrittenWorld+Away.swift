@@ -1,4 +1,5 @@
 import MartletServerCore
+@testable import MartletDevice
 import MartletStore
 import MartletTesting
 import SmallWorlds

@@ -1,3 +1,4 @@
+@testable import MartletDevice
 import MartletStore
 import MartletTesting
 import SQLiteKit

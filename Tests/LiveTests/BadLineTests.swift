@@ -1,5 +1,6 @@
 import Foundation
 import LineKit
+import MartletDevice
 import Martlet
 import MartletModel
 import MartletProtocol

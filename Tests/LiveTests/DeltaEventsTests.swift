@@ -6,6 +6,7 @@ import Synchronization
 import Testing
 import Waiting
 
+@testable import MartletDevice
 @testable import Martlet
 
 @Suite("Deltas over a stream of events", .timeLimit(.minutes(5)))

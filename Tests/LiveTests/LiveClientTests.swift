@@ -1,3 +1,4 @@
+import MartletDevice
 import Martlet
 import MartletModel
 import Synchronization

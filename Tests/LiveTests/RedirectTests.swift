@@ -1,5 +1,6 @@
 import Foundation
 import HTTPKit
+import MartletDevice
 import Martlet
 import MartletModel
 import Synchronization

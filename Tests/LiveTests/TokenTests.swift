@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 import Waiting
 
+@testable import MartletDevice
 @testable import Martlet
 
 @Suite("Tokens that end", .timeLimit(.minutes(5)))

@@ -1,4 +1,5 @@
 import Foundation
+import MartletDevice
 import Martlet
 import SQLiteKit
 import Synchronization

@@ -3,6 +3,7 @@ import MartletProtocol
 import SmallWorlds
 import Testing
 
+@testable import MartletDevice
 @testable import Martlet
 
 /// A server that is wrong, or whatever stands between, may send any number that can be written.

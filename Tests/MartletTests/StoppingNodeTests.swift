@@ -3,6 +3,7 @@ import MartletProtocol
 import SmallWorlds
 import Testing
 
+@testable import MartletDevice
 @testable import Martlet
 
 @Suite("A device that is stopped")

@@ -6,6 +6,7 @@ import Synchronization
 import Testing
 import Waiting
 
+@testable import MartletDevice
 @testable import Martlet
 
 /// A device that begins with a snapshot takes none of another data set than its edits will go to.

@@ -3,6 +3,7 @@ import MartletModel
 internal import MartletProtocol
 import MartletServer
 import MartletServerCore
+@testable import MartletDevice
 import MartletStore
 import SQLiteKit
 import Testing

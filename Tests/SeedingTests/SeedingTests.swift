@@ -2,6 +2,7 @@ import Foundation
 import MartletModel
 import MartletProtocol
 import MartletServerCore
+@testable import MartletDevice
 import MartletStore
 import SQLiteKit
 import Synchronization

@@ -1,4 +1,5 @@
 import Foundation
+import MartletDevice
 import Martlet
 internal import MartletModel
 import SocketTalk

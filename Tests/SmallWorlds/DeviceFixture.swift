@@ -1,4 +1,5 @@
 package import Foundation
+package import MartletDevice
 package import Martlet
 package import MartletModel
 package import MartletProtocol

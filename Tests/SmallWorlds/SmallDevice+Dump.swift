@@ -1,3 +1,4 @@
+package import MartletDevice
 package import Martlet
 internal import SQLiteKit
 

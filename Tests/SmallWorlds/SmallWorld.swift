@@ -1,4 +1,5 @@
 internal import Foundation
+package import MartletDevice
 package import Martlet
 package import MartletEmbedded
 internal import MartletModel

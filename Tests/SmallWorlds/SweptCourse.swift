@@ -1,3 +1,4 @@
+internal import MartletDevice
 internal import Martlet
 internal import MartletServerCore
 internal import MartletStore

@@ -1,3 +1,4 @@
+package import MartletDevice
 package import Martlet
 package import MartletModel
 package import MartletProtocol

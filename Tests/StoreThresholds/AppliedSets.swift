@@ -1,5 +1,6 @@
 internal import AllocationCounter
 internal import Foundation
+internal import MartletDevice
 internal import Martlet
 internal import MartletModel
 internal import MartletProtocol

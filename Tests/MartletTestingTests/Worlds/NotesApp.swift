@@ -1,3 +1,4 @@
+import MartletDevice
 import Martlet
 internal import MartletModel
 import MartletTesting

@@ -1,4 +1,5 @@
 import MartletProtocol
+@testable import MartletDevice
 import MartletStore
 import SQLiteKit
 import SmallWorlds

@@ -1,6 +1,7 @@
 import Foundation
 import MartletModel
 import MartletProtocol
+@testable import MartletDevice
 import MartletStore
 import SQLiteKit
 import SmallWorlds

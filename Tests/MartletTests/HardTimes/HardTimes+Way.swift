@@ -1,6 +1,7 @@
 import MartletModel
 import MartletProtocol
 import MartletServerCore
+@testable import MartletDevice
 import MartletStore
 import SQLiteFaults
 import SmallWorlds

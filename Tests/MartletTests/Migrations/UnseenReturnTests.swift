@@ -3,6 +3,7 @@ import SQLiteKit
 import SmallWorlds
 import Testing
 
+@testable import MartletDevice
 @testable import Martlet
 
 /// Tests what the server sent while another program had a column or a table away, and what the device does not show

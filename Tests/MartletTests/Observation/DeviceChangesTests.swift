@@ -4,6 +4,7 @@ import SQLiteKit
 import SmallWorlds
 import Testing
 
+@testable import MartletDevice
 @testable import Martlet
 @testable import MartletStore
 

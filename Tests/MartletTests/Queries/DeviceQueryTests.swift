@@ -1,5 +1,6 @@
 import MartletModel
 internal import MartletProtocol
+@testable import MartletDevice
 import MartletStore
 import SmallWorlds
 import Synchronization

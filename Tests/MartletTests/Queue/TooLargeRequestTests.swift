@@ -3,6 +3,7 @@ import MartletProtocol
 import SmallWorlds
 import Testing
 
+@testable import MartletDevice
 @testable import Martlet
 
 /// Tests requests that the server, or a proxy in front of it, refuses for their size.

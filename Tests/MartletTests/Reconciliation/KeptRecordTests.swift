@@ -1,6 +1,7 @@
 import SmallWorlds
 import Testing
 
+@testable import MartletDevice
 @testable import Martlet
 
 @Suite("A record that the server's trigger keeps from deletion")

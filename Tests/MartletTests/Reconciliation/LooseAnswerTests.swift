@@ -1,5 +1,6 @@
 import MartletModel
 import MartletProtocol
+@testable import MartletDevice
 import MartletStore
 import SQLiteKit
 import SmallWorlds

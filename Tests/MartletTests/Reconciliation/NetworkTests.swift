@@ -3,6 +3,7 @@ import MartletProtocol
 import SmallWorlds
 import Testing
 
+@testable import MartletDevice
 @testable import Martlet
 
 /// Tests how a device treats answers of other programs, and a slow line.

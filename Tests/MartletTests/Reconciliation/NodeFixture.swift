@@ -2,6 +2,7 @@ import MartletModel
 import MartletProtocol
 import SmallWorlds
 
+@testable import MartletDevice
 @testable import Martlet
 
 /// A device's machine on a real file, spoken to by hand.

@@ -3,6 +3,7 @@ import MartletProtocol
 import SmallWorlds
 import Testing
 
+@testable import MartletDevice
 @testable import Martlet
 
 @Suite("How a stream ends, and what is done before the next")

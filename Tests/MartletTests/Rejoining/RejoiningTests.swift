@@ -1,5 +1,6 @@
 import MartletModel
 import MartletServerCore
+@testable import MartletDevice
 import MartletStore
 import SQLiteFaults
 import SQLiteKit

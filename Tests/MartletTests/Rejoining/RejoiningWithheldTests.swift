@@ -1,4 +1,5 @@
 import MartletModel
+@testable import MartletDevice
 import MartletStore
 import SQLiteFaults
 import SQLiteKit

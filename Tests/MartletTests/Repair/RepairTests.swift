@@ -1,5 +1,6 @@
 import Foundation
 import MartletModel
+@testable import MartletDevice
 import MartletStore
 import SQLiteKit
 import SmallWorlds

@@ -3,6 +3,7 @@ import MartletProtocol
 import SQLiteRecords
 import Testing
 
+@testable import MartletDevice
 @testable import Martlet
 
 @Suite("Finding what differs by halving")

@@ -1,5 +1,6 @@
 import CStore
 import Foundation
+import MartletDevice
 import Martlet
 import MartletModel
 import MartletProtocol
