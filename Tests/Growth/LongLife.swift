@@ -1,3 +1,4 @@
+internal import MartletDevice
 internal import Martlet
 internal import MartletModel
 internal import MartletStore

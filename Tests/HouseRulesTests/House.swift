@@ -27,7 +27,8 @@ enum House {
     /// Targets that take time, randomness and identifiers from their callers and do no input or
     /// output but SQLite's.
     private static let deterministic: Set = [
-        "MartletProtocol", "MartletModel", "SQLiteRecords", "MartletServerCore", "MartletStore",
+        "MartletProtocol", "MartletModel", "SQLiteRecords", "MartletServerCore",
+        "MartletEmbedded", "MartletStore", "MartletDevice",
     ]
 
     /// Folders of such targets that are shells all the same: queues, timers and files live there.
@@ -35,8 +36,7 @@ enum House {
 
     static func isDeterministic(_ file: SourceFile) -> Bool {
         if shells.contains(where: { file.path.hasPrefix($0) }) { return false }
-        if let target = file.target, deterministic.contains(target) { return true }
-        return file.path.hasPrefix("Sources/Martlet/Device")
+        return file.target.map { deterministic.contains($0) } ?? false
     }
 
     static func isKit(_ file: SourceFile) -> Bool {

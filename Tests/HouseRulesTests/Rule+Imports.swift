@@ -10,7 +10,7 @@ extension Rule {
 
     /// Targets that get by with the standard library.
     private static let withoutFoundation: Set = [
-        "MartletProtocol", "MartletModel", "SQLiteKit", "SQLiteRecords",
+        "MartletProtocol", "MartletModel", "SQLiteKit", "SQLiteRecords", "MartletDevice",
     ]
 
     static let downwardImports = Rule(name: "imports stand in Package.swift") { file in

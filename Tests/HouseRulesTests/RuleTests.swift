@@ -46,7 +46,7 @@ struct RuleTests {
         for path in [
             "Sources/MartletModel/A.swift", "Sources/MartletProtocol/A.swift",
             "Sources/SQLiteRecords/A.swift", "Sources/MartletServerCore/A.swift",
-            "Sources/MartletStore/A.swift", "Sources/Martlet/Device/A.swift",
+            "Sources/MartletStore/A.swift", "Sources/MartletDevice/A.swift",
         ] {
             #expect(sentences(.nondeterminism, code, at: path) == 1, "\(path)")
         }

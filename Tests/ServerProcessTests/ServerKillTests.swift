@@ -1,3 +1,4 @@
+import MartletDevice
 import Foundation
 import Martlet
 import MartletModel

@@ -1,6 +1,6 @@
 package import Foundation
 package import MartletDevice
-package import Martlet
+internal import Martlet
 package import MartletModel
 package import MartletProtocol
 package import MartletStore

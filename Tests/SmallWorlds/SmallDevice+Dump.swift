@@ -1,5 +1,5 @@
 package import MartletDevice
-package import Martlet
+internal import Martlet
 internal import SQLiteKit
 
 extension SmallDevice {

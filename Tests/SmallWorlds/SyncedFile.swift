@@ -1,5 +1,5 @@
 package import MartletDevice
-package import Martlet
+internal import Martlet
 package import MartletModel
 package import MartletProtocol
 package import MartletStore

@@ -1,3 +1,4 @@
+internal import MartletDevice
 internal import Foundation
 internal import Martlet
 internal import MartletEmbedded

@@ -1,3 +1,4 @@
+internal import MartletDevice
 import Foundation
 import Martlet
 internal import MartletModel

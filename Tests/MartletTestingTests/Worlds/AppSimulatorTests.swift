@@ -1,3 +1,4 @@
+internal import MartletDevice
 import Martlet
 internal import MartletModel
 import Testing

@@ -1,3 +1,4 @@
+import MartletDevice
 import MartletModel
 import MartletProtocol
 import Testing
