@@ -1,8 +1,8 @@
-import MartletDevice
 import MartletModel
 import MartletProtocol
 import Testing
 
+@testable import MartletDevice
 @testable import Martlet
 
 @Suite("The order of an answer's sets")

@@ -2,6 +2,7 @@ import MartletModel
 import MartletProtocol
 import SmallWorlds
 
+@testable import MartletDevice
 @testable import Martlet
 
 extension Delta {
