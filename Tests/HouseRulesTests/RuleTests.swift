@@ -92,7 +92,8 @@ struct RuleTests {
 
     @Test("imports stand in Package.swift")
     func downwardImports() {
-        #expect(sentences(.downwardImports, "import MartletModel") == 0)
+        let wire = "Sources/MartletProtocol/A.swift"
+        #expect(sentences(.downwardImports, "import MartletModel", at: wire) == 0)
         #expect(sentences(.downwardImports, "import MartletStore") == 1)
         #expect(sentences(.downwardImports, "import struct Foundation.Data") == 1)
         let device = "Sources/Martlet/A.swift"
