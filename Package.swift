@@ -45,12 +45,10 @@ let model: [Target] = [
 ]
 
 let device: [Target] = [
+    code("MartletStore", "SystemKit", "SQLiteKit", "MartletModel", "SQLiteRecords"),
     code(
-        "MartletStore", "SystemKit", "SQLiteKit", "MartletModel", "MartletProtocol",
-        "SQLiteRecords"),
-    code(
-        "MartletDevice", "SystemKit", "SQLiteKit", "CompressionKit", "MartletModel",
-        "MartletProtocol", "SQLiteRecords", "MartletStore"),
+        "MartletDevice", "SQLiteKit", "CompressionKit", "MartletModel", "MartletProtocol",
+        "SQLiteRecords", "MartletStore"),
     code(
         "Martlet", "SystemKit", "SQLiteKit", "CompressionKit", "CurlKit", "MartletModel",
         "MartletProtocol", "SQLiteRecords", "MartletStore", "MartletDevice"),
@@ -79,18 +77,18 @@ let server: [Target] = [
 let tools: [Target] = [
     code(
         "MartletTesting", "SQLiteKit", "SQLiteFaults", "CompressionKit", "HTTPKit", "MartletModel",
-        "MartletProtocol", "SQLiteRecords", "MartletStore", "MartletDevice", "Martlet", "MartletServerCore",
-        "MartletEmbedded"),
+        "MartletProtocol", "SQLiteRecords", "MartletStore", "MartletDevice", "Martlet",
+        "MartletServerCore", "MartletEmbedded"),
     code(
         "MartletTransfer", "SystemKit", "CompressionKit", "MartletModel", "MartletProtocol",
-        "SQLiteRecords", "MartletStore", "MartletDevice", "Martlet"),
+        "SQLiteRecords", "MartletStore", "Martlet"),
     code(
         "MartletDemo", "LineKit", "SQLiteKit", "PostgresKit", "MartletModel", "MartletProtocol",
         "SQLiteRecords", "MartletStore", "MartletDevice", "Martlet", "MartletTransfer"),
     command(
         "MartletCommand", "SQLiteKit", "HTTPKit", "PostgresKit", "MartletModel", "MartletProtocol",
-        "MartletStore", "MartletDevice", "Martlet", "MartletServerCore", "MartletEmbedded", "MartletPostgres",
-        "MartletServer", "MartletTesting", "MartletTransfer", "MartletDemo"),
+        "MartletStore", "MartletDevice", "Martlet", "MartletServerCore", "MartletEmbedded",
+        "MartletPostgres", "MartletServer", "MartletTesting", "MartletTransfer", "MartletDemo"),
 ]
 
 // Targets that tests share, and programs that tests run.
@@ -108,10 +106,12 @@ let helpers: [Target] = [
     program("MemoryFaults", "SQLiteFaults", "SmallWorlds"),
     program(
         "Growth", "SQLiteKit", "SQLiteFaults", "MartletModel", "MartletProtocol", "MartletStore",
-        "MartletDevice", "Martlet", "MartletServerCore", "AllocationCounter", "SetTexts", "SmallWorlds"),
+        "MartletDevice", "Martlet", "MartletServerCore", "AllocationCounter", "SetTexts",
+        "SmallWorlds"),
     program(
         "StoreThresholds", "SQLiteKit", "WebSocketKit", "MartletModel", "MartletProtocol",
-        "MartletStore", "MartletDevice", "Martlet", "MartletServerCore", "MartletEmbedded", "AllocationCounter"),
+        "MartletStore", "MartletDevice", "Martlet", "MartletServerCore", "MartletEmbedded",
+        "AllocationCounter"),
 ]
 
 let suites: [Target] = [
@@ -122,23 +122,22 @@ let suites: [Target] = [
     suite("SQLiteRecordsTests", "SQLiteKit", "MartletModel", "MartletProtocol", "SQLiteRecords"),
     safeSuite(
         "MartletTransferTests", "SQLiteKit", "CompressionKit", "MartletModel", "MartletProtocol",
-        "MartletStore", "MartletDevice", "Martlet", "MartletServerCore", "MartletTesting", "MartletTransfer",
-        "SmallWorlds"),
+        "MartletStore", "MartletDevice", "Martlet", "MartletServerCore", "MartletTesting",
+        "MartletTransfer", "SmallWorlds"),
     safeSuite(
-        "MartletDemoTests", "SQLiteKit", "MartletModel", "MartletProtocol", "MartletDevice", "Martlet",
-        "MartletDemo"),
+        "MartletDemoTests", "SQLiteKit", "MartletModel", "MartletProtocol", "MartletDevice",
+        "Martlet", "MartletDemo"),
     safeSuite(
-        "MartletCommandTests", "SQLiteKit", "PostgresKit", "MartletModel", "MartletDevice", "Martlet",
-        "MartletPostgres", "MartletServer", "MartletCommand", "TestDatabases"),
+        "MartletCommandTests", "SQLiteKit", "PostgresKit", "MartletModel", "MartletDevice",
+        "Martlet", "MartletPostgres", "MartletServer", "MartletCommand", "TestDatabases"),
     suite(
         "MartletTests", "SQLiteKit", "SQLiteFaults", "MartletModel", "MartletProtocol",
-        "SQLiteRecords", "MartletStore", "MartletDevice", "Martlet", "MartletServerCore", "MartletEmbedded",
-        "SmallWorlds"),
+        "SQLiteRecords", "MartletStore", "MartletDevice", "Martlet", "MartletServerCore",
+        "MartletEmbedded", "SmallWorlds"),
     suite(
         "DeviceSweepTests", "SQLiteKit", "SQLiteFaults", "CompressionKit", "MartletModel",
-        "MartletProtocol", "MartletStore", "MartletDevice", "Martlet", "MartletServerCore", "MartletEmbedded",
-        "MartletTesting",
-        "Waiting", "SmallWorlds"),
+        "MartletProtocol", "MartletStore", "MartletDevice", "Martlet", "MartletServerCore",
+        "MartletEmbedded", "MartletTesting", "Waiting", "SmallWorlds"),
     suite(
         "MartletStoreTests", "SystemKit", "SQLiteKit", "SQLiteFaults", "MartletModel",
         "MartletProtocol", "MartletStore", "Waiting"),
@@ -146,8 +145,8 @@ let suites: [Target] = [
         "MartletServerCoreTests", "SQLiteKit", "SQLiteFaults", "MartletModel", "MartletProtocol",
         "SQLiteRecords", "MartletServerCore", "MartletEmbedded", "MartletTesting", "SetTexts"),
     suite(
-        "MartletTestingTests", "MartletModel", "MartletProtocol", "MartletDevice", "Martlet", "MartletTesting",
-        "Waiting", "SocketTalk"),
+        "MartletTestingTests", "MartletModel", "MartletProtocol", "MartletDevice", "Martlet",
+        "MartletTesting", "Waiting", "SocketTalk"),
     suite("HouseRulesTests"),
     suite("OpenSSLKitTests", "OpenSSLKit"),
     suite("WebTokensTests", "OpenSSLKit", "MartletModel", "WebTokens"),
@@ -173,8 +172,8 @@ let suites: [Target] = [
         "MartletRedis", "TestDatabases"),
     suite(
         "PostgresServerTests", "ConnectionKit", "PostgresKit", "RedisKit", "MartletModel",
-        "MartletDevice", "Martlet", "MartletServerCore", "MartletPostgres", "MartletServer", "Waiting",
-        "TestDatabases"),
+        "MartletDevice", "Martlet", "MartletServerCore", "MartletPostgres", "MartletServer",
+        "Waiting", "TestDatabases"),
     safeSuite("MartletProtocolTests", "MartletModel", "MartletProtocol", without: ["Fixtures"]),
     suite(
         "MartletServerTests", "SystemKit", "SQLiteKit", "CompressionKit", "DeflateKit", "ZstdKit",
@@ -184,13 +183,13 @@ let suites: [Target] = [
     suite(
         "FuzzCorpusTests", "ConnectionKit", "SQLiteKit", "CompressionKit", "DeflateKit", "ZstdKit",
         "OpenSSLKit", "WebSocketKit", "HTTPKit", "PostgresKit", "MartletModel", "MartletProtocol",
-        "SQLiteRecords", "WebTokens", "MartletDevice", "Martlet", "MartletServerCore", "MartletRedis",
+        "SQLiteRecords", "WebTokens", "Martlet", "MartletServerCore", "MartletRedis",
         "MartletServer", in: "Tests/Fuzzing", without: ["Corpora", "Dictionaries", "Program"]),
     suite(
         "SeedingTests", "SystemKit", "SQLiteKit", "CompressionKit", "MartletModel",
-        "MartletProtocol", "SQLiteRecords", "MartletStore", "MartletDevice", "Martlet", "MartletServerCore",
-        "MartletEmbedded", "MartletServer", "Waiting"),
-    safeSuite("ConcurrencyTests", "MartletModel", "MartletProtocol", "MartletDevice", "Martlet", "MartletServer"),
+        "MartletProtocol", "SQLiteRecords", "MartletStore", "MartletDevice", "Martlet",
+        "MartletServerCore", "MartletEmbedded", "MartletServer", "Waiting"),
+    safeSuite("ConcurrencyTests", "MartletModel", "MartletProtocol", "Martlet", "MartletServer"),
     safeSuite(
         "LiveTests", "LineKit", "CompressionKit", "HTTPKit", "MartletModel", "MartletProtocol",
         "MartletDevice", "Martlet", "MartletServer", "Waiting", "TestPrograms", "SocketTalk"),

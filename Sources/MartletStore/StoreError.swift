@@ -1,5 +1,4 @@
 public import MartletModel
-internal import MartletProtocol
 package import SQLiteKit
 
 /// A refusal by the local store: nothing was changed.

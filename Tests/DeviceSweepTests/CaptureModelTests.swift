@@ -1,13 +1,13 @@
 import Foundation
 import MartletModel
 import MartletProtocol
-@testable import MartletDevice
 import MartletStore
 import SQLiteKit
 import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 /// Runs statements of other programs in every spelling against a model that looks at the tables
 /// alone. Every visible difference must be in a change set, and undoing the set must restore the

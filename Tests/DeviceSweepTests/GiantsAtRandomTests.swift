@@ -3,7 +3,6 @@ import Foundation
 import MartletModel
 import MartletProtocol
 import MartletServerCore
-@testable import MartletDevice
 import MartletStore
 import MartletTesting
 import SQLiteKit
@@ -11,6 +10,7 @@ import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 /// Values as large as they may be, or a little larger, which chance puts together: on a device by its app
 /// and by another program, and on the server by another program.

@@ -1,5 +1,5 @@
-import MartletDevice
 import Foundation
+import MartletDevice
 import MartletModel
 import MartletStore
 import SQLiteFaults

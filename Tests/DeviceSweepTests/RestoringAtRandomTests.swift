@@ -1,6 +1,5 @@
 import MartletModel
 import MartletServerCore
-@testable import MartletDevice
 import MartletStore
 import SQLiteFaults
 import SQLiteKit
@@ -8,6 +7,7 @@ import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 /// A team whose server is restored from backups again and again, at random.
 ///

@@ -1,5 +1,4 @@
 import MartletModel
-@testable import MartletDevice
 import MartletStore
 import SQLiteFaults
 import SQLiteKit
@@ -7,6 +6,7 @@ import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 @Suite("Snapshots under a queue")
 struct SnapshotInstallTests {

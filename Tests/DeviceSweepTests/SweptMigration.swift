@@ -1,9 +1,9 @@
-@testable import MartletDevice
 import MartletStore
 import SQLiteFaults
 import SmallWorlds
 
 @testable import Martlet
+@testable import MartletDevice
 
 /// Versions of an app's tables, run on a device's file on a disk that fails.
 final class SweptMigration: SweptWork {

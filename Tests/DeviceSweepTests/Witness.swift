@@ -1,5 +1,5 @@
-import MartletDevice
 import Martlet
+import MartletDevice
 import MartletStore
 import MartletTesting
 import SQLiteKit

@@ -1,11 +1,11 @@
 import MartletServerCore
-@testable import MartletDevice
 import MartletStore
 import MartletTesting
 import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 /// Another program takes a table or a column away in the middle of an exchange, and has triggers on the tables.
 extension WrittenWorld {

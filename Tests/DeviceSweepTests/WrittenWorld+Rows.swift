@@ -1,4 +1,3 @@
-@testable import MartletDevice
 import MartletStore
 import MartletTesting
 import SQLiteKit
@@ -6,6 +5,7 @@ import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 /// Programs change single rows over a longer time, while the device saves, looks and exchanges.
 extension WrittenWorld {

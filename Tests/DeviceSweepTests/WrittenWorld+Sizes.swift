@@ -1,6 +1,5 @@
 import MartletModel
 import MartletProtocol
-@testable import MartletDevice
 import MartletStore
 import MartletTesting
 import SQLiteKit
@@ -8,6 +7,7 @@ import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 /// What another program writes that is more than fits.
 extension WrittenWorld {

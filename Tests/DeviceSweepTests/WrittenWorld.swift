@@ -1,6 +1,5 @@
 import MartletModel
 import MartletProtocol
-@testable import MartletDevice
 import MartletStore
 import MartletTesting
 import SQLiteFaults
@@ -9,6 +8,7 @@ import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 /// Tables that chance declares, on a device and a server, and another program that writes to the
 /// device's file whatever SQLite takes.

@@ -1,7 +1,7 @@
 import Foundation
 import LineKit
-import MartletDevice
 import Martlet
+import MartletDevice
 import MartletModel
 import MartletProtocol
 import Synchronization

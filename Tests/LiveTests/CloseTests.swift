@@ -1,6 +1,6 @@
 import Foundation
-import MartletDevice
 import Martlet
+import MartletDevice
 import MartletModel
 import Synchronization
 import Testing

@@ -6,8 +6,8 @@ import Synchronization
 import Testing
 import Waiting
 
-@testable import MartletDevice
 @testable import Martlet
+@testable import MartletDevice
 
 @Suite("Deltas over a stream of events", .timeLimit(.minutes(5)))
 struct DeltaEventsTests {

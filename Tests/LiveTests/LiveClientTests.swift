@@ -1,5 +1,5 @@
-import MartletDevice
 import Martlet
+import MartletDevice
 import MartletModel
 import Synchronization
 import Testing

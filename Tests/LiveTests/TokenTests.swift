@@ -4,8 +4,8 @@ import Synchronization
 import Testing
 import Waiting
 
-@testable import MartletDevice
 @testable import Martlet
+@testable import MartletDevice
 
 @Suite("Tokens that end", .timeLimit(.minutes(5)))
 struct TokenTests {

@@ -1,6 +1,6 @@
-internal import MartletDevice
 import Foundation
 import Martlet
+internal import MartletDevice
 internal import MartletModel
 import MartletServer
 import Testing

@@ -1,6 +1,6 @@
 import Foundation
-import MartletDevice
 import Martlet
+import MartletDevice
 internal import MartletModel
 import MartletServer
 import SQLiteKit

@@ -1,12 +1,12 @@
 import MartletModel
 import MartletProtocol
-@testable import MartletDevice
 import MartletStore
 import SQLiteKit
 import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 /// What Martlet's own tables hold may be what another version, or a person with a shell, left there.
 @Suite("A queue that is not as it was left")

@@ -3,8 +3,8 @@ import MartletProtocol
 import SmallWorlds
 import Testing
 
-@testable import MartletDevice
 @testable import Martlet
+@testable import MartletDevice
 
 /// A server that is wrong, or whatever stands between, may send any number that can be written.
 @Suite("Answers with numbers at the edge")

@@ -1,13 +1,13 @@
 import Foundation
 import MartletModel
 internal import MartletProtocol
-@testable import MartletDevice
 import MartletStore
 import SQLiteKit
 import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 @Suite("Opening a device's file again")
 struct OpeningTests {

@@ -1,12 +1,12 @@
 import Foundation
 import MartletModel
 internal import MartletProtocol
-@testable import MartletDevice
 import MartletStore
 import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 /// Writing to a device's file with the real `sqlite3` program, with its own settings: foreign keys
 /// off, recursive triggers off. What `docs/interop.md` says is tried here.

@@ -3,8 +3,8 @@ import MartletProtocol
 import SmallWorlds
 import Testing
 
-@testable import MartletDevice
 @testable import Martlet
+@testable import MartletDevice
 
 @Suite("A device that is stopped")
 struct StoppingNodeTests {

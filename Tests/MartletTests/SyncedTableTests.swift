@@ -1,11 +1,11 @@
 import MartletModel
 internal import MartletProtocol
-@testable import MartletDevice
 import MartletStore
 import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 /// Tables on data that is kept in step: keys, temporary ids, references.
 @Suite("Tables of a device")

@@ -1,6 +1,6 @@
 import Foundation
-import MartletDevice
 import Martlet
+import MartletDevice
 import MartletServer
 import PostgresKit
 import TestDatabases

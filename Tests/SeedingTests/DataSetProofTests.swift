@@ -6,8 +6,8 @@ import Synchronization
 import Testing
 import Waiting
 
-@testable import MartletDevice
 @testable import Martlet
+@testable import MartletDevice
 
 /// A device that begins with a snapshot takes none of another data set than its edits will go to.
 @Suite("Whose snapshot a device begins with", .timeLimit(.minutes(5)))

@@ -3,13 +3,13 @@ import MartletModel
 internal import MartletProtocol
 import MartletServer
 import MartletServerCore
-@testable import MartletDevice
 import MartletStore
 import SQLiteKit
 import Testing
 import Waiting
 
 @testable import Martlet
+@testable import MartletDevice
 
 @Suite("Seeding where the app's tables differ")
 struct SeedingSchemaTests {

@@ -2,7 +2,6 @@ import Foundation
 import MartletModel
 import MartletProtocol
 import MartletServerCore
-@testable import MartletDevice
 import MartletStore
 import SQLiteKit
 import Synchronization
@@ -10,6 +9,7 @@ import SystemKit
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 @Suite("Seeding a new device")
 struct SeedingTests {

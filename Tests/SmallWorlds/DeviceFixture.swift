@@ -1,6 +1,6 @@
 package import Foundation
-package import MartletDevice
 internal import Martlet
+package import MartletDevice
 package import MartletModel
 package import MartletProtocol
 package import MartletStore

@@ -1,5 +1,5 @@
-package import MartletDevice
 internal import Martlet
+package import MartletDevice
 internal import SQLiteKit
 
 extension SmallDevice {

@@ -1,6 +1,6 @@
 internal import Foundation
-package import MartletDevice
 internal import Martlet
+package import MartletDevice
 package import MartletEmbedded
 internal import MartletModel
 package import MartletProtocol

@@ -1,5 +1,5 @@
-internal import MartletDevice
 internal import Martlet
+internal import MartletDevice
 internal import MartletServerCore
 internal import MartletStore
 internal import SQLiteFaults

@@ -1,5 +1,5 @@
-internal import MartletDevice
 internal import Martlet
+internal import MartletDevice
 internal import MartletModel
 package import MartletServerCore
 package import SQLiteFaults

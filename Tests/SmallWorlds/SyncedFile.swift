@@ -1,5 +1,5 @@
-package import MartletDevice
 internal import Martlet
+package import MartletDevice
 package import MartletModel
 package import MartletProtocol
 package import MartletStore

@@ -1,7 +1,7 @@
 internal import AllocationCounter
 internal import Foundation
-internal import MartletDevice
 internal import Martlet
+internal import MartletDevice
 internal import MartletModel
 internal import MartletProtocol
 internal import MartletStore

@@ -1,6 +1,6 @@
-internal import MartletDevice
 internal import Foundation
 internal import Martlet
+internal import MartletDevice
 internal import MartletEmbedded
 internal import MartletModel
 internal import MartletProtocol

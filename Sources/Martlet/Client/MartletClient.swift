@@ -1,5 +1,5 @@
-public import MartletDevice
 public import Foundation
+public import MartletDevice
 public import MartletModel
 internal import MartletProtocol
 public import MartletStore

@@ -1,5 +1,5 @@
-public import MartletDevice
 internal import Foundation
+public import MartletDevice
 public import MartletStore
 
 /// How a client keeps in step. The seams to time and chance have the platform's as default.

@@ -1,5 +1,5 @@
-internal import MartletDevice
 internal import Foundation
+internal import MartletDevice
 internal import MartletModel
 internal import MartletProtocol
 internal import MartletStore

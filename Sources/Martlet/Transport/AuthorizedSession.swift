@@ -1,5 +1,5 @@
-internal import MartletDevice
 internal import Foundation
+internal import MartletDevice
 internal import Synchronization
 
 /// Performs streaming requests with the token in use, and once more with the next one where the

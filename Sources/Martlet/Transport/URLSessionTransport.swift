@@ -1,5 +1,5 @@
-public import MartletDevice
 public import Foundation
+public import MartletDevice
 internal import MartletModel
 public import MartletProtocol
 internal import Synchronization

@@ -1,6 +1,6 @@
-internal import MartletDevice
 import Foundation
 import Martlet
+internal import MartletDevice
 import MartletTransfer
 
 extension CommandDescription {

@@ -1,6 +1,6 @@
-import MartletDevice
 import Foundation
 import Martlet
+import MartletDevice
 import MartletModel
 import MartletStore
 

@@ -1,7 +1,7 @@
-import MartletDevice
 import Foundation
 import Martlet
 import MartletDemo
+import MartletDevice
 import MartletPostgres
 import MartletServer
 import MartletServerCore

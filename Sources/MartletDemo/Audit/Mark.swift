@@ -1,5 +1,5 @@
-import MartletDevice
 import Martlet
+import MartletDevice
 import MartletModel
 
 /// The marks the demo's saves carry: `mark-DEMO-DEVICE-NUMBER;`, alone or at the end of a text.

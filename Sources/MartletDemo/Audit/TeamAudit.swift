@@ -1,5 +1,5 @@
-import MartletDevice
 import Martlet
+import MartletDevice
 import MartletModel
 
 /// Looks for every save in the server's log and among the parked ones, and compares the devices'

@@ -1,6 +1,6 @@
-package import MartletStore
 package import MartletModel
 internal import MartletProtocol
+package import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 

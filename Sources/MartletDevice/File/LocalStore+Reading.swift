@@ -1,7 +1,7 @@
-internal import SQLiteRecords
 package import MartletModel
 package import MartletStore
 internal import SQLiteKit
+internal import SQLiteRecords
 
 extension LocalStore: SyncedTables {
     package var lowestNotedID: Int64? {

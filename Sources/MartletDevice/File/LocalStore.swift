@@ -1,5 +1,5 @@
-package import MartletStore
 package import MartletModel
+package import MartletStore
 package import SQLiteKit
 package import SQLiteRecords
 

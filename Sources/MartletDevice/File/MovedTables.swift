@@ -1,5 +1,5 @@
-internal import MartletStore
 internal import MartletModel
+internal import MartletStore
 internal import SQLiteKit
 
 /// The tables to which another program gave other names, as capture's triggers tell: SQLite lets them go along with

@@ -1,5 +1,5 @@
-internal import MartletStore
 internal import MartletModel
+internal import MartletStore
 internal import SQLiteKit
 
 /// Finds columns that have the name which another column of their table had: what the server sends under the name, and

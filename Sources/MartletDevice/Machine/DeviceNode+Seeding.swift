@@ -1,8 +1,8 @@
-internal import SQLiteRecords
 internal import MartletModel
 internal import MartletProtocol
 internal import MartletStore
 internal import SQLiteKit
+internal import SQLiteRecords
 
 /// What a device begins with: a snapshot, or the first part of one, before the first exchange.
 extension DeviceNode {

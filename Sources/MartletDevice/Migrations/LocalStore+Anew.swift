@@ -1,5 +1,5 @@
-internal import MartletStore
 internal import MartletModel
+internal import MartletStore
 package import SQLiteKit
 internal import SQLiteRecords
 

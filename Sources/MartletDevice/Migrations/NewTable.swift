@@ -1,6 +1,6 @@
-internal import MartletStore
 package import MartletModel
 internal import MartletProtocol
+internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 

@@ -1,6 +1,5 @@
 internal import Foundation
 internal import MartletModel
-internal import MartletProtocol
 internal import SQLiteKit
 internal import SQLiteRecords
 

@@ -1,5 +1,4 @@
 #if canImport(Observation)
-    internal import MartletProtocol
     public import Observation
 
     /// The newest value of an observation, for user interfaces that follow properties: it observes

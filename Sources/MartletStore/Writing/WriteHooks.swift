@@ -1,5 +1,4 @@
 public import MartletModel
-internal import MartletProtocol
 internal import SQLiteKit
 internal import SQLiteRecords
 

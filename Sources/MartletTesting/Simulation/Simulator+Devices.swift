@@ -1,6 +1,6 @@
-internal import MartletDevice
 internal import CompressionKit
 internal import Martlet
+internal import MartletDevice
 internal import MartletModel
 internal import MartletProtocol
 internal import MartletStore

@@ -1,6 +1,6 @@
-internal import MartletDevice
 internal import CompressionKit
 internal import Martlet
+internal import MartletDevice
 internal import MartletModel
 
 /// The network between devices and server.

@@ -1,5 +1,5 @@
-internal import MartletDevice
 internal import Martlet
+internal import MartletDevice
 internal import MartletModel
 internal import MartletProtocol
 internal import MartletServerCore

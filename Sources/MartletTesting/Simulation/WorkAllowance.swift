@@ -1,5 +1,5 @@
-internal import MartletDevice
 internal import Martlet
+internal import MartletDevice
 internal import SQLiteFaults
 
 /// What SQLite may do for something that came, in steps of its machine: a simulated world fails when it

@@ -1,5 +1,5 @@
-public import MartletDevice
 public import Martlet
+public import MartletDevice
 public import MartletStore
 
 /// A device of a simulated world: the app's data centers and tables work on it as on a client.

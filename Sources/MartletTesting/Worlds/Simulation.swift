@@ -1,5 +1,5 @@
-public import MartletDevice
 internal import Martlet
+public import MartletDevice
 public import MartletStore
 
 /// What a team's devices are tried on: an app's tables, what its users do, what must hold, and what

@@ -1,5 +1,5 @@
-internal import MartletDevice
 internal import Martlet
+internal import MartletDevice
 internal import MartletModel
 
 /// A whole world as text: what the server holds, and in what each device differs from it. Equal worlds

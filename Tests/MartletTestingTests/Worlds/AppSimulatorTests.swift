@@ -1,5 +1,5 @@
-internal import MartletDevice
 import Martlet
+internal import MartletDevice
 internal import MartletModel
 import Testing
 

@@ -1,11 +1,11 @@
 import Foundation
 import MartletModel
-@testable import MartletDevice
 import MartletStore
 import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 @Suite("What a closure may not do to a client's connection and file")
 struct ClosureRefusalTests {

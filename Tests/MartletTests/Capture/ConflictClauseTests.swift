@@ -1,13 +1,13 @@
 import Foundation
 import MartletModel
 import MartletProtocol
-@testable import MartletDevice
 import MartletStore
 import SmallWorlds
 import Synchronization
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 @Suite("Declarations that change what a conflict or an equal key means")
 struct ConflictClauseTests {

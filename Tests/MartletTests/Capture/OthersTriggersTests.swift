@@ -1,12 +1,12 @@
 import MartletModel
 internal import MartletProtocol
-@testable import MartletDevice
 import MartletStore
 import SQLiteKit
 import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 /// Tests triggers that another program makes after those of capture, which SQLite runs before them.
 @Suite("Triggers made after those of capture")

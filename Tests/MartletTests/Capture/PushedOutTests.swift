@@ -1,11 +1,11 @@
 import MartletProtocol
-@testable import MartletDevice
 import MartletStore
 import SQLiteKit
 import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 @Suite("Rows that REPLACE pushes out")
 struct PushedOutTests {

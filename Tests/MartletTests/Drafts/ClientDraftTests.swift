@@ -1,12 +1,12 @@
 import MartletModel
 import MartletProtocol
-@testable import MartletDevice
 import MartletStore
 import SmallWorlds
 import Synchronization
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 @Suite("Drafts on a client", .timeLimit(.minutes(5)))
 struct ClientDraftTests {

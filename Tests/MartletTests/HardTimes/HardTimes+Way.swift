@@ -1,12 +1,12 @@
 import MartletModel
 import MartletProtocol
 import MartletServerCore
-@testable import MartletDevice
 import MartletStore
 import SQLiteFaults
 import SmallWorlds
 
 @testable import Martlet
+@testable import MartletDevice
 
 /// The way between the device and its server.
 extension HardTimes {

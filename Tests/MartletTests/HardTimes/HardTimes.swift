@@ -1,12 +1,12 @@
 import MartletModel
 import MartletProtocol
 import MartletServerCore
-@testable import MartletDevice
 import MartletStore
 import SQLiteFaults
 import SmallWorlds
 
 @testable import Martlet
+@testable import MartletDevice
 
 /// A device that is on for hours while little of what it asks for comes, on virtual time, with a real
 /// server and others who save there.

@@ -1,6 +1,5 @@
 import Foundation
 import MartletModel
-@testable import MartletDevice
 import MartletStore
 import SQLiteFaults
 import SQLiteKit
@@ -8,6 +7,7 @@ import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 @Suite("Fetching anew where a version fails")
 struct MigrationAnewTests {

@@ -1,11 +1,11 @@
 import MartletModel
 import MartletProtocol
-@testable import MartletDevice
 import MartletStore
 import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 /// Tests tables to which another program gives other names while its edits wait for the client.
 @Suite("Tables renamed by other programs")

@@ -1,11 +1,11 @@
 import MartletModel
 import MartletProtocol
-@testable import MartletDevice
 import MartletStore
 import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 /// Tests a table that another program takes away from a device's file and brings back.
 @Suite("Tables that come back")

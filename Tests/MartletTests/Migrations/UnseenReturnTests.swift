@@ -3,8 +3,8 @@ import SQLiteKit
 import SmallWorlds
 import Testing
 
-@testable import MartletDevice
 @testable import Martlet
+@testable import MartletDevice
 
 /// Tests what the server sent while another program had a column or a table away, and what the device does not show
 /// afterwards: an edit of such a record must not override it.

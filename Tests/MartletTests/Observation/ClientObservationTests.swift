@@ -1,10 +1,10 @@
 import MartletModel
-@testable import MartletDevice
 import MartletStore
 import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 @Suite("Observing a client", .timeLimit(.minutes(5)))
 struct ClientObservationTests {

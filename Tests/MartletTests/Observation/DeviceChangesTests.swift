@@ -4,8 +4,8 @@ import SQLiteKit
 import SmallWorlds
 import Testing
 
-@testable import MartletDevice
 @testable import Martlet
+@testable import MartletDevice
 @testable import MartletStore
 
 /// What a device tells of its commits, without tasks or timers.

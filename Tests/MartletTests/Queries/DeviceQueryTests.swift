@@ -1,12 +1,12 @@
 import MartletModel
 internal import MartletProtocol
-@testable import MartletDevice
 import MartletStore
 import SmallWorlds
 import Synchronization
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 @Suite("Queries on a device")
 struct DeviceQueryTests {

@@ -1,11 +1,11 @@
 import MartletModel
 import MartletProtocol
-@testable import MartletDevice
 import MartletStore
 import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 /// Tests how one large external write is cut into sets.
 @Suite("Cutting what others wrote")

@@ -1,11 +1,11 @@
 import MartletModel
 import MartletProtocol
-@testable import MartletDevice
 import MartletStore
 import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 /// Tests records that are created again under a key or an id that was used before, with a real
 /// server.

@@ -1,5 +1,4 @@
 import MartletModel
-@testable import MartletDevice
 import MartletStore
 import SQLiteFaults
 import SQLiteKit
@@ -7,6 +6,7 @@ import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 /// Tests text keys that one save replaces by keys which the column's collation takes for equal.
 @Suite("Keys replaced by equal ones")

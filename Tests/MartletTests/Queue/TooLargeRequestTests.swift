@@ -3,8 +3,8 @@ import MartletProtocol
 import SmallWorlds
 import Testing
 
-@testable import MartletDevice
 @testable import Martlet
+@testable import MartletDevice
 
 /// Tests requests that the server, or a proxy in front of it, refuses for their size.
 @Suite("Answered 413")

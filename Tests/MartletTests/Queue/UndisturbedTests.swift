@@ -1,10 +1,10 @@
 import MartletModel
-@testable import MartletDevice
 import MartletStore
 import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 /// Tests two devices that change different records of the same tables at the same time.
 @Suite("Saves that nobody else touches")

@@ -1,6 +1,5 @@
 import MartletModel
 import MartletProtocol
-@testable import MartletDevice
 import MartletStore
 import SQLiteFaults
 import SQLiteKit
@@ -8,6 +7,7 @@ import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 /// Tests external writes to a device's file that no set can carry.
 @Suite("Withheld records")

@@ -2,8 +2,8 @@ import MartletModel
 import MartletProtocol
 import Testing
 
-@testable import MartletDevice
 @testable import Martlet
+@testable import MartletDevice
 
 @Suite("The order of an answer's sets")
 struct AnswerOrderTests {

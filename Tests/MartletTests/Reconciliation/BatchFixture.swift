@@ -2,8 +2,8 @@ import MartletModel
 import MartletProtocol
 import SmallWorlds
 
-@testable import MartletDevice
 @testable import Martlet
+@testable import MartletDevice
 
 extension Delta {
     /// One record's change, as a server writes it.

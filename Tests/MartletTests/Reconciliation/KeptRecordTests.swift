@@ -1,8 +1,8 @@
 import SmallWorlds
 import Testing
 
-@testable import MartletDevice
 @testable import Martlet
+@testable import MartletDevice
 
 @Suite("A record that the server's trigger keeps from deletion")
 struct KeptRecordTests {

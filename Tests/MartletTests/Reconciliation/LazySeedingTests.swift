@@ -1,7 +1,6 @@
 import MartletModel
 import MartletProtocol
 import MartletServerCore
-@testable import MartletDevice
 import MartletStore
 import SQLiteFaults
 import SQLiteKit
@@ -10,6 +9,7 @@ import Synchronization
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 /// A server with teams, players and notes, one device that others' changes come from, and one that
 /// begins with the first of three parts.

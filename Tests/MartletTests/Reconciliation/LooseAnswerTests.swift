@@ -1,12 +1,12 @@
 import MartletModel
 import MartletProtocol
-@testable import MartletDevice
 import MartletStore
 import SQLiteKit
 import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 @Suite("Answers that leave things out, or name what the device does not have")
 struct LooseAnswerTests {

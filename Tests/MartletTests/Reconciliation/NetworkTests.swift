@@ -3,8 +3,8 @@ import MartletProtocol
 import SmallWorlds
 import Testing
 
-@testable import MartletDevice
 @testable import Martlet
+@testable import MartletDevice
 
 /// Tests how a device treats answers of other programs, and a slow line.
 @Suite("A device at the end of a bad network")

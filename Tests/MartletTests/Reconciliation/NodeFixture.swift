@@ -2,8 +2,8 @@ import MartletModel
 import MartletProtocol
 import SmallWorlds
 
-@testable import MartletDevice
 @testable import Martlet
+@testable import MartletDevice
 
 /// A device's machine on a real file, spoken to by hand.
 final class NodeFixture {

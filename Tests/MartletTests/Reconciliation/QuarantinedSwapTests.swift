@@ -1,12 +1,12 @@
 import MartletModel
 import MartletProtocol
-@testable import MartletDevice
 import MartletStore
 import SQLiteKit
 import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 /// Tests sets in which others exchange unique values of records that the device has in quarantine.
 @Suite("Quarantined records among exchanged values")

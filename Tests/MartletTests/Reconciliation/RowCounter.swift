@@ -1,8 +1,8 @@
-@testable import MartletDevice
 import MartletStore
 import SQLiteKit
 
 @testable import Martlet
+@testable import MartletDevice
 
 /// Counts the app's rows that each transaction of remote change writes.
 final class RowCounter: TransactionObserver {

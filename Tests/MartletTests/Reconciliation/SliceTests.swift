@@ -1,7 +1,6 @@
 import MartletModel
 import MartletProtocol
 import MartletServerCore
-@testable import MartletDevice
 import MartletStore
 import SQLiteFaults
 import SQLiteKit
@@ -9,6 +8,7 @@ import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 @Suite("What is applied in slices")
 struct SliceTests {

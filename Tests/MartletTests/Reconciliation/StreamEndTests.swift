@@ -3,8 +3,8 @@ import MartletProtocol
 import SmallWorlds
 import Testing
 
-@testable import MartletDevice
 @testable import Martlet
+@testable import MartletDevice
 
 @Suite("How a stream ends, and what is done before the next")
 struct StreamEndTests {

@@ -1,6 +1,5 @@
 import MartletModel
 import MartletServerCore
-@testable import MartletDevice
 import MartletStore
 import SQLiteFaults
 import SQLiteKit
@@ -8,6 +7,7 @@ import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 @Suite("Coming back to a server that was restored from a backup")
 struct RejoiningTests {

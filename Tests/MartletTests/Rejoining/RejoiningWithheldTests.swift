@@ -1,5 +1,4 @@
 import MartletModel
-@testable import MartletDevice
 import MartletStore
 import SQLiteFaults
 import SQLiteKit
@@ -7,6 +6,7 @@ import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 /// What other programs wrote that cannot be sent, when the server was restored from a backup.
 @Suite("Withheld records on a restored server")

@@ -1,12 +1,12 @@
 import Foundation
 import MartletModel
-@testable import MartletDevice
 import MartletStore
 import SQLiteKit
 import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 @Suite("Self-check and repair")
 struct RepairTests {

@@ -3,8 +3,8 @@ import MartletProtocol
 import SQLiteRecords
 import Testing
 
-@testable import MartletDevice
 @testable import Martlet
+@testable import MartletDevice
 
 @Suite("Finding what differs by halving")
 struct SelfCheckTests {

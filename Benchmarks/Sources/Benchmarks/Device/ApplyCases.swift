@@ -1,7 +1,7 @@
 import CStore
 import Foundation
-import MartletDevice
 import Martlet
+import MartletDevice
 import MartletModel
 import MartletProtocol
 
