@@ -4,6 +4,7 @@ import SmallWorlds
 import Testing
 
 @testable import Martlet
+@testable import MartletDevice
 
 @Suite("Self-check of records with computed values")
 struct ComputedRepairTests {
