@@ -199,7 +199,8 @@ struct HostileWay {
         }
         guard let answer = answer(to: request, core.target) else { return false }
         let bytes = answer.bytes
-        let place = chance.place(in: bytes.count)
+        // An answer that is cut behind its last byte has come.
+        let place = min(chance.place(in: bytes.count), bytes.count - 1)
         tell(request, "\(what) at byte \(place) of the answer's \(bytes.count), \(milliseconds) ms")
         send(Array(bytes.prefix(place)))
         pause(milliseconds)
