@@ -1,4 +1,4 @@
-// What a device keeps and reports stands in this library's calls, so who imports it can name it.
+// This library's calls return a device's receipts, reports and errors, so an app that imports it can name them.
 @_exported public import MartletDevice
 // A client is used through the store's contexts, tables and records: one import gives both.
 @_exported public import MartletStore

@@ -8,7 +8,7 @@ extension LocalStore: SyncedTables {
         get throws { try integerState("lowestNotedID") }
     }
 
-    /// The permanent id of a temporary one, where it is known; otherwise the id as it is.
+    /// Returns the permanent id of a temporary one if it is known; otherwise the id as it is.
     package func resolve(_ id: RecordID, type: Int) throws -> RecordID {
         guard case .integer(let number) = id, number < 0 else { return id }
         let find = try connection.statement(
@@ -19,7 +19,7 @@ extension LocalStore: SyncedTables {
         return try find.step() ? .integer(find.integer(0)) : id
     }
 
-    /// A record's attributes; nil where there is none. A temporary id finds the record for ever.
+    /// Returns a record's attributes; nil if there is none. A temporary id never stops naming its record.
     package func record(_ type: String, _ id: RecordID) throws -> Attributes? {
         let index = try index(of: type)
         return try tables[index].read(try resolve(id, type: index))

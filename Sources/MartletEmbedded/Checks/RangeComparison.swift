@@ -185,8 +185,8 @@ struct RangeComparison {
         return found
     }
 
-    /// Nil where the row holds what no wire carries. A computed value that cannot be sent counts as null, because each
-    /// database computes its own.
+    /// Returns the row's values; nil if one of them cannot be sent. A computed value that cannot be sent counts as
+    /// null, because each database computes its own.
     private func attributes(of row: Statement, _ names: [String]) -> Attributes? {
         var values: [Value] = []
         values.reserveCapacity(names.count)

@@ -2,7 +2,7 @@ public import MartletServerCore
 public import SQLiteKit
 
 extension StorageFault {
-    /// What SQLite reported.
+    /// Makes the fault for an error of SQLite.
     public init(_ error: SQLiteError) {
         let kind: Kind = error.isBusy ? .busy : error.isDiskFull ? .full : .failed
         self.init(kind, error.description)

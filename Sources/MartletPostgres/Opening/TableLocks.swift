@@ -2,8 +2,8 @@ import PostgresKit
 
 /// Locks of other transactions on whole synchronised tables (ALTER TABLE, LOCK TABLE, TRUNCATE).
 enum TableLocks {
-    /// Both modes keep out whoever locks a row. A program that waits for such a lock also keeps out all that come
-    /// later.
+    /// A transaction that locks a row waits for a lock of either mode. A program that waits for such a lock also
+    /// makes all later ones wait.
     private static let sql = """
         SELECT DISTINCT t.name FROM pg_catalog.pg_locks AS l \
         JOIN _martlet.types AS t ON t.relation::oid = l.relation \

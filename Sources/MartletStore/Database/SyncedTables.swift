@@ -4,7 +4,7 @@ package import SQLiteRecords
 
 /// The tables of a database that are kept in step with a server, as contexts and queries need them.
 ///
-/// Confined to whoever holds it; every call blocks.
+/// Only its owner calls it, one call at a time; every call blocks.
 package protocol SyncedTables: AnyObject {
     var connection: Connection { get }
     var schema: Schema { get }
@@ -20,12 +20,12 @@ package protocol SyncedTables: AnyObject {
     /// Returns the permanent id of a temporary one if it is known; otherwise the id as it is.
     /// - Throws: `SQLiteError`.
     func resolve(_ id: RecordID, type: Int) throws -> RecordID
-    /// Returns a record's attributes; nil if there is none. A temporary id finds the record for ever.
+    /// Returns a record's attributes; nil if there is none. A temporary id never stops naming its record.
     /// - Throws: `StoreError`, `SQLiteError`.
     func record(_ type: String, _ id: RecordID) throws -> Attributes?
 }
 
-/// What a transaction did to a record; the raw value is stored.
+/// The kind of change that a transaction made to a record. Device files store the raw value.
 package enum RecordOperation: Int64, Sendable {
     case create = 1
     case update = 2

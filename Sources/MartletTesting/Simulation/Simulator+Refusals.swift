@@ -32,7 +32,9 @@ extension Simulator {
             return
         }
         if isBroken(set) { return }
-        if receipt.reason == .constraint, try changesCase(set) || meetsUnseen(set) { return }
+        if receipt.reason == .constraint, try changesCase(set) || meetsUnseen(set, receipt) {
+            return
+        }
         // It was made on top of one that was refused for such a reason.
         if receipt.reason == .dependency, records.contains(where: refused.contains) { return }
         guard mix.people == .together else { throw failure(sentence) }
@@ -66,10 +68,12 @@ extension Simulator {
 
     /// Returns whether tables of a set hold rows that no device sees, which may have the set's unique values:
     /// another program gave them keys that no record can have.
-    private func meetsUnseen(_ set: ParkedSet) throws -> Bool {
+    private func meetsUnseen(_ set: ParkedSet, _ receipt: Receipt) throws -> Bool {
         guard app.random != nil else { return false }
-        // A server that is off cannot be asked.
-        guard let reader = server.reader else { return true }
+        // A server that is off cannot be asked; the refusal says then whether it was about a unique value.
+        guard let reader = server.reader else {
+            return receipt.message?.contains("UNIQUE constraint failed") ?? false
+        }
         let types = Set(set.changes.map(\.type))
         return try server.types.contains { type in
             guard types.contains(type.name) else { return false }

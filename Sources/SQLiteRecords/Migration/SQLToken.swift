@@ -78,8 +78,8 @@ package struct SQLToken: Hashable {
         return tokens
     }
 
-    /// What stands between two quotes, in which each quote is written twice. By bytes: a letter after a quote may be
-    /// one character with it.
+    /// Returns the text between two quotes, in which each quote is written twice. It goes by bytes, because a quote
+    /// and the letter after it may be one Swift character.
     private static func unquoted(_ text: ArraySlice<UInt8>) -> String {
         var inner: [UInt8] = []
         var isSecond = false
@@ -114,7 +114,7 @@ package struct SQLToken: Hashable {
         }
     }
 
-    /// What can only be a column if it is in quotes.
+    /// Words that name a column only if they are in quotes.
     private static let reserved: Set<String> = [
         "null", "current_date", "current_time", "current_timestamp",
     ]
