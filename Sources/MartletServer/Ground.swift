@@ -148,6 +148,3 @@ struct Ground: Sendable {
             place: place, plan: plan, redis: redis, log: configuration.log, now: configuration.now)
     }
 }
-
-/// A good token names a data set that this server does not have.
-struct DataSetIsElsewhere: Error, Hashable, Sendable {}

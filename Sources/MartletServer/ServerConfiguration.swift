@@ -2,10 +2,6 @@ internal import Dispatch
 internal import Foundation
 package import HTTPKit
 
-/// Runs something once, after a while, on any thread.
-package typealias Later =
-    @Sendable (_ pause: Duration, _ work: @escaping @Sendable () -> Void) -> Void
-
 /// What a server is started with.
 public struct ServerConfiguration: Sendable {
     /// The folder that holds everything the server keeps; made where it is missing.

@@ -32,7 +32,7 @@ enum House {
     ]
 
     /// Folders of such targets that are shells all the same: queues, timers and files live there.
-    private static let shells = ["Sources/MartletStore/Pool/", "Sources/MartletStore/Places/"]
+    private static let shells = ["Sources/MartletStore/Pool/", "Sources/MartletStore/State/"]
 
     static func isDeterministic(_ file: SourceFile) -> Bool {
         if shells.contains(where: { file.path.hasPrefix($0) }) { return false }

@@ -25,6 +25,15 @@ struct HouseRulesTests {
         #expect(manifest.faults(try Repository.files()) == [])
     }
 
+    @Test("ARCHITECTURE.md states the order of every target's folders")
+    func floors() throws {
+        let files = try Repository.files()
+        let page = try #require(files.first { $0.path == "ARCHITECTURE.md" })
+        let orders = Floors.orders(page.lines.joined(separator: "\n"))
+        #expect(Floors.faults(files, orders) == [])
+        #expect(try Floors.own.get().keys.sorted() == orders.keys.sorted())
+    }
+
     @Test(
         "every Swift target builds with the strict flags, all but kits and most tests memory-safe")
     func strictFlags() throws {

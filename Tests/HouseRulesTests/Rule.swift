@@ -14,7 +14,8 @@ struct Rule: Sendable {
 
     static let all: [Rule] = [
         .fileLength, .functionLength, .nondeterminism, .unsafe, .uncheckedSendable, .cImports,
-        .downwardImports, .forcedTry, .unfinished, .folderNames, .machinePaths, .documentation,
+        .downwardImports, .floors, .forcedTry, .unfinished, .folderNames, .machinePaths,
+        .documentation,
         .secrets,
     ]
 }

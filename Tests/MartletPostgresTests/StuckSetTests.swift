@@ -290,7 +290,7 @@ struct StuckSetTests {
 
     @Test(
         "a table that another program has locked whole: sets that do not need it are accepted",
-        arguments: ["ACCESS EXCLUSIVE", "EXCLUSIVE"])
+        arguments: ["ACCESS EXCLUSIVE", "EXCLUSIVE", "SHARE ROW EXCLUSIVE", "SHARE"])
     func locked(mode: String) async throws {
         try await Self.on { (store: TestStore) throws in
             let tables = try PostgresSchema.read(store.other).tables

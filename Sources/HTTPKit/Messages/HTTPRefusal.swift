@@ -19,9 +19,4 @@ public struct HTTPRefusal: Error, Hashable, Sendable {
     static func badRequest(_ detail: String) -> HTTPRefusal {
         HTTPRefusal(status: 400, kind: "badRequest", detail: detail)
     }
-
-    /// The refusal as plain text, for servers that give no form of their own.
-    @Sendable public static func plainText(_ refusal: HTTPRefusal) -> HTTPResponse {
-        HTTPResponse(status: refusal.status, text: refusal.detail + "\n")
-    }
 }

@@ -80,49 +80,6 @@ struct NewTable {
     }
 }
 
-/// Records that went with a table which another program dropped. Nobody deleted them.
-struct MissingRecords {
-    let store: LocalStore
-    /// The type's position.
-    let type: Int
-
-    private var isMissing: String {
-        let described = store.schema.types[type]
-        let table = SQLName.quoted(described.name)
-        return "type = \(store.numbers[type])"
-            + " AND id NOT IN (SELECT \(SQLName.quoted(described.key)) FROM main.\(table))"
-    }
-
-    /// Gives up what is withheld of them: it went with the table, and is no edit that anybody can send. If somebody
-    /// deleted the record before, the note of that is read by what is withheld: the server may never have had it.
-    func dropWithheld() throws {
-        let isGone = """
-            \(isMissing) AND (type, id) NOT IN (SELECT type, id FROM martlet_capture
-                WHERE operation = \(CaptureTriggers.Operation.deleted))
-            """
-        try store.connection.execute(
-            """
-            DELETE FROM martlet_base WHERE \(isGone)
-                AND (type, id) IN (SELECT type, id FROM martlet_withheld)
-                AND (type, id) NOT IN (SELECT type, id FROM martlet_changes);
-            DELETE FROM martlet_withheld_values WHERE \(isGone);
-            DELETE FROM martlet_withheld WHERE \(isGone);
-            """)
-    }
-
-    /// Forgets what is known of records that the table does not have, so that a check fetches them.
-    func forget() throws {
-        try store.connection.execute(
-            """
-            DELETE FROM martlet_records WHERE \(isMissing)
-                AND (type, id) NOT IN (SELECT type, id FROM martlet_base
-                    UNION SELECT type, id FROM martlet_changes
-                    UNION SELECT type, id FROM martlet_parked_changes
-                    UNION SELECT type, id FROM martlet_capture)
-            """)
-    }
-}
-
 /// A record of the server's that the app's new schema refuses.
 enum Misfit {
     static func refusal(_ error: any Error, table: String, id: RecordID) -> any Error {

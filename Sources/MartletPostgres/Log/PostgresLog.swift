@@ -11,9 +11,6 @@ package final class PostgresLog: LogSource {
     private let unsendable: UnsendableRows
     /// What takes in what other programs wrote; nil where nothing here can.
     private let moment: StagingMoment?
-    /// Entries looked at in one step.
-    private static let entriesAtOnce: Int64 = 4_096
-
     /// - Parameters:
     ///   - schema: The types whose rows go into differences.
     ///   - unsendable: Hears of rows that are left out of differences.
@@ -53,50 +50,12 @@ package final class PostgresLog: LogSource {
             connect: ReadingConnection.maker(address, options))
     }
 
-    private static let columns =
-        "revision, device, identifier, sequence, temporaries, body, hash, time"
-
-    /// Bodies are summed before they are fetched: their lengths are known without reading them.
-    private static let partSQL = """
-        SELECT \(columns) FROM (SELECT l.*, sum(octet_length(l.body)) OVER (ORDER BY l.revision) \
-        - octet_length(l.body) AS before FROM (SELECT \(columns) FROM _martlet.log \
-        WHERE revision >= $1 AND revision <= $2 ORDER BY revision LIMIT $3) AS l) AS part \
-        WHERE before < $4 ORDER BY revision
-        """
-
     package func entries(
         from first: Revision, through last: Revision, maxBytes: Int
     ) throws(StorageFault) -> [LogEntry] {
         try connection.reading { (connection, _) throws(PostgresError) in
-            try Self.entries(from: first, through: last, maxBytes: maxBytes, on: connection)
+            try LogPages.entries(from: first, through: last, maxBytes: maxBytes, on: connection)
         }
-    }
-
-    /// As `LogSource.entries(from:through:maxBytes:)`.
-    static func entries(
-        from first: Revision, through last: Revision, maxBytes: Int,
-        on connection: PostgresConnection
-    ) throws(PostgresError) -> [LogEntry] {
-        var entries: [LogEntry] = []
-        var bytes = 0
-        var next = first
-        while next <= last, bytes < maxBytes {
-            let rows = try connection.query(
-                partSQL,
-                [
-                    .integer(next), .integer(last), .integer(entriesAtOnce),
-                    .integer(Int64(maxBytes - bytes)),
-                ])
-            guard rows.count > 0 else { break }
-            for row in 0..<rows.count {
-                let entry = try entry(rows, row)
-                bytes += entry.body.count
-                next = entry.revision + 1
-                entries.append(entry)
-                if entry.body.isEmpty { return entries }
-            }
-        }
-        return entries
     }
 
     package func extent() throws(StorageFault) -> LogExtent {
@@ -117,10 +76,10 @@ package final class PostgresLog: LogSource {
         guard !revisions.isEmpty else { return [] }
         return try connection.reading { (connection, _) throws(PostgresError) in
             let rows = try connection.query(
-                "SELECT \(Self.columns) FROM _martlet.log WHERE revision = ANY ($1::bigint[])",
+                "SELECT \(LogPages.columns) FROM _martlet.log WHERE revision = ANY ($1::bigint[])",
                 [PendingWrites.integers(revisions)])
             var entries: [LogEntry] = []
-            for row in 0..<rows.count { entries.append(try Self.entry(rows, row)) }
+            for row in 0..<rows.count { entries.append(try LogPages.entry(rows, row)) }
             return entries
         }
     }
@@ -195,18 +154,6 @@ package final class PostgresLog: LogSource {
         } catch {
             throw StorageFault(.failed, String(describing: error))
         }
-    }
-
-    private static func entry(
-        _ rows: PostgresRows, _ row: Int
-    ) throws(PostgresError) -> LogEntry {
-        LogEntry(
-            revision: try rows.integer(row, 0), device: try rows.integer(row, 1),
-            identifier: rows.isNull(row, 2) ? nil : try rows.text(row, 2),
-            sequence: rows.isNull(row, 3) ? nil : try rows.integer(row, 3),
-            temporaries: rows.isNull(row, 4) ? nil : try rows.text(row, 4),
-            body: try rows.binary(row, 5), hash: LineageHash(stored: try rows.binary(row, 6)),
-            time: try rows.integer(row, 7))
     }
 }
 

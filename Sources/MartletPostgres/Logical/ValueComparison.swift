@@ -96,7 +96,7 @@ struct ValueComparison {
         let last = try row.integer(0, 1)
         try folded.execute("BEGIN")
         while next <= last {
-            let entries = try PostgresLog.entries(
+            let entries = try LogPages.entries(
                 from: next, through: last, maxBytes: Self.pageBytes, on: connection)
             guard let end = entries.last else {
                 throw PostgresError(.other, "the log lacks an entry")

@@ -3,13 +3,13 @@ internal import MartletModel
 /// What a delta says of a record: the text of a JSON object, and what it says where that was read
 /// together with the delta.
 struct DeltaPayload: Sendable {
-    private enum Form: Sendable {
+    enum Form: Sendable {
         case text(String)
         /// What was read, and where the text stands in the input.
         case read(Attributes, input: [UInt8], token: TextToken)
     }
 
-    private let form: Form
+    let form: Form
 
     /// A text that nobody has looked into.
     init(_ text: String) {
@@ -27,15 +27,6 @@ struct DeltaPayload: Sendable {
         switch form {
         case .text(let text): text
         case .read(_, let input, let token): JSONReader(input).text(of: token)
-        }
-    }
-
-    /// What the text says.
-    /// - Throws: `WireFault` where it is no object of plain values.
-    func attributes() throws(WireFault) -> Attributes {
-        switch form {
-        case .text(let text): try SyncCoder.decodeAttributes(Array(text.utf8))
-        case .read(let attributes, _, _): attributes
         }
     }
 }

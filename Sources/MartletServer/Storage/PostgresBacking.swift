@@ -148,7 +148,7 @@ extension PostgresWatch: StorageWatch {
 
 extension LogicalReader: OutsideReader {
     func step(within limit: Duration) throws(StorageFault) -> Bool? {
-        let outcome: Outcome = try step(within: limit)
+        let outcome: LogicalReader.Outcome = try step(within: limit)
         switch outcome {
         case .found: return true
         case .reading: return false

@@ -30,7 +30,7 @@ struct DraftTable<Element: ReadableRecord & Sendable>: Sendable {
     /// The record with a key, as a draft sees it.
     func read(_ key: SQLValue, in context: ReadContext) throws -> DraftRecord<Element>? {
         guard let element = try find(key, context) else { return nil }
-        let statements = context.session.tableStatements[name]
+        let statements = context.session.knownStatements(of: name)
         let current = try statements.map { try context.resolve(key, $0) }
         return DraftRecord(key: current ?? key, element: element, values: try values(of: element))
     }

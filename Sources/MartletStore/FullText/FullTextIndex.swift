@@ -70,7 +70,7 @@ struct FullTextIndex: Hashable, Sendable {
     ///   over rows it has never seen; `StoreError` `.unknown`, `.schema`.
     func description(_ session: Session) throws -> TableDescription {
         let rows = try session.tableStatements(content, declaration: contentDeclaration)
-        if let known = session.tableStatements[name] { return known.description }
+        if let known = session.knownStatements(of: name) { return known.description }
         guard rows.description.hasRowID else {
             throw StoreError(
                 .schema,

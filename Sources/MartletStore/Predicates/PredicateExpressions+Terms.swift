@@ -79,7 +79,3 @@ extension PredicateExpressions.UnaryMinus: PredicateNode {
         PredicateTranslator.Term(fragment: "(-" + (try translator.term(wrapped)).fragment + ")")
     }
 }
-
-/// Tells optionals from other types.
-protocol AnyOptional {}
-extension Optional: AnyOptional {}

@@ -71,3 +71,11 @@ extension Condition {
             "EXISTS (" + statement.fragment.enclosed(over: statement.sources) + ")")
     }
 }
+
+extension ColumnExpression {
+    /// The value is among those that a query finds.
+    public func `in`(_ query: Query<Value>) -> Condition {
+        let sub = query.statement.fragment.enclosed(over: query.statement.sources)
+        return Condition("(" + fragment + " IN (" + sub + "))")
+    }
+}

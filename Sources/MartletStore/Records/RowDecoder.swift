@@ -40,3 +40,28 @@ final class RowDecoder: NamedValues {
         try Value._read(Row(statement, layout: layout), at: position)
     }
 }
+
+extension RowLayout {
+    /// Returns the decoder of the statement's rows; it is made once and kept.
+    func decoder(for statement: Statement) -> RowDecoder {
+        if let kept = companion as? KeptDecoder, kept.decoder.reads(statement) {
+            return kept.decoder
+        }
+        let kept = KeptDecoder(RowDecoder(statement: statement, layout: self))
+        companion = kept
+        return kept.decoder
+    }
+}
+
+/// Keeps a decoder, and ends the circle of references through its container.
+private final class KeptDecoder {
+    let decoder: RowDecoder
+
+    init(_ decoder: RowDecoder) {
+        self.decoder = decoder
+    }
+
+    deinit {
+        decoder.forgetContainer()
+    }
+}

@@ -254,7 +254,9 @@ final class ServedFile {
 
     /// Compares what a new device is sent in rows with the folded log.
     func compareWhole() throws {
-        let request = SyncRequest(maxRevision: 0)
+        var request = SyncRequest(maxRevision: 0)
+        // An answer names a lineage only to a device that names itself.
+        request.clientID = "new"
         var whole: Folded = [:]
         var since: Revision = 0
         var lineage: String?

@@ -20,10 +20,10 @@ struct QuerySource: Hashable, Sendable {
         let condition: Condition
     }
 
-    init(_ table: some Table, alias: String? = nil, join: Join? = nil) {
-        self.table = table.tableName
-        declaration = table.declaration
-        self.alias = alias ?? table.tableName
+    init(table: String, declaration: String?, alias: String, join: Join?) {
+        self.table = table
+        self.declaration = declaration
+        self.alias = alias
         self.join = join
     }
 

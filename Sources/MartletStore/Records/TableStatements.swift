@@ -156,13 +156,31 @@ final class TableStatements {
     }
 }
 
+/// The statements of the tables that a connection has used since the schema last changed.
+private final class TableCache {
+    var statements: [String: TableStatements] = [:]
+    /// The table that was used last. The same table is mostly used many times in turn.
+    var last: (name: String, statements: TableStatements)?
+}
+
 extension Session {
-    /// - Throws: `MissingTable` where the table is not there and a declaration can make it.
+    private var tableCache: TableCache {
+        if let known = companion as? TableCache { return known }
+        let made = TableCache()
+        companion = made
+        return made
+    }
+
+    /// Returns a table's statements if the table was used since the schema last changed.
+    func knownStatements(of table: String) -> TableStatements? { tableCache.statements[table] }
+
+    /// Returns a table's statements.
+    /// - Throws: `MissingTable` if the table is not there and a declaration can make it.
     func tableStatements(_ name: String, declaration: String?) throws -> TableStatements {
-        // Mostly the same table is used many times in turn.
-        if let last = lastTableStatements, last.name == name { return last.statements }
-        if let known = tableStatements[name] {
-            lastTableStatements = (name, known)
+        let cache = tableCache
+        if let last = cache.last, last.name == name { return last.statements }
+        if let known = cache.statements[name] {
+            cache.last = (name, known)
             return known
         }
         let description: TableDescription
@@ -173,7 +191,7 @@ extension Session {
             throw MissingTable(name: name, declaration: declaration)
         }
         let made = TableStatements(description, schema: store?.schema)
-        tableStatements[name] = made
+        cache.statements[name] = made
         return made
     }
 }

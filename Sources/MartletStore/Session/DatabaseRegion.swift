@@ -10,16 +10,4 @@ public struct DatabaseRegion: Hashable, Sendable {
 
     /// No part: of a read that nobody observes.
     package static var nothing: DatabaseRegion { DatabaseRegion() }
-
-    /// Whether a change may show in what the query reads.
-    /// - Complexity: O(*t* + *r*), *t* tables and *r* rows of the smaller side.
-    func isTouched(by change: DatabaseChange) -> Bool {
-        if change.isUnbounded { return true }
-        for (name, changed) in change.tables {
-            if tables.contains(name) { return true }
-            if let watched = rows[name], changed.touches(watched) { return true }
-            if virtualTables.contains(where: { name.hasPrefix($0 + "_") }) { return true }
-        }
-        return false
-    }
 }

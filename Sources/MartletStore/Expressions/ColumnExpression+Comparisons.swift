@@ -76,12 +76,6 @@ extension ColumnExpression {
         return isNullIn ? found || isNull : found
     }
 
-    /// The value is what a query finds.
-    public func `in`(_ query: Query<Value>) -> Condition {
-        let sub = query.statement.fragment.enclosed(over: query.statement.sources)
-        return Condition("(" + fragment + " IN (" + sub + "))")
-    }
-
     /// Filled up to a power of two with the last value, so that few lengths of list fill the
     /// statement cache.
     private func slots(_ values: [SQLValue]) -> SQLFragment {
@@ -157,3 +151,7 @@ extension ColumnExpression {
         Condition("(" + fragment + " \(sign) " + other.fragment + ")")
     }
 }
+
+/// Tells optionals from other types.
+protocol AnyOptional {}
+extension Optional: AnyOptional {}

@@ -15,8 +15,9 @@ package final class Session {
     private var seenVersion: Int64?
     /// Whether the current transaction has changed the schema.
     private var hasChangedSchema = false
-    var tableStatements: [String: TableStatements] = [:]
-    var lastTableStatements: (name: String, statements: TableStatements)?
+    /// The statements of tables that were used before; `Session.tableCache` sets it, and a change of
+    /// the schema clears it.
+    var companion: AnyObject?
     private var descriptions: [String: TableDescription] = [:]
 
     /// - Parameter generation: Shared by all sessions on one file.
@@ -72,8 +73,7 @@ package final class Session {
     /// Forgets what is known of the tables, after a change to the schema.
     package func forgetTables() {
         descriptions.removeAll()
-        tableStatements.removeAll()
-        lastTableStatements = nil
+        companion = nil
         connection.clearStatementCache()
     }
 

@@ -111,22 +111,10 @@ package final class RowLayout {
         indexes = Dictionary(names.enumerated().map { ($1, $0) }) { first, _ in first }
     }
 
-    deinit {
-        knownDecoder?.forgetContainer()
-    }
-
     func index(of name: String) -> Int? { indexes[name] }
 
-    private var knownDecoder: RowDecoder?
-
-    /// The decoder of the statement's rows.
-    func decoder(for statement: Statement) -> RowDecoder {
-        if let knownDecoder, knownDecoder.reads(statement) { return knownDecoder }
-        let decoder = RowDecoder(statement: statement, layout: self)
-        knownDecoder?.forgetContainer()
-        knownDecoder = decoder
-        return decoder
-    }
+    /// What decoding keeps beside the layout; `RowLayout.decoder(for:)` sets it.
+    var companion: AnyObject?
 }
 
 extension StoreError {

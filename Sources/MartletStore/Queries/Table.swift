@@ -72,3 +72,13 @@ public struct PlainTable<Element: ReadableRecord>: Table {
         self.storedElsewhere = storedElsewhere
     }
 }
+
+extension QuerySource {
+    /// A table in a FROM clause.
+    /// - Parameter alias: The name it has in the query; nil for its own.
+    init(_ table: some Table, alias: String? = nil, join: Join? = nil) {
+        self.init(
+            table: table.tableName, declaration: table.declaration,
+            alias: alias ?? table.tableName, join: join)
+    }
+}

@@ -53,3 +53,10 @@ public struct HTTPResponse: Sendable {
         body = []
     }
 }
+
+extension HTTPRefusal {
+    /// Returns the refusal as plain text, for servers that give no form of their own.
+    @Sendable public static func plainText(_ refusal: HTTPRefusal) -> HTTPResponse {
+        HTTPResponse(status: refusal.status, text: refusal.detail + "\n")
+    }
+}
