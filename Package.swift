@@ -23,8 +23,9 @@ let kits: [Target] = [
     kit("SystemKit"),
     kit("ConnectionKit"),
     kit("LineKit"),
+    kit("RandomKit"),
     kit("SQLiteKit", "CSQLite"),
-    kit("SQLiteFaults", "CSQLite"),
+    kit("SQLiteFaults", "CSQLite", "RandomKit"),
     kit("CompressionKit", "CZlib"),
     kit("DeflateKit", "CDeflate", "CompressionKit"),
     kit("ZstdKit", "CZstd"),
@@ -76,14 +77,16 @@ let server: [Target] = [
 
 let tools: [Target] = [
     code(
-        "MartletTesting", "SQLiteKit", "SQLiteFaults", "CompressionKit", "HTTPKit", "MartletModel",
+        "MartletTesting", "RandomKit", "SQLiteKit", "SQLiteFaults", "CompressionKit", "HTTPKit",
+        "MartletModel",
         "MartletProtocol", "SQLiteRecords", "MartletStore", "MartletDevice", "Martlet",
         "MartletServerCore", "MartletEmbedded"),
     code(
         "MartletTransfer", "SystemKit", "CompressionKit", "MartletModel", "MartletProtocol",
         "SQLiteRecords", "MartletStore", "Martlet"),
     code(
-        "MartletDemo", "LineKit", "SQLiteKit", "PostgresKit", "MartletModel", "MartletProtocol",
+        "MartletDemo", "LineKit", "RandomKit", "SQLiteKit", "PostgresKit", "MartletModel",
+        "MartletProtocol",
         "SQLiteRecords", "MartletStore", "MartletDevice", "Martlet", "MartletTransfer"),
     command(
         "MartletCommand", "SQLiteKit", "HTTPKit", "PostgresKit", "MartletModel", "MartletProtocol",
@@ -98,14 +101,15 @@ let helpers: [Target] = [
     helper("TestPrograms"),
     helper("AllocationCounter"),
     helper("SetTexts", "MartletModel", "MartletProtocol"),
-    kit("SocketTalk", "SystemKit", "WebSocketKit", in: "Tests/SocketTalk"),
+    kit("SocketTalk", "SystemKit", "RandomKit", "WebSocketKit", in: "Tests/SocketTalk"),
     helper(
-        "SmallWorlds", "SQLiteKit", "SQLiteFaults", "MartletModel", "MartletProtocol",
+        "SmallWorlds", "RandomKit", "SQLiteKit", "SQLiteFaults", "MartletModel", "MartletProtocol",
         "MartletStore", "MartletDevice", "Martlet", "MartletServerCore", "MartletEmbedded"),
     program("TestDevice", "MartletModel", "MartletStore", "MartletDevice", "Martlet"),
     program("MemoryFaults", "SQLiteFaults", "SmallWorlds"),
     program(
-        "Growth", "SQLiteKit", "SQLiteFaults", "MartletModel", "MartletProtocol", "MartletStore",
+        "Growth", "RandomKit", "SQLiteKit", "SQLiteFaults", "MartletModel", "MartletProtocol",
+        "MartletStore",
         "MartletDevice", "Martlet", "MartletServerCore", "AllocationCounter", "SetTexts",
         "SmallWorlds"),
     program(
@@ -131,11 +135,12 @@ let suites: [Target] = [
         "MartletCommandTests", "SQLiteKit", "PostgresKit", "MartletModel", "MartletDevice",
         "Martlet", "MartletPostgres", "MartletServer", "MartletCommand", "TestDatabases"),
     suite(
-        "MartletTests", "SQLiteKit", "SQLiteFaults", "MartletModel", "MartletProtocol",
+        "MartletTests", "RandomKit", "SQLiteKit", "SQLiteFaults", "MartletModel", "MartletProtocol",
         "SQLiteRecords", "MartletStore", "MartletDevice", "Martlet", "MartletServerCore",
         "MartletEmbedded", "SmallWorlds"),
     suite(
-        "DeviceSweepTests", "SQLiteKit", "SQLiteFaults", "CompressionKit", "MartletModel",
+        "DeviceSweepTests", "RandomKit", "SQLiteKit", "SQLiteFaults", "CompressionKit",
+        "MartletModel",
         "MartletProtocol", "MartletStore", "MartletDevice", "Martlet", "MartletServerCore",
         "MartletEmbedded", "MartletTesting", "Waiting", "SmallWorlds"),
     suite(
@@ -152,8 +157,10 @@ let suites: [Target] = [
     suite("WebTokensTests", "OpenSSLKit", "MartletModel", "WebTokens"),
     suite("CurlKitTests", "CurlKit", "Waiting", "SocketTalk"),
     suite("ZstdKitTests", "ZstdKit"),
-    suite("WebSocketKitTests", "WebSocketKit", "SocketTalk"),
-    suite("HTTPKitTests", "SystemKit", "WebSocketKit", "HTTPKit", "Waiting", "SocketTalk"),
+    suite("WebSocketKitTests", "RandomKit", "WebSocketKit", "SocketTalk"),
+    suite(
+        "HTTPKitTests", "SystemKit", "RandomKit", "WebSocketKit", "HTTPKit", "Waiting", "SocketTalk"
+    ),
     suite("SystemKitTests", "SystemKit"),
     suite("ConnectionKitTests", "ConnectionKit", "Waiting"),
     suite("PostgresKitTests", "ConnectionKit", "PostgresKit", "TestDatabases"),
@@ -164,7 +171,8 @@ let suites: [Target] = [
         "MartletServerCore", "MartletEmbedded", "MartletPostgres", "MartletRedis", "TestDatabases",
         "SetTexts"),
     suite(
-        "MartletPostgresTests", "ConnectionKit", "SQLiteKit", "OpenSSLKit", "PostgresKit",
+        "MartletPostgresTests", "ConnectionKit", "RandomKit", "SQLiteKit", "OpenSSLKit",
+        "PostgresKit",
         "MartletModel", "MartletProtocol", "SQLiteRecords", "MartletServerCore", "MartletEmbedded",
         "MartletPostgres", "Waiting", "TestDatabases"),
     suite(
@@ -174,7 +182,9 @@ let suites: [Target] = [
         "PostgresServerTests", "ConnectionKit", "PostgresKit", "RedisKit", "MartletModel",
         "MartletDevice", "Martlet", "MartletServerCore", "MartletPostgres", "MartletServer",
         "Waiting", "TestDatabases"),
-    safeSuite("MartletProtocolTests", "MartletModel", "MartletProtocol", without: ["Fixtures"]),
+    safeSuite(
+        "MartletProtocolTests", "RandomKit", "MartletModel", "MartletProtocol",
+        without: ["Fixtures"]),
     suite(
         "MartletServerTests", "SystemKit", "SQLiteKit", "CompressionKit", "DeflateKit", "ZstdKit",
         "OpenSSLKit", "WebSocketKit", "HTTPKit", "MartletModel", "MartletProtocol", "SQLiteRecords",

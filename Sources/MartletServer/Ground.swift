@@ -6,6 +6,7 @@ internal import PostgresKit
 internal import RedisKit
 internal import SQLiteKit
 internal import SQLiteRecords
+internal import SystemKit
 
 /// What a server's data sets stand on: files in its folder, or databases. Looked at before anything
 /// is made on disk.
@@ -38,7 +39,7 @@ struct Ground: Sendable {
             return
         }
         let script = configuration.schema
-        let reading = try await Confined(label: "martlet.schema") {
+        let reading = try await Confined.making(label: "martlet.schema") {
             let connection = try Connection(path: ":memory:")
             let schema = try SchemaMigration.apply(script: script, to: connection)
             try plan?.check(on: connection)
@@ -74,7 +75,7 @@ struct Ground: Sendable {
     }
 
     private static func find(_ texts: [String]) async throws -> [String: PostgresPlace] {
-        let looking = try await Confined(label: "martlet.databases") {
+        let looking = try await Confined.making(label: "martlet.databases") {
             var places: [String: PostgresPlace] = [:]
             for text in texts {
                 let place: PostgresPlace

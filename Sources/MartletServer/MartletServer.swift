@@ -7,6 +7,7 @@ internal import MartletServerCore
 internal import SQLiteKit
 internal import SQLiteRecords
 internal import Synchronization
+internal import SystemKit
 
 /// A sync server over one data directory: HTTP, tokens, and a writer for each data set.
 public final class MartletServer: Sendable {
@@ -39,7 +40,7 @@ public final class MartletServer: Sendable {
         let origins = try OriginRule(configuration.allowedOrigins)
         let ground = try await Ground(configuration)
         let directory = configuration.dataDirectory
-        let lock = try await Confined(label: "martlet.lock") {
+        let lock = try await Confined.making(label: "martlet.lock") {
             try TokenStore.makeDirectory(directory)
             return try DirectoryLock(directory: directory)
         }
@@ -147,7 +148,7 @@ public final class MartletServer: Sendable {
             throw ServerFailure(
                 "With --jwt-keys a fixed token may not have two dots: it would be taken for a JWT.")
         }
-        return try await Confined(label: "martlet.tokens") {
+        return try await Confined.making(label: "martlet.tokens") {
             TokenDesk(
                 index: try TokenIndex(
                     store: TokenStore(directory: configuration.dataDirectory),

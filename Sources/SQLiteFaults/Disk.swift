@@ -1,4 +1,5 @@
 internal import CSQLite
+internal import RandomKit
 
 /// The state of a simulated disk: its directory and files, the failure to come, and its lives.
 ///
@@ -22,10 +23,10 @@ final class Disk {
     var readFailure: (countdown: Int, isLasting: Bool)?
     var watcher: (() -> Void)?
     var now: Int64
-    private var random: SplitMix
+    private var random: SplitMix64
 
     init(seed: UInt64, now: Int64) {
-        random = SplitMix(state: seed)
+        random = SplitMix64(seed: seed)
         self.now = now
     }
 
@@ -170,18 +171,5 @@ final class Disk {
             numbers += file.pending.map(\.number)
         }
         return numbers.sorted()
-    }
-}
-
-/// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
-struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-        return mixed ^ (mixed >> 31)
     }
 }

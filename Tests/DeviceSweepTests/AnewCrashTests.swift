@@ -1,5 +1,6 @@
 import MartletModel
 import MartletStore
+import RandomKit
 import SQLiteFaults
 import SQLiteKit
 import SmallWorlds
@@ -65,7 +66,7 @@ struct AnewCrashTests {
         let work = try work(original)
         let old = try original.dump()
         original.close()
-        var random = SeededBits(state: 3)
+        var random = SplitMix64(seed: 3)
         var ends = (old: 0, new: 0)
         var operation = 0
         var isDone = false

@@ -110,7 +110,7 @@ struct CaptureModelTests {
             shape.isText ? ["a", "b", "c"].map(RecordID.text) : [1, 2, 3].map(RecordID.integer)
         let entries = zip(keys, ["x", "y", "z"]).map { key, code in
             RecordEntry(
-                id: key, revision: 1, attributes: Attributes(["code": .text(code), "n": 1]))
+                id: key, revision: 1, attributes: ["code": .text(code), "n": 1])
         }
         try device.apply(
             [.entry(1, TypeChanges(name: "things", create: keys, entries: entries))], reaching: 1)

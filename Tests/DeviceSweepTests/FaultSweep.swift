@@ -1,3 +1,4 @@
+import RandomKit
 import SQLiteFaults
 import SmallWorlds
 import Testing
@@ -12,7 +13,7 @@ import Testing
 final class FaultSweep {
     private let scenario: SweptScenario
     private let share = SweepShare.current
-    private var random: SeededBits
+    private var random: SplitMix64
     private var failures = 0
     /// Faults of which the work said that it failed.
     private var refusals = 0
@@ -20,7 +21,7 @@ final class FaultSweep {
 
     init(_ scenario: SweptScenario) {
         self.scenario = scenario
-        random = SeededBits(state: UInt64(SweepShare.current.offset))
+        random = SplitMix64(seed: UInt64(SweepShare.current.offset))
     }
 
     private var name: String { scenario.name }

@@ -176,7 +176,7 @@ private final class GiantWorld {
                             .text(Data(bytes).base64EncodedString())
                         } else if case .text(let text) = row.picture { .text(text) } else { .null }
                     guard case .text(let one) = row.one else { continue }
-                    let attributes: KeyValuePairs<String, Value> = [
+                    let attributes: Attributes = [
                         "one": .text(one), "picture": picture,
                     ]
                     if let id = row.id {

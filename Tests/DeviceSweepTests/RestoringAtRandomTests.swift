@@ -1,6 +1,7 @@
 import MartletModel
 import MartletServerCore
 import MartletStore
+import RandomKit
 import SQLiteFaults
 import SQLiteKit
 import SmallWorlds
@@ -20,7 +21,7 @@ private final class RestoredWorld {
     private var backups: [[String: [UInt8]]] = []
     private var devices: [SmallDevice] = []
     private var sets: [Set<String>] = []
-    private var random: SeededBits
+    private var random: SplitMix64
     private var count = 0
     private let beginsAnew: Bool
 
@@ -28,7 +29,7 @@ private final class RestoredWorld {
     init(seed: UInt64, beginsAnew: Bool) throws {
         self.beginsAnew = beginsAnew
         name = "restored-\(seed)"
-        random = SeededBits(state: seed &* 0x1234_5678_9abc_def1)
+        random = SplitMix64(seed: seed &* 0x1234_5678_9abc_def1)
         server = try SmallServer(FaultDisk(name: "\(name)-server-0"))
         for number in 1...3 {
             let disk = FaultDisk(name: "\(name)-device-\(number)", seed: UInt64(number))

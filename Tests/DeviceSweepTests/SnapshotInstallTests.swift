@@ -1,5 +1,6 @@
 import MartletModel
 import MartletStore
+import RandomKit
 import SQLiteFaults
 import SQLiteKit
 import SmallWorlds
@@ -88,7 +89,7 @@ struct SnapshotInstallTests {
         let world = try SmallWorld("seeding")
         let original = try device(world)
         original.close()
-        var random = SeededBits(state: 5)
+        var random = SplitMix64(seed: 5)
         var operation = 0
         var isDone = false
         while !isDone {

@@ -282,7 +282,7 @@ struct ScriptOpeningTests {
         let sets = try device.gather().changeSets
         #expect(
             sets.map { $0.types[0].entries[0].attributes } == [
-                Attributes(["name": "Hawks"]), Attributes(["city": "Rome"]),
+                ["name": "Hawks"], ["city": "Rome"],
             ])
         try device.apply([.refusal(sets[0].identifier ?? "", .stale)], reaching: 1)
         #expect(try device.rows("SELECT colour FROM teams") == [["red"]])

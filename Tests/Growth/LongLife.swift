@@ -2,6 +2,7 @@ internal import Martlet
 internal import MartletDevice
 internal import MartletModel
 internal import MartletStore
+internal import RandomKit
 internal import SQLiteKit
 internal import SmallWorlds
 
@@ -9,7 +10,7 @@ internal import SmallWorlds
 /// beside these does not grow with the years.
 struct LongLife {
     let seed: Int
-    private var random: SeededBits
+    private var random: SplitMix64
     private let world: GrowingWorld
     private let device: SmallDevice
     private let colleague: SmallDevice
@@ -26,7 +27,7 @@ struct LongLife {
 
     init(seed: Int) throws {
         self.seed = seed
-        random = SeededBits(state: UInt64(seed) &* 0x9e37_79b9_7f4a_7c15)
+        random = SplitMix64(seed: UInt64(seed) &* 0x9e37_79b9_7f4a_7c15)
         world = try GrowingWorld()
         device = try world.author(teams: 3, notes: 3)
         colleague = try world.device()

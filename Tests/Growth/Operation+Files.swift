@@ -3,6 +3,7 @@ internal import MartletDevice
 internal import MartletModel
 internal import MartletProtocol
 internal import MartletStore
+internal import RandomKit
 internal import SQLiteFaults
 internal import SQLiteKit
 internal import SmallWorlds
@@ -204,7 +205,7 @@ extension GrowingWorld {
     func migrate(_ count: Int) throws {
         let disk = FaultDisk(name: DiskName.next("migrated"), countsWork: true)
         disks.append(disk)
-        var bits = SeededBits(state: 1)
+        var bits = SplitMix64(seed: 1)
         let first = Migration(1, "tables") { try $0.create(Self.script) }
         let second = Migration(2, "changes") { context in
             try context.renameColumn("city", to: "town", in: "teams")

@@ -4,13 +4,14 @@ internal import MartletModel
 internal import MartletProtocol
 internal import MartletServerCore
 internal import MartletStore
+internal import RandomKit
 internal import SQLiteKit
 internal import SmallWorlds
 
 /// Events on devices and a server that chance picks, as often as told: how often each comes is of the
 /// seed, so a history ten times as long is of the same kind.
 struct RandomHistory {
-    private var random: SeededBits
+    private var random: SplitMix64
     private let world: GrowingWorld
     private let devices: [SmallDevice]
     /// How often each event comes.
@@ -57,7 +58,7 @@ struct RandomHistory {
     }
 
     private init(seed: Int, world: GrowingWorld) throws {
-        random = SeededBits(state: UInt64(seed) &* 0x9e37_79b9_7f4a_7c15)
+        random = SplitMix64(seed: UInt64(seed) &* 0x9e37_79b9_7f4a_7c15)
         self.world = world
         // Some events are frequent, most are rare, some never come.
         var weights: [(event: Event, weight: Int)] = []

@@ -1,3 +1,4 @@
+import RandomKit
 import Testing
 
 @testable import HTTPKit
@@ -154,7 +155,7 @@ struct HeadParserTests {
 
     @Test("never crashes on damaged heads", arguments: 1...20 as ClosedRange<UInt64>)
     func damage(seed: UInt64) throws {
-        var random = SplitMix(state: seed)
+        var random = SplitMix64(seed: seed)
         let good = [UInt8](
             "POST /a?b HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: 4\r\n\r\n".utf8)
         for _ in 0..<2_000 {
@@ -169,18 +170,5 @@ struct HeadParserTests {
             }
             _ = try? parse(bytes)
         }
-    }
-}
-
-/// SplitMix64 (Steele, Lea, Flood, 2014).
-struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var mixed = state
-        mixed = (mixed ^ mixed >> 30) &* 0xbf58_476d_1ce4_e5b9
-        mixed = (mixed ^ mixed >> 27) &* 0x94d0_49bb_1331_11eb
-        return mixed ^ mixed >> 31
     }
 }

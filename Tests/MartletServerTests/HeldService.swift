@@ -5,6 +5,7 @@ import MartletProtocol
 import MartletRedis
 import MartletServerCore
 import Synchronization
+import SystemKit
 
 @testable import MartletServer
 

@@ -45,7 +45,7 @@ struct CaptureTests {
         #expect(set.seen == 7)
         #expect(set.types[0].update == [.integer(5)])
         #expect(set.types[0].entries[0].revision == 7)
-        #expect(set.types[0].entries[0].attributes == Attributes(["city": "Rome"]))
+        #expect(set.types[0].entries[0].attributes == ["city": "Rome"])
     }
 
     @Test("a null is sent where the server would put a default in its place, and only there")
@@ -56,8 +56,8 @@ struct CaptureTests {
             try context.insert("players", ["name": "Ann"])
         }
         let types = try device.gather().changeSets[0].types
-        #expect(types[0].entries[0].attributes == Attributes(["name": "Falcons", "city": .null]))
-        #expect(types[1].entries[0].attributes == Attributes(["name": "Ann"]))
+        #expect(types[0].entries[0].attributes == ["name": "Falcons", "city": .null])
+        #expect(types[1].entries[0].attributes == ["name": "Ann"])
     }
 
     @Test("a write that changes nothing makes no set")
@@ -130,7 +130,7 @@ struct CaptureTests {
         let set = try device.gather().changeSets[0]
         #expect(set.types[0].update == [.integer(1)])
         #expect(set.types[0].delete == [.integer(2)])
-        #expect(set.types[0].entries[0].attributes == Attributes(["name": "Cia", "shirt": 20]))
+        #expect(set.types[0].entries[0].attributes == ["name": "Cia", "shirt": 20])
         // Refused, both rows come back as they were.
         try device.apply([.refusal(set.identifier ?? "", .permission)], reaching: 2)
         #expect(
@@ -150,7 +150,7 @@ struct CaptureTests {
                 + " ON CONFLICT (id) DO UPDATE SET name = excluded.name")
         let set = try device.gather().changeSets[0]
         #expect(set.types[0].update == [.integer(1)])
-        #expect(set.types[0].entries[0].attributes == Attributes(["name": "Cia"]))
+        #expect(set.types[0].entries[0].attributes == ["name": "Cia"])
     }
 
     @Test(

@@ -51,7 +51,7 @@ struct DamagedQueueTests {
         let device = try DeviceFixture.withTeams()
         let change = RecordChange(
             type: 0, id: .integer(-9), operation: .create, before: nil,
-            after: Attributes(["name": .real(.infinity)]))
+            after: ["name": .real(.infinity)])
         let error = #expect(throws: StoreError.self) {
             try device.store.inApplyingTransaction {
                 try Outbox(store: device.store.applying).enqueue(

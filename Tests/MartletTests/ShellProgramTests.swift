@@ -60,7 +60,7 @@ struct ShellProgramTests {
         let players = try #require(set.types.first { $0.name == "players" })
         #expect(teams.create == [.integer(-2)])
         #expect(players.update == [.integer(1)])
-        #expect(players.entries[0].attributes == Attributes(["team_id": -2, "name": "Anne"]))
+        #expect(players.entries[0].attributes == ["team_id": -2, "name": "Anne"])
         #expect(players.delete == [.integer(2)])
         #expect(try device.gather().changeSets.count == 1)
     }
@@ -185,7 +185,7 @@ struct ShellProgramTests {
         try device.reopen()
         try shell("UPDATE teams SET city = 'Bergen' WHERE id = 1", on: device)
         let set = try #require(try device.gather().changeSets.first)
-        #expect(set.types[0].entries[0].attributes == Attributes(["city": "Bergen"]))
+        #expect(set.types[0].entries[0].attributes == ["city": "Bergen"])
         #expect(try device.rows("SELECT name FROM teams WHERE id = 1") == [["Unseen"]])
     }
 
@@ -237,7 +237,7 @@ struct ShellProgramTests {
         let sets = try device.gather().changeSets
         #expect(
             sets.flatMap(\.types).flatMap(\.entries).map(\.attributes)
-                == [Attributes(["name": "Jays"]), Attributes(["name": "Kites"])])
+                == [["name": "Jays"], ["name": "Kites"]])
     }
 
     @Test("rows that a REPLACE pushes out by an index that was made meanwhile are captured")

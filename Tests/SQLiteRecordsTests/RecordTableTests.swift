@@ -18,10 +18,6 @@ struct RecordTableTests {
         return RecordTable(type: type, connection: connection)
     }
 
-    private func attributes(_ pairs: KeyValuePairs<String, Value>) -> Attributes {
-        Attributes(names: pairs.map(\.key), values: pairs.map(\.value))
-    }
-
     private static let allKinds = """
         CREATE TABLE t (id INTEGER PRIMARY KEY, i INTEGER, r REAL, x TEXT, b BLOB, f BOOLEAN,
           n NUMERIC, a DATE, u, g AS (i + 1))
@@ -30,11 +26,11 @@ struct RecordTableTests {
     @Test("stores and reads back every kind of value")
     func everyKind() throws {
         let table = try table(Self.allKinds)
-        let values = attributes([
+        let values: Attributes = [
             "i": .integer(.min), "r": .real(-0.1), "x": .text("é\u{1F600}'\"; --"),
             "b": .text("AP8Q"), "f": .boolean(true), "n": .text("-12.5"),
             "a": .text("2026-11-21"), "u": .real(1.5),
-        ])
+        ]
         try table.insert(.integer(7), values, absentMeansNull: true)
         let stored = try #require(try table.read(.integer(7)))
         #expect(stored.names == ["i", "r", "x", "b", "f", "n", "a", "u", "g"])
@@ -52,11 +48,11 @@ struct RecordTableTests {
     @Test("an integer column keeps 64 bits and empty text and bytes stay what they are")
     func edges() throws {
         let table = try table(Self.allKinds)
-        let values = attributes([
+        let values: Attributes = [
             "i": .integer(.max), "r": .real(.greatestFiniteMagnitude), "x": .text(""),
             "b": .text(""), "f": .boolean(false), "n": .text("9223372036854775807"),
             "a": .integer(3), "u": .text(""), "g": .null,
-        ])
+        ]
         try table.insert(.integer(.min), values, absentMeansNull: false)
         let stored = try #require(try table.read(.integer(.min)))
         #expect(Array(stored.values.dropLast()) == Array(values.values.dropLast()))
@@ -68,14 +64,14 @@ struct RecordTableTests {
     func absent() throws {
         let table = try table(
             "CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT DEFAULT 'd', b INTEGER DEFAULT 5)")
-        let given = attributes(["b": .integer(1)])
+        let given: Attributes = ["b": .integer(1)]
         let byDefault = try table.insertReturning(.integer(1), given, absentMeansNull: false)
-        #expect(byDefault == attributes(["a": .text("d"), "b": .integer(1)]))
+        #expect(byDefault == ["a": .text("d"), "b": .integer(1)])
         let byNull = try table.insertReturning(.integer(2), given, absentMeansNull: true)
-        #expect(byNull == attributes(["a": .null, "b": .integer(1)]))
+        #expect(byNull == ["a": .null, "b": .integer(1)])
         let nothing = try table.insertReturning(
             .integer(3), Attributes(), absentMeansNull: false)
-        #expect(nothing == attributes(["a": .text("d"), "b": .integer(5)]))
+        #expect(nothing == ["a": .text("d"), "b": .integer(5)])
         #expect(try table.read(.integer(2)) == byNull)
     }
 
@@ -84,16 +80,16 @@ struct RecordTableTests {
         let table = try table(Self.allKinds)
         let stored = try table.insertReturning(
             .integer(1),
-            attributes(["r": .integer(3), "n": .text("7.50"), "i": .integer(4), "f": .null]),
+            ["r": .integer(3), "n": .text("7.50"), "i": .integer(4), "f": .null],
             absentMeansNull: false)
         #expect(stored["r"] == .real(3))
         #expect(stored["n"] == .text("7.5"))
         #expect(stored["g"] == .integer(5))
         #expect(try table.read(.integer(1)) == stored)
         let changed = try table.updateReturning(
-            .integer(1), attributes(["n": .text("100"), "r": .integer(2), "i": .integer(9)]))
+            .integer(1), ["n": .text("100"), "r": .integer(2), "i": .integer(9)])
         #expect(
-            changed == attributes(["n": .text("100"), "r": .real(2), "i": .integer(9)]))
+            changed == ["n": .text("100"), "r": .real(2), "i": .integer(9)])
         #expect(try table.read(.integer(1))?["g"] == .integer(10))
     }
 
@@ -110,15 +106,15 @@ struct RecordTableTests {
             """)
         #expect(
             try table.insertReturning(
-                .integer(1), attributes(["a": .text("x")]), absentMeansNull: true)
-                == attributes(["a": .text("x"), "b": .text("made")]))
+                .integer(1), ["a": .text("x")], absentMeansNull: true)
+                == ["a": .text("x"), "b": .text("made")])
         #expect(
-            try table.updateReturning(.integer(1), attributes(["a": .text("y")]))
-                == attributes(["a": .text("Y")]))
-        #expect(try table.read(.integer(1), ["b"]) == attributes(["b": .text("changed")]))
+            try table.updateReturning(.integer(1), ["a": .text("y")])
+                == ["a": .text("Y")])
+        #expect(try table.read(.integer(1), ["b"]) == ["b": .text("changed")])
         #expect(throws: SQLiteError.self) {
             try table.insertReturning(
-                .integer(2), attributes(["a": .text("no")]), absentMeansNull: true)
+                .integer(2), ["a": .text("no")], absentMeansNull: true)
         }
     }
 
@@ -126,22 +122,22 @@ struct RecordTableTests {
     func updates() throws {
         let table = try table("CREATE TABLE t (id TEXT PRIMARY KEY, a, b, g AS (a || b))")
         try table.insert(
-            .text("k"), attributes(["a": .text("1"), "b": .text("2")]), absentMeansNull: false)
-        #expect(try table.update(.text("k"), attributes(["b": .text("3")])))
-        #expect(try !table.update(.text("gone"), attributes(["b": .text("3")])))
+            .text("k"), ["a": .text("1"), "b": .text("2")], absentMeansNull: false)
+        #expect(try table.update(.text("k"), ["b": .text("3")]))
+        #expect(try !table.update(.text("gone"), ["b": .text("3")]))
         #expect(try table.update(.text("k"), Attributes()))
         #expect(try !table.update(.text("gone"), Attributes()))
-        #expect(try table.updateReturning(.text("gone"), attributes(["b": .null])) == nil)
+        #expect(try table.updateReturning(.text("gone"), ["b": .null]) == nil)
         #expect(try table.updateReturning(.text("gone"), Attributes()) == nil)
         #expect(try table.updateReturning(.text("k"), Attributes()) == Attributes())
         // A generated attribute is passed over.
-        #expect(try table.update(.text("k"), attributes(["g": .text("x")])))
+        #expect(try table.update(.text("k"), ["g": .text("x")]))
         #expect(
-            try table.updateReturning(.text("k"), attributes(["g": .null, "a": .text("9")]))
-                == attributes(["g": .text("93"), "a": .text("9")]))
+            try table.updateReturning(.text("k"), ["g": .null, "a": .text("9")])
+                == ["g": .text("93"), "a": .text("9")])
         #expect(
             try table.read(.text("k"))
-                == attributes(["a": .text("9"), "b": .text("3"), "g": .text("93")]))
+                == ["a": .text("9"), "b": .text("3"), "g": .text("93")])
         #expect(try table.exists(.text("k")) && !table.exists(.text("K")))
         #expect(try table.delete(.text("k")) && !table.delete(.text("k")))
         #expect(try table.read(.text("k")) == nil)
@@ -159,7 +155,7 @@ struct RecordTableTests {
         try table.insert(.integer(-10), Attributes(), absentMeansNull: false)
         for id in [3, 1, 2] as [Int64] {
             try table.insert(
-                .integer(id), attributes(["parent": .integer(-10)]), absentMeansNull: false)
+                .integer(id), ["parent": .integer(-10)], absentMeansNull: false)
         }
         #expect(
             try table.ids(where: reference, holds: .integer(-10))
@@ -169,7 +165,7 @@ struct RecordTableTests {
         #expect(try !table.changeKey(from: .integer(-10), to: .integer(11)))
         #expect(connection.hasDeferredForeignKeyViolation)
         for id in try table.ids(where: reference, holds: .integer(-10)) {
-            #expect(try table.update(id, attributes(["parent": .integer(10)])))
+            #expect(try table.update(id, ["parent": .integer(10)]))
         }
         #expect(!connection.hasDeferredForeignKeyViolation)
         try connection.commit()
@@ -189,7 +185,7 @@ struct RecordTableTests {
             CREATE TABLE \(SQLName.quoted(odd)) (\(SQLName.quoted("k" + odd)) INTEGER PRIMARY KEY,
               \(SQLName.quoted(odd)) TEXT, "select" INTEGER REFERENCES \(SQLName.quoted(odd)))
             """, odd)
-        let values = attributes([odd: .text("v"), "select": .integer(1)])
+        let values: Attributes = [odd: .text("v"), "select": .integer(1)]
         #expect(
             try table.insertReturning(.integer(1), values, absentMeansNull: true) == values)
         #expect(try table.updateReturning(.integer(1), values) == values)
@@ -219,31 +215,31 @@ struct RecordTableTests {
         for absentMeansNull in [true, false] {
             let error = #expect(throws: SQLiteError.self) {
                 try table.insert(
-                    .integer(1), attributes(["a\" = 1; --": .null]),
+                    .integer(1), ["a\" = 1; --": .null],
                     absentMeansNull: absentMeansNull)
             }
             #expect(error?.isMismatch == true)
         }
         #expect(throws: SQLiteError.self) {
-            try table.update(.integer(1), attributes(["z": .null]))
+            try table.update(.integer(1), ["z": .null])
         }
     }
 
     @Test("reads on rightly after a constraint refused a row")
     func afterRefusal() throws {
         let table = try table("CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT NOT NULL UNIQUE)")
-        let one = attributes(["a": .text("1")])
+        let one: Attributes = ["a": .text("1")]
         try table.insert(.integer(1), one, absentMeansNull: true)
         let unique = #expect(throws: SQLiteError.self) {
             try table.insert(.integer(2), one, absentMeansNull: true)
         }
         #expect(unique?.isUniqueViolation == true)
         let null = #expect(throws: SQLiteError.self) {
-            try table.insertReturning(.integer(2), attributes(["a": .null]), absentMeansNull: true)
+            try table.insertReturning(.integer(2), ["a": .null], absentMeansNull: true)
         }
         #expect(null?.isConstraint == true)
-        try table.insert(.integer(2), attributes(["a": .text("2")]), absentMeansNull: true)
-        #expect(try table.read(.integer(2)) == attributes(["a": .text("2")]))
+        try table.insert(.integer(2), ["a": .text("2")], absentMeansNull: true)
+        #expect(try table.read(.integer(2)) == ["a": .text("2")])
     }
 
     @Test("keeps working when writers send more shapes than are kept")

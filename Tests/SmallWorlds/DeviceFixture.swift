@@ -104,31 +104,25 @@ extension ChangeSet {
 extension TypeChanges {
     package static func created(
         _ name: String, _ id: Int64, old: Int64? = nil, at revision: Revision,
-        _ pairs: KeyValuePairs<String, Value>
+        _ attributes: Attributes
     ) -> TypeChanges {
         TypeChanges(
             name: name, create: [.integer(id)],
             entries: [
                 RecordEntry(
                     id: .integer(id), revision: revision, oldID: old.map { .integer($0) },
-                    attributes: Attributes(pairs))
+                    attributes: attributes)
             ])
     }
 
     package static func updated(
-        _ name: String, _ id: Int64, at revision: Revision, _ pairs: KeyValuePairs<String, Value>
+        _ name: String, _ id: Int64, at revision: Revision, _ attributes: Attributes
     ) -> TypeChanges {
         TypeChanges(
             name: name, update: [.integer(id)],
             entries: [
                 RecordEntry(
-                    id: .integer(id), revision: revision, attributes: Attributes(pairs))
+                    id: .integer(id), revision: revision, attributes: attributes)
             ])
-    }
-}
-
-extension Attributes {
-    package init(_ pairs: KeyValuePairs<String, Value>) {
-        self.init(names: pairs.map(\.key), values: pairs.map(\.value))
     }
 }

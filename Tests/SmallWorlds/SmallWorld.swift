@@ -6,6 +6,7 @@ internal import MartletModel
 package import MartletProtocol
 package import MartletServerCore
 package import MartletStore
+internal import RandomKit
 package import SQLiteFaults
 package import SQLiteKit
 internal import Synchronization
@@ -200,7 +201,7 @@ package final class SmallServer {
 package final class SmallDevice {
     package let disk: FaultDisk
     package var pace = SmallPace()
-    private var random: SeededBits
+    private var random: SplitMix64
     private var opened: DeviceNode?
     package private(set) var errors: [SyncError] = []
     /// A snapshot to begin with where there is no data; nil: none is asked for.
@@ -229,7 +230,7 @@ package final class SmallDevice {
     /// A device that is yet to be opened.
     package init(switchedOff disk: FaultDisk, number: UInt64) {
         self.disk = disk
-        random = SeededBits(state: number << 40)
+        random = SplitMix64(seed: number << 40)
     }
 
     deinit { opened = nil }
@@ -246,7 +247,7 @@ package final class SmallDevice {
     package var isOpen: Bool { opened != nil }
 
     /// From now on, identities of another life: none of before comes again.
-    package func renew(number: UInt64) { random = SeededBits(state: number << 40) }
+    package func renew(number: UInt64) { random = SplitMix64(seed: number << 40) }
 
     package func bits() -> UInt64 { random.next() }
 
@@ -382,21 +383,6 @@ package struct SmallSnapshot {
 package enum SmallWorldError: Error {
     case closed
     case endless
-}
-
-/// SplitMix64 (Steele, Lea, Flood, 2014).
-package struct SeededBits: RandomNumberGenerator {
-    private var state: UInt64
-
-    package init(state: UInt64) { self.state = state }
-
-    package mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-        return mixed ^ (mixed >> 31)
-    }
 }
 
 /// Names for simulated disks: no two of a process may have the same at one time.

@@ -1,22 +1,19 @@
-/// Chance from a seed: SplitMix64 (Steele, Lea, Flood, 2014).
+internal import RandomKit
+
+/// Chance from a seed.
 public struct Chance: RandomNumberGenerator, Sendable {
-    private var state: UInt64
+    private var bits: SplitMix64
 
     /// - Parameter path: Numbers that lead from the seed to one of its many sequences.
     public init(_ seed: UInt64, _ path: Int...) {
-        state = seed
+        bits = SplitMix64(seed: seed)
         for step in path {
-            state = next() ^ UInt64(bitPattern: Int64(step)) &* 0xD6E8_FEB8_6659_FD93
+            bits = SplitMix64(
+                seed: next() ^ UInt64(bitPattern: Int64(step)) &* 0xD6E8_FEB8_6659_FD93)
         }
     }
 
-    public mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
+    public mutating func next() -> UInt64 { bits.next() }
 
     public mutating func roll(_ range: ClosedRange<Int>) -> Int {
         Int.random(in: range, using: &self)

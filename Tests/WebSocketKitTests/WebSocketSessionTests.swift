@@ -1,3 +1,4 @@
+import RandomKit
 import SocketTalk
 import Testing
 import WebSocketKit
@@ -189,7 +190,7 @@ struct WebSocketSessionTests {
 
     @Test("random damage ends in events or a code, never in a crash or a growing heap")
     func damage() {
-        var random = Generator(state: 0x5eed)
+        var random = SplitMix64(seed: 0x5eed)
         let sound = [
             RawFrame.text("one", isFinal: false), .ping("p"), .rest("two"),
             RawFrame(opcode: 2, payload: .init(repeating: 7, count: 300)), .text("three"),
@@ -198,35 +199,22 @@ struct WebSocketSessionTests {
         for _ in 0..<20_000 {
             let server = Self.server()
             var bytes = sound
-            for _ in 0...random.next(below: 3) {
-                let place = random.next(below: bytes.count)
-                switch random.next(below: 3) {
-                case 0: bytes[place] = UInt8(random.next(below: 256))
+            for _ in 0...random.below(3) {
+                let place = random.below(bytes.count)
+                switch random.below(3) {
+                case 0: bytes[place] = UInt8(random.below(256))
                 case 1: bytes.remove(at: place)
-                default: bytes.insert(UInt8(random.next(below: 256)), at: place)
+                default: bytes.insert(UInt8(random.below(256)), at: place)
                 }
             }
             var rest = bytes[...]
             while !rest.isEmpty {
-                let part = rest.prefix(1 + random.next(below: 64))
+                let part = rest.prefix(1 + random.below(64))
                 rest = rest.dropFirst(part.count)
                 _ = server.receive(Array(part))
                 #expect(server.partialByteCount <= bytes.count)
                 #expect(server.takeOutput().count < 1_000)
             }
         }
-    }
-}
-
-/// SplitMix64 (Steele et al. 2014), so that a failing run can be had again.
-struct Generator {
-    var state: UInt64
-
-    mutating func next(below bound: Int) -> Int {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-        return Int((mixed ^ (mixed >> 31)) % UInt64(bound))
     }
 }

@@ -1,6 +1,7 @@
 public import MartletDevice
 internal import MartletModel
 internal import MartletProtocol
+internal import SystemKit
 
 extension MartletClient {
     /// Compares all confirmed data with the server's and repairs what differs.

@@ -1,3 +1,5 @@
+internal import SystemKit
+
 extension MartletClient {
     /// What of the first download is here, by class: with `ClientOptions.seeding` `.server`, a device
     /// can be used as soon as the first class is here, while the others come.

@@ -3,6 +3,7 @@ public import MartletDevice
 public import MartletModel
 internal import MartletProtocol
 public import MartletStore
+internal import SystemKit
 
 /// A device: the app's data in a SQLite file, and what keeps it in step with the server.
 ///

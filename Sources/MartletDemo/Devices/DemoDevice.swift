@@ -2,6 +2,7 @@ import Martlet
 import MartletDevice
 import MartletModel
 import MartletStore
+import RandomKit
 
 /// One device of the demo: its own file, its own name, and somebody who works on it.
 ///

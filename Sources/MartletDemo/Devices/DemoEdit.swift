@@ -1,6 +1,7 @@
 import MartletModel
 import MartletProtocol
 import MartletStore
+import RandomKit
 import SQLiteRecords
 
 /// One save of somebody at work: a few records changed, made or deleted in one change set.

@@ -1,6 +1,7 @@
 import Martlet
 public import MartletModel
 internal import MartletProtocol
+internal import RandomKit
 
 /// Everybody is connected and watches while somebody works.
 struct LiveStage: Sendable {

@@ -1,3 +1,4 @@
+import RandomKit
 import Synchronization
 
 /// What the demo's network does to exchanges, from one seed, and what it has done.

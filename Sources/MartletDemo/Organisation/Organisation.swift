@@ -1,3 +1,5 @@
+import RandomKit
+
 /// A generated youth-sports organisation: sixteen related types, about 110,000 records.
 ///
 /// The same seed and size give the same records. Tables come parents first and keys count from 1,

@@ -1,4 +1,5 @@
 import MartletModel
+import RandomKit
 
 /// Makes the tables of an `Organisation`, one function for each type.
 struct OrganisationGenerator {

@@ -1,4 +1,5 @@
 import PostgresKit
+import RandomKit
 import Synchronization
 
 /// A program that knows nothing of Martlet and writes plain SQL to the database: a web application

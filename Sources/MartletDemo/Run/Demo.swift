@@ -3,6 +3,7 @@ import LineKit
 import Martlet
 import MartletModel
 import MartletTransfer
+import RandomKit
 import Synchronization
 
 /// A team of devices, a real server in its own process, a network that loses answers, and at the

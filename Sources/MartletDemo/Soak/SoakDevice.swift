@@ -1,4 +1,5 @@
 import Martlet
+import RandomKit
 import Synchronization
 
 /// A device of a soak: does one step after another, each as soon as it is due and the one before is

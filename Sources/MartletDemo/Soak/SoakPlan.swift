@@ -1,3 +1,5 @@
+import RandomKit
+
 /// One thing that a device is to do, and when.
 struct SoakStep: Hashable, Sendable {
     enum Deed: Hashable, Sendable {

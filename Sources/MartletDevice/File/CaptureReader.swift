@@ -72,7 +72,7 @@ extension LocalStore {
     /// transaction.
     package func takeNotes() throws -> [NotedRecord] {
         var noted: [NotedRecord] = []
-        var positions: [Key: Int] = [:]
+        var positions: [RecordAddress: Int] = [:]
         var hasOthers = false
         let rows = try connection.statement("SELECT * FROM martlet_capture ORDER BY n")
         defer { rows.reset() }
@@ -96,16 +96,16 @@ extension LocalStore {
             isEmpty = false
             // A row under an impossible key is no record.
             guard let id = try? rows.recordID(3) else { continue }
-            let key = Key(type: type, id: id)
+            let address = RecordAddress(type, id)
             let position: Int
-            if let known = positions[key] {
+            if let known = positions[address] {
                 position = known
             } else {
                 position = noted.count
-                positions[key] = position
+                positions[address] = position
                 noted.append(
                     NotedRecord(
-                        type: type, id: key.id,
+                        type: type, id: id,
                         existed: operation != CaptureTriggers.Operation.inserted))
             }
             noted[position].pass(operation, at: rows.integer(0), own: own)
@@ -232,12 +232,6 @@ extension LocalStore {
         }
         return result
     }
-}
-
-/// A record: its type's position and its id.
-struct Key: Hashable {
-    let type: Int
-    let id: RecordID
 }
 
 /// A record that one or more transactions wrote.

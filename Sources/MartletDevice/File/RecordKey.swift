@@ -1,6 +1,7 @@
 internal import MartletModel
 
-/// A record: the number of its type in Martlet's tables, and its id.
+/// A record in the device's file: the number of its type in Martlet's tables, which stays when the schema changes, and
+/// its id. A `RecordAddress` has the position in the schema in its place.
 struct RecordKey: Hashable {
     let type: Int64
     let id: RecordID

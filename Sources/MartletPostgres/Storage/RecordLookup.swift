@@ -4,13 +4,6 @@ import PostgresKit
 
 /// Questions about records to Martlet's own tables, and their answers.
 enum RecordLookup {
-    /// A record's temporary id on its device.
-    struct Temporary: Hashable {
-        let device: Int64
-        let type: Int
-        let number: Int64
-    }
-
     private static let permanentSQL = """
         SELECT q.n, i.id FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) WITH ORDINALITY \
         AS q(device, type, temporary, n) CROSS JOIN LATERAL (SELECT o.id FROM _martlet.ids AS o \
@@ -33,7 +26,7 @@ enum RecordLookup {
 
     /// The permanent ids of temporary ones.
     static func permanent(
-        _ temporaries: [Temporary], _ tables: [PostgresTable]
+        _ temporaries: [TemporaryAddress], _ tables: [PostgresTable]
     ) -> PostgresStatement {
         PostgresStatement(
             permanentSQL,
@@ -45,9 +38,9 @@ enum RecordLookup {
     }
 
     static func permanent(
-        _ rows: PostgresRows, of temporaries: [Temporary]
-    ) throws(PostgresError) -> [Temporary: Int64] {
-        var found: [Temporary: Int64] = [:]
+        _ rows: PostgresRows, of temporaries: [TemporaryAddress]
+    ) throws(PostgresError) -> [TemporaryAddress: Int64] {
+        var found: [TemporaryAddress: Int64] = [:]
         for row in 0..<rows.count {
             found[temporaries[Int(try rows.integer(row, 0)) - 1]] = try rows.integer(row, 1)
         }

@@ -5,9 +5,9 @@ import PostgresKit
 /// What the sets of a batch ask about, gathered.
 private struct FactsWanted {
     /// Temporary ids that only the device's id map knows.
-    var foreign: [RecordLookup.Temporary] = []
+    var foreign: [TemporaryAddress] = []
     /// Temporary ids of records to be created.
-    var created: [RecordLookup.Temporary] = []
+    var created: [TemporaryAddress] = []
     /// New keys, by type.
     var keys: [Int]
     /// Whether a set deletes what other records may go with.
@@ -18,18 +18,15 @@ private struct FactsWanted {
         for question in questions {
             guard let plan = question.plan else { continue }
             for create in plan.creates {
-                guard case .integer(let number) = create.id, number < 0 else { continue }
+                guard
+                    let temporary = TemporaryAddress(device: question.device, create.address)
+                else { continue }
                 keys[create.type] += 1
-                guard question.device != 0 else { continue }
-                created.append(
-                    .init(device: question.device, type: create.type, number: number))
+                if question.device != 0 { created.append(temporary) }
             }
             if question.device != 0 {
-                for address in plan.foreignTemporaries {
-                    if case .integer(let number) = address.id {
-                        foreign.append(
-                            .init(device: question.device, type: address.type, number: number))
-                    }
+                foreign += plan.foreignTemporaries.compactMap {
+                    TemporaryAddress(device: question.device, $0)
                 }
             }
             deletesParents =
@@ -74,7 +71,7 @@ extension StoreSession {
     ) throws(PostgresError) -> [SetFacts] {
         let wanted = FactsWanted(questions, model)
         var statements = takePending()
-        var permanent: [RecordLookup.Temporary: Int64] = [:]
+        var permanent: [TemporaryAddress: Int64] = [:]
         if !wanted.foreign.isEmpty {
             statements.append(RecordLookup.permanent(wanted.foreign, tables))
             let answers = try run(statements)
@@ -101,7 +98,7 @@ extension StoreSession {
         var next = written
         let verdicts = try StoredVerdicts(answers[next..<(next + 2)])
         next += 2
-        var used: [RecordLookup.Temporary: Int64] = [:]
+        var used: [TemporaryAddress: Int64] = [:]
         if !wanted.created.isEmpty {
             used = try RecordLookup.permanent(answers[next], of: wanted.created)
             next += 1
@@ -136,14 +133,12 @@ extension StoreSession {
 
     /// What is known before the first question: permanent ids.
     private static func resolved(
-        _ question: SetQuestion, _ permanent: [RecordLookup.Temporary: Int64]
+        _ question: SetQuestion, _ permanent: [TemporaryAddress: Int64]
     ) -> SetFacts {
         var facts = SetFacts()
         guard question.device != 0, let plan = question.plan else { return facts }
         for address in plan.foreignTemporaries {
-            if case .integer(let number) = address.id {
-                let temporary = RecordLookup.Temporary(
-                    device: question.device, type: address.type, number: number)
+            if let temporary = TemporaryAddress(device: question.device, address) {
                 facts.permanent[address] = permanent[temporary].map { .integer($0) }
             }
         }
@@ -152,7 +147,7 @@ extension StoreSession {
 
     private func fill(
         _ facts: inout SetFacts, _ question: SetQuestion, _ verdicts: StoredVerdicts,
-        _ used: [RecordLookup.Temporary: Int64], _ known: [RecordAddress: RowFacts]
+        _ used: [TemporaryAddress: Int64], _ known: [RecordAddress: RowFacts]
     ) {
         facts.used = verdicts.used(by: question)
         facts.decided = verdicts.decided(question)
@@ -169,12 +164,10 @@ extension StoreSession {
             facts.rows[address] = known[address]
         }
         for create in plan.creates {
-            guard case .integer(let number) = create.id, number < 0 else {
+            guard let temporary = TemporaryAddress(device: question.device, create.address) else {
                 facts.rows[create.address] = known[create.address]
                 continue
             }
-            let temporary = RecordLookup.Temporary(
-                device: question.device, type: create.type, number: number)
             if used[temporary] != nil { facts.usedTemporaries.append(create.address) }
         }
         facts.affected = facts.affected.map {

@@ -91,12 +91,9 @@ extension StoreSession {
         var found = wanted
         for index in questions.indices {
             for place in found[index].indices {
-                guard case .integer(let number) = found[index][place].sent.id, number < 0 else {
-                    continue
-                }
-                let temporary = RecordLookup.Temporary(
-                    device: questions[index].device, type: found[index][place].sent.type,
-                    number: number)
+                let temporary = TemporaryAddress(
+                    device: questions[index].device, found[index][place].sent)
+                guard let temporary else { continue }
                 found[index][place].id = permanent[temporary].map { .integer($0) }
             }
         }
@@ -105,13 +102,11 @@ extension StoreSession {
 
     private func permanentIDs(
         _ wanted: [[TruthWanted]], _ questions: [TruthQuestion]
-    ) throws(PostgresError) -> [RecordLookup.Temporary: Int64] {
-        var temporaries: [RecordLookup.Temporary] = []
+    ) throws(PostgresError) -> [TemporaryAddress: Int64] {
+        var temporaries: [TemporaryAddress] = []
         for (wanted, question) in zip(wanted, questions) where question.device != 0 {
-            for one in wanted {
-                guard case .integer(let number) = one.sent.id, number < 0 else { continue }
-                temporaries.append(
-                    .init(device: question.device, type: one.sent.type, number: number))
+            temporaries += wanted.compactMap {
+                TemporaryAddress(device: question.device, $0.sent)
             }
         }
         var statements = takePending()

@@ -3,6 +3,7 @@ internal import HTTPKit
 internal import MartletModel
 internal import MartletProtocol
 internal import MartletRedis
+internal import SystemKit
 
 extension RequestHandler {
     /// `GET /schema`: the types a data set consists of.

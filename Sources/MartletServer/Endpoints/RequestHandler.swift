@@ -1,6 +1,7 @@
 internal import HTTPKit
 internal import MartletModel
 internal import MartletProtocol
+internal import SystemKit
 
 /// Answers requests: finds the address, lets in who may come in, and tells the log and the
 /// metrics.

@@ -3,6 +3,7 @@ internal import MartletModel
 internal import MartletProtocol
 internal import MartletRedis
 internal import MartletServerCore
+internal import SystemKit
 
 /// Tells everyone that a data set has moved on: who listens, who makes snapshots, and, of what this
 /// process has committed, the other processes.

@@ -2,6 +2,7 @@ internal import Foundation
 internal import MartletModel
 internal import MartletProtocol
 internal import Synchronization
+internal import SystemKit
 
 /// Holds the data sets of a server. It opens a data set in a file when it is first used, and closes
 /// it when it has been unused for a while, so that descriptors and memory follow the data sets in

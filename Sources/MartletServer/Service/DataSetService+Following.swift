@@ -3,6 +3,7 @@ internal import MartletModel
 internal import MartletProtocol
 internal import MartletServerCore
 internal import Synchronization
+internal import SystemKit
 
 extension DataSetService {
     /// What looks at a data set beside its writer, and brings memory up to what it sees.
@@ -60,7 +61,7 @@ extension DataSetService {
         _ announcer: Announcer, _ health: WriterHealth, _ setup: Setup
     ) async throws -> Following {
         let feed = opened.feed
-        let lookout = try await Confined(label: "martlet.lookout.\(name)") {
+        let lookout = try await Confined.making(label: "martlet.lookout.\(name)") {
             [readers = opened.readers] in
             Lookout(
                 readers.watch(),
@@ -173,7 +174,8 @@ extension DataSetService {
         _ name: String, _ opened: Opening, _ follower: Follower, _ setup: Setup
     ) async throws -> OutsideReading? {
         guard try opened.readers.outsideReader() != nil else { return nil }
-        let reader = try await Confined<any OutsideReader>(label: "martlet.changes.\(name)") {
+        let reader = try await Confined<any OutsideReader>.making(label: "martlet.changes.\(name)")
+        {
             [readers = opened.readers] in
             guard let reader = try readers.outsideReader() else { throw ConfinedValueIsGone() }
             return reader

@@ -4,6 +4,7 @@ internal import MartletModel
 internal import MartletProtocol
 internal import MartletServerCore
 internal import Synchronization
+internal import SystemKit
 
 /// One data set as the server runs it: a writer with its queue, and a reader beside it.
 ///
@@ -79,7 +80,7 @@ final class DataSetService: Sendable {
         let opening = Mutex<Opening?>(nil)
         let health = WriterHealth()
         self.health = health
-        let writer = try await Confined(label: "martlet.writer.\(name)") {
+        let writer = try await Confined.making(label: "martlet.writer.\(name)") {
             let opened = try setup.backing.open(now: setup.now(), unsendable: unsendable)
             let node = try DataSetNode(
                 storage: opened.storage, log: opened.log,
@@ -102,8 +103,8 @@ final class DataSetService: Sendable {
                 feed: opened.feed, log: opened.readers.log(), check: opened.readers.check(),
                 settling: settling)
         }
-        reader = try await Confined(label: "martlet.reader.\(name)") { makeReader() }
-        comparer = try await Confined(label: "martlet.comparer.\(name)") { makeReader() }
+        reader = try await Confined.making(label: "martlet.reader.\(name)") { makeReader() }
+        comparer = try await Confined.making(label: "martlet.comparer.\(name)") { makeReader() }
         snapshots = SnapshotService(opened.snapshots(name, setup, unsendable, settling))
         announcer = Announcer(
             feed: opened.feed, signal: signal, snapshots: snapshots,

@@ -1,6 +1,7 @@
 internal import Dispatch
 internal import MartletServerCore
 internal import Synchronization
+internal import SystemKit
 
 /// Has the writer take what other programs wrote, in steps between its batches.
 ///

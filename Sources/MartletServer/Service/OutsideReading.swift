@@ -1,6 +1,7 @@
 internal import Dispatch
 internal import MartletServerCore
 internal import Synchronization
+internal import SystemKit
 
 /// Has a data set's reader of other programs' writes read, for as long as the server runs: on a queue
 /// of its own, where it waits for what comes.

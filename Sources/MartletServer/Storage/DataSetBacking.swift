@@ -1,5 +1,6 @@
 internal import MartletRedis
 internal import MartletServerCore
+internal import SystemKit
 
 /// What a data set is kept in: an SQLite file of its own, or a PostgreSQL database.
 ///

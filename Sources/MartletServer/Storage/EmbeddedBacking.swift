@@ -5,6 +5,7 @@ internal import MartletServerCore
 internal import OpenSSLKit
 internal import SQLiteKit
 internal import SQLiteRecords
+internal import SystemKit
 
 /// A data set in an SQLite file.
 struct EmbeddedBacking: DataSetBacking {

@@ -121,7 +121,7 @@ extension PostgresBacking {
 
         func outlet(of feed: DataSetFeed, name: String) async throws -> Confined<CommitOutlet>? {
             guard let redis else { return nil }
-            return try await Confined(label: "martlet.outlet.\(name)") {
+            return try await Confined.making(label: "martlet.outlet.\(name)") {
                 let link = redis.link()
                 return CommitOutlet(feed: feed, shelf: shelf(link), link: link)
             }

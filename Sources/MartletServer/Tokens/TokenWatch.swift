@@ -1,4 +1,5 @@
 internal import Synchronization
+internal import SystemKit
 
 /// Tells, without a look into the file for each of a thousand listeners, whether any token may have
 /// changed: the file is looked at once a second at most.

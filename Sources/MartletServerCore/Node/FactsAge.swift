@@ -11,16 +11,10 @@ struct FactsAge {
         let sequence: Int64
     }
 
-    /// An id that a device gave a record; other devices' are other records.
-    private struct Temporary: Hashable {
-        let device: Int64
-        let address: RecordAddress
-    }
-
     private let schema: Schema
     private var identifiers: Set<String> = []
     private var numbers: Set<SetNumber> = []
-    private var temporaries: Set<Temporary> = []
+    private var temporaries: Set<TemporaryAddress> = []
     private var touched: Set<RecordAddress> = []
     private var touchedTypes: Set<Int> = []
     /// Types with new records, whose ids are not known beforehand.
@@ -43,9 +37,10 @@ struct FactsAge {
     /// Notes what a set does that is to be carried out.
     mutating func note(_ work: SetWork) {
         for create in work.plan.creates {
-            if create.id.isTemporary {
-                temporaries.insert(
-                    Temporary(device: work.question.device, address: create.address))
+            if let temporary = TemporaryAddress(
+                device: work.question.device, create.address)
+            {
+                temporaries.insert(temporary)
                 createdTypes.insert(create.type)
             }
             touch(create.address)
@@ -84,7 +79,7 @@ struct FactsAge {
         guard !touchedTypes.isEmpty, let plan = question.plan else { return false }
         let device = question.device
         func isKnown(_ address: RecordAddress) -> Bool {
-            temporaries.contains(Temporary(device: device, address: address))
+            TemporaryAddress(device: device, address).map(temporaries.contains) ?? false
         }
         return plan.foreignTemporaries.contains(where: isKnown)
             || plan.creates.contains {

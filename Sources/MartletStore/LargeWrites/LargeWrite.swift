@@ -1,5 +1,6 @@
 public import Foundation
 public import MartletModel
+import SystemKit
 
 /// A write of any number of records. It first gathers them in an auxiliary file, then writes them
 /// from there in small saves. Other saves, reads and exchanges continue between two saves.

@@ -1,5 +1,6 @@
 internal import SQLiteKit
 internal import Synchronization
+internal import SystemKit
 
 /// A SQLite database of the app's own, not kept in step: one writer, several readers, each on a
 /// queue of its own, so that nothing ever blocks the threads tasks run on.

@@ -1,4 +1,5 @@
 internal import SQLiteKit
+internal import SystemKit
 
 /// Reading connections to one file, each on a queue of its own.
 package final class ReaderPool: Sendable {
@@ -46,7 +47,7 @@ package final class ReaderPool: Sendable {
 
     /// Runs `body` in one read transaction, and blocks the thread until it has ended.
     package func readBlocking<Result>(_ body: (ReadContext) throws -> Result) throws -> Result {
-        try QueueMark.refuseNesting()
+        try ConfinedQueue.refuseNesting()
         let index = line.takeBlocking()
         defer { line.leave(index) }
         return try readers[index].runBlocking { session in

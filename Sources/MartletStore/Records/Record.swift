@@ -79,7 +79,7 @@ public protocol ReadableRecord: Record, SendableMetatype {
     init(row: borrowing Row) throws
 }
 
-extension RecordValues: ReadableRecord {
+extension RecordValues: Record, ReadableRecord {
     public init(row: borrowing Row) throws {
         self = try row.values
     }

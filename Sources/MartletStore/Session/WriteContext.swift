@@ -95,19 +95,12 @@ public final class WriteContext: ReadContext {
     /// - Throws: `StoreError` for unknown names, values that do not fit, violated constraints.
     @discardableResult
     public func insert(
-        _ type: String, _ attributes: KeyValuePairs<String, Value>, id: String? = nil
-    ) throws -> RecordID {
-        try insert(type, checked(type, attributes), id: id)
-    }
-
-    /// Inserts a record whose attributes are at hand as a list.
-    @discardableResult
-    public func insert(
         _ type: String, _ attributes: Attributes, id: String? = nil
     ) throws -> RecordID {
         try checkValid()
         let store = try synchronised()
         let index = try store.index(of: type)
+        try check(attributes, of: store.schema.types[index])
         let record: RecordID
         switch store.schema.types[index].keyKind {
         case .integer:
@@ -137,18 +130,11 @@ public final class WriteContext: ReadContext {
     /// - Returns: Whether the record was written: not if there is none, or if SQLite has passed it over, because a
     ///   constraint's ON CONFLICT IGNORE or a trigger says so.
     @discardableResult
-    public func update(
-        _ type: String, _ id: RecordID, _ attributes: KeyValuePairs<String, Value>
-    ) throws -> Bool {
-        try update(type, id, checked(type, attributes))
-    }
-
-    /// Changes attributes of a record that are at hand as a list.
-    @discardableResult
     public func update(_ type: String, _ id: RecordID, _ attributes: Attributes) throws -> Bool {
         try checkValid()
         let store = try synchronised()
         let index = try store.index(of: type)
+        try check(attributes, of: store.schema.types[index])
         let current = try store.resolve(id, type: index)
         let attributes = try resolved(attributes, of: store.schema.types[index], store)
         let write = RowWrite(
@@ -225,20 +211,14 @@ public final class WriteContext: ReadContext {
         return Attributes(names: attributes.names, values: values)
     }
 
-    private func checked(
-        _ type: String, _ pairs: KeyValuePairs<String, Value>
-    ) throws -> Attributes {
-        let store = try synchronised()
-        let described = store.schema.types[try store.index(of: type)]
-        var attributes = Attributes()
-        for (name, value) in pairs {
-            guard let attribute = described[attribute: name], !attribute.isGenerated else {
+    /// - Throws: `StoreError` `.unknown` for a name that is no attribute, or one that the database computes.
+    private func check(_ attributes: Attributes, of type: EntityType) throws {
+        for name in attributes.names {
+            guard let attribute = type[attribute: name], !attribute.isGenerated else {
                 throw StoreError(
-                    .unknown, "\(type) has no attribute \(name) that can be written.")
+                    .unknown, "\(type.name) has no attribute \(name) that can be written.")
             }
-            attributes[name] = value
         }
-        return attributes
     }
 }
 

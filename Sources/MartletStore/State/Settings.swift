@@ -1,5 +1,6 @@
 internal import Foundation
 internal import SQLiteKit
+internal import SystemKit
 
 /// Settings of this device: what a person chose here, and what the app wants to remember. They are
 /// not kept in step with anyone. Secrets do not belong here (`SecretStore`).

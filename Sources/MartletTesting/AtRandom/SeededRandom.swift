@@ -1,22 +1,18 @@
-/// Evenly spread bits from a seed: SplitMix64 (Steele, Lea, Flood, 2014).
+internal import RandomKit
+
+/// Evenly spread bits from a seed.
 public struct SeededRandom: RandomNumberGenerator, Sendable {
-    private var state: UInt64
+    private var bits: SplitMix64
 
     public init(seed: UInt64) {
-        state = seed
+        bits = SplitMix64(seed: seed)
     }
 
-    public mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-        return mixed ^ (mixed >> 31)
-    }
+    public mutating func next() -> UInt64 { bits.next() }
 
     /// A number from 0 up to, not including, `bound`.
     mutating func below(_ bound: Int) -> Int {
-        Int(next() % UInt64(max(1, bound)))
+        bits.below(bound)
     }
 
     /// True `percent` times in a hundred.

@@ -1,16 +1,12 @@
-/// Numbers from a seed (SplitMix64; Steele, Lea, Flood, 2014).
+import RandomKit
+
+/// Numbers from a seed.
 struct Chance: RandomNumberGenerator {
-    private var state: UInt64
+    private var bits: SplitMix64
 
-    init(seed: UInt64) { state = seed &* 0x1234_5678_9abc_def1 }
+    init(seed: UInt64) { bits = SplitMix64(seed: seed &* 0x1234_5678_9abc_def1) }
 
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-        return mixed ^ (mixed >> 31)
-    }
+    mutating func next() -> UInt64 { bits.next() }
 
     mutating func percent(_ percent: Int) -> Bool { number(0..<100) < percent }
 

@@ -23,9 +23,9 @@ struct ConflictClauseTests {
                 name: "tags", update: [.integer(1), .integer(2)],
                 entries: [
                     RecordEntry(
-                        id: .integer(1), revision: 3, attributes: Attributes(["code": "b"])),
+                        id: .integer(1), revision: 3, attributes: ["code": "b"]),
                     RecordEntry(
-                        id: .integer(2), revision: 3, attributes: Attributes(["code": "a"])),
+                        id: .integer(2), revision: 3, attributes: ["code": "a"]),
                 ]))
         try device.apply([set], reaching: 3)
     }
@@ -173,7 +173,7 @@ struct ConflictClauseTests {
                     entries: [
                         RecordEntry(
                             id: .text(id), revision: revision,
-                            attributes: Attributes(["body": body]))
+                            attributes: ["body": body])
                     ]))
         }
         try device.apply([entry("A", 1, "mine")], reaching: 1)

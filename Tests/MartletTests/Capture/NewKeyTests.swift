@@ -148,7 +148,7 @@ struct NewKeyTests {
         let long = String(repeating: "x", count: Limits.textBytes + 1)
         let calls: [(WriteContext) throws -> Void] = [
             { try $0.insert("notes", ["body": .text(long)]) },
-            { try $0.insert("notes", Attributes(["body": .text(long)])) },
+            { try $0.insert("notes", ["body": .text(long)]) },
             { try $0.rows("INSERT INTO notes(id, body) VALUES ('a', ?)", [.text(long)]) },
             {
                 try $0.insert("notes", ["body": "x"], id: "b")

@@ -2,6 +2,7 @@ import MartletModel
 import MartletProtocol
 import MartletServerCore
 import MartletStore
+import RandomKit
 import SQLiteFaults
 import SmallWorlds
 
@@ -43,7 +44,7 @@ final class HardTimes {
     }
 
     let seed: UInt64
-    var random: SeededBits
+    var random: SplitMix64
     var now: Int64 = 1_700_000_000_000
     let server: SmallServer
     let other: SmallDevice
@@ -79,7 +80,7 @@ final class HardTimes {
 
     init(seed: UInt64) throws {
         self.seed = seed
-        var random = SeededBits(state: seed)
+        var random = SplitMix64(seed: seed)
         var pace = SmallPace()
         pace.answerBytes = Limits.answerBytes
         let server = SmallServer(switchedOff: FaultDisk(name: DiskName.next("hard-server")))
@@ -89,7 +90,7 @@ final class HardTimes {
         other = try SmallDevice(FaultDisk(name: DiskName.next("hard-other")), number: 1)
         other.pace = pace
         disk = FaultDisk(name: DiskName.next("hard"))
-        var bits = SeededBits(state: seed ^ 7)
+        var bits = SplitMix64(seed: seed ^ 7)
         let store = try DeviceStore(
             path: "device.sqlite", script: SmallWorld.script, vfs: disk.vfsName,
             randomBits: { bits.next() })

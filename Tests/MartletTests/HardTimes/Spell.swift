@@ -1,5 +1,6 @@
 import MartletModel
 import MartletProtocol
+import RandomKit
 import SmallWorlds
 
 @testable import Martlet
@@ -68,7 +69,7 @@ struct Spell {
         return false
     }
 
-    static func random(_ random: inout SeededBits) -> Spell {
+    static func random(_ random: inout SplitMix64) -> Spell {
         var spell = Spell()
         // Any of the three kinds may go well while others do not.
         if random.below(3) > 0 { spell.exchanges = exchanges(&random) }
@@ -94,7 +95,7 @@ struct Spell {
         return spell
     }
 
-    private static func exchanges(_ random: inout SeededBits) -> Exchanges {
+    private static func exchanges(_ random: inout SplitMix64) -> Exchanges {
         switch random.below(10) {
         case 0: .silent
         case 1: .refused
@@ -123,7 +124,7 @@ struct Spell {
         }
     }
 
-    private static func streams(_ random: inout SeededBits) -> Streams {
+    private static func streams(_ random: inout SplitMix64) -> Streams {
         switch random.below(8) {
         case 0: .silent
         case 1: .refused
@@ -147,7 +148,7 @@ struct Spell {
         }
     }
 
-    private static func problem(_ word: (Int, String), _ random: inout SeededBits) -> Problem {
+    private static func problem(_ word: (Int, String), _ random: inout SplitMix64) -> Problem {
         Problem(
             status: word.0, kind: word.1, detail: "The server says why, and what to do.",
             retryAfter: random.pick([nil, nil, 5, 600]))
@@ -162,7 +163,7 @@ struct Spell {
     ]
 }
 
-extension SeededBits {
+extension SplitMix64 {
     mutating func below(_ limit: Int) -> Int { Int.random(in: 0..<limit, using: &self) }
 
     mutating func pick<Element>(_ list: [Element]) -> Element { list[below(list.count)] }

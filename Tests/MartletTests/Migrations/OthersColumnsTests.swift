@@ -47,7 +47,7 @@ struct OthersColumnsTests {
         try device.reopen(script: nil)
         #expect(
             try Self.sent(device) == [
-                Attributes(["name": "Rooks", "city": "Oslo"]), Attributes(["name": "Kites"]),
+                ["name": "Rooks", "city": "Oslo"], ["name": "Kites"],
             ])
         // Over a deletion, the edits are undone and done again.
         try device.apply([Self.deletion], reaching: 2)
@@ -72,11 +72,11 @@ struct OthersColumnsTests {
         try device.reopen(script: nil)
         #expect(
             Set(try Self.sent(device)) == [
-                Attributes(["name": "Rooks", "city": "Oslo", "colour": "green"]),
-                Attributes(["name": "Kites"]), Attributes(["colour": "blue"]),
+                ["name": "Rooks", "city": "Oslo", "colour": "green"],
+                ["name": "Kites"], ["colour": "blue"],
             ])
         try device.shell("UPDATE teams SET colour = 'black' WHERE id = 1")
-        #expect(try Self.sent(device).last == Attributes(["colour": "black"]))
+        #expect(try Self.sent(device).last == ["colour": "black"])
         #expect(try device.store.contradiction() == nil)
     }
 
@@ -104,8 +104,8 @@ struct OthersColumnsTests {
         try device.write { try $0.insert("teams", ["name": "Hens"]) }
         #expect(
             try Self.sent(device) == [
-                Attributes(["name": "Rooks", "city": "Oslo"]),
-                Attributes(["name": "Hens", "city": "Oslo"]),
+                ["name": "Rooks", "city": "Oslo"],
+                ["name": "Hens", "city": "Oslo"],
             ])
         let sets = try device.gather().changeSets.map(\.identifier)
         try device.apply(
@@ -167,8 +167,8 @@ struct OthersColumnsTests {
         try device.write { try $0.update("teams", .integer(2), ["title": "Crows"]) }
         #expect(
             try Self.sent(device) == [
-                Attributes(["name": "Larks"]), Attributes(["name": "Kites", "city": "Nice"]),
-                Attributes(["title": "Crows"]),
+                ["name": "Larks"], ["name": "Kites", "city": "Nice"],
+                ["title": "Crows"],
             ])
         // Over a deletion, the edits are undone and done again.
         try device.reopen(script: nil)
@@ -185,7 +185,7 @@ struct OthersColumnsTests {
         try device.shell("ALTER TABLE teams RENAME COLUMN city TO town")
         try device.reopen(script: nil)
         try device.shell("UPDATE teams SET name = 'Gulls' WHERE id = 2")
-        #expect(try Self.sent(device) == [Attributes(["name": "Gulls"])])
+        #expect(try Self.sent(device) == [["name": "Gulls"]])
         try device.apply(
             [
                 .entry(
@@ -202,7 +202,7 @@ struct OthersColumnsTests {
                 [4, "Crows", "Metz"],
             ])
         #expect(try device.store.keptAside().isEmpty)
-        #expect(try Self.sent(device) == [Attributes(["name": "Gulls"])])
+        #expect(try Self.sent(device) == [["name": "Gulls"]])
         #expect(try device.store.contradiction() == nil)
     }
 
@@ -300,7 +300,7 @@ struct OthersColumnsTests {
         let whole = TypeChanges(
             name: "teams", update: [.integer(2)],
             entries: [
-                RecordEntry(id: .integer(2), revision: 2, attributes: Attributes(["name": "Owls"]))
+                RecordEntry(id: .integer(2), revision: 2, attributes: ["name": "Owls"])
             ])
         _ = try device.gather()
         _ = try? device.apply([DeviceFixture.difference(2, whole)], reaching: 2)
@@ -333,8 +333,8 @@ struct OthersColumnsTests {
         try device.reopen(script: nil)
         #expect(
             try Self.sent(device) == [
-                Attributes(["name": "Larks"]), Attributes(["name": "Kites"]),
-                Attributes(["city": "Lyon"]), Attributes(["city": "Bern"]),
+                ["name": "Larks"], ["name": "Kites"],
+                ["city": "Lyon"], ["city": "Bern"],
             ])
         // Over a deletion, the edits are undone and done again.
         let other = TypeChanges(name: "teams", delete: [.integer(9)])
@@ -393,7 +393,7 @@ struct OthersColumnsTests {
         #expect(
             try Self.sent(device)
                 == ["Nice", "Ulm", "Wien", "Graz"].map {
-                    Attributes(["city": .text($0)])
+                    ["city": .text($0)]
                 })
         #expect(try device.store.contradiction() == nil)
     }
@@ -410,7 +410,7 @@ struct OthersColumnsTests {
             ALTER TABLE other RENAME TO teams;
             """)
         try device.reopen(script: nil)
-        #expect(try Self.sent(device) == [Attributes(["size": 3, "city": "Nice"])])
+        #expect(try Self.sent(device) == [["size": 3, "city": "Nice"]])
         try device.apply([Self.deletion], reaching: 2)
         #expect(
             try device.rows("SELECT name, city FROM teams ORDER BY id")

@@ -28,7 +28,7 @@ struct RenamedTableTests {
                 name: name, create: [.integer(1), .integer(2), .integer(3)],
                 entries: (1...3).map {
                     RecordEntry(
-                        id: .integer($0), revision: 1, attributes: Attributes(["name": "Owls"]))
+                        id: .integer($0), revision: 1, attributes: ["name": "Owls"])
                 })
         }
         var set = ChangeSet(types: types)
@@ -224,7 +224,7 @@ struct RenamedTableTests {
                 == [[1, "Owls"], [2, "Owls"], [3, "Owls"], [7, "A"]])
         let entry = try #require(try device.gather().changeSets.first?.types.first?.entries.first)
         #expect(entry.id == .integer(7) && entry.revision == 2)
-        #expect(entry.attributes == Attributes(["name": "A"]))
+        #expect(entry.attributes == ["name": "A"])
         #expect(try device.store.keptAside().isEmpty)
         #expect(try device.store.contradiction() == nil)
     }

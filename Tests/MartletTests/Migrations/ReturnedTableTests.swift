@@ -36,9 +36,9 @@ struct ReturnedTableTests {
         guard !byDifference else {
             _ = try device.gather()
             let whole: [(Int64, Revision, Attributes)] = [
-                (1, 3, Attributes(["name": "Kites", "code": "b"])),
-                (2, 2, Attributes(["name": "Jays", "code": "c"])),
-                (4, 5, Attributes(["name": "Crows"])),
+                (1, 3, ["name": "Kites", "code": "b"]),
+                (2, 2, ["name": "Jays", "code": "c"]),
+                (4, 5, ["name": "Crows"]),
             ]
             let teams = TypeChanges(
                 name: "teams", update: whole.map { .integer($0.0) }, delete: [.integer(3)],
@@ -156,7 +156,7 @@ struct ReturnedTableTests {
         let other = TypeChanges(
             name: "notes", create: [.text("n")],
             entries: [
-                RecordEntry(id: .text("n"), revision: 2, attributes: Attributes(["body": "other"]))
+                RecordEntry(id: .text("n"), revision: 2, attributes: ["body": "other"])
             ])
         try device.apply([.entry(2, other)], reaching: 2)
         try device.shell("ALTER TABLE elsewhere RENAME TO notes")
@@ -279,7 +279,7 @@ struct ReturnedTableTests {
         let device = try Self.device()
         let note = TypeChanges(
             name: "notes", create: [.text("n")],
-            entries: [RecordEntry(id: .text("n"), attributes: Attributes(["body": "first"]))])
+            entries: [RecordEntry(id: .text("n"), attributes: ["body": "first"])])
         try device.apply([.entry(2, note)], reaching: 2)
         try device.shell("INSERT INTO teams(id, name) VALUES (-2, 'Rooks')")
         let identifier = try device.gather().changeSets.first?.identifier

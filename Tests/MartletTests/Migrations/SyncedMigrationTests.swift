@@ -88,7 +88,7 @@ struct SyncedMigrationTests {
                 == ["teams|5|2|{\"city\":\"Paris\"}"])
         let parked = try file.opened().parked()[0].changes[0]
         #expect(parked.base?["nickname"] == "none")
-        #expect(parked.mine == Attributes(["city": "Rome"]))
+        #expect(parked.mine == ["city": "Rome"])
         #expect(parked.theirs?["nickname"] == "Haw")
         #expect(try file.opened().contradiction() == nil)
     }
@@ -266,12 +266,12 @@ struct SyncedMigrationTests {
                         entries: [
                             RecordEntry(
                                 id: .integer(8), revision: 5, oldID: .integer(-2),
-                                attributes: Attributes([
+                                attributes: [
                                     "name": "Owls", "town": "Oslo", "nickname": "none",
-                                ])),
+                                ]),
                             RecordEntry(
                                 id: .integer(5), revision: 5,
-                                attributes: Attributes(["town": "Paris"])),
+                                attributes: ["town": "Paris"]),
                         ]),
                     .updated("players", 12, at: 5, ["email": "bea@y"])),
                 .refusal(ids[1], .unknownAttribute),
@@ -302,7 +302,7 @@ struct SyncedMigrationTests {
         let parked = try #require(try file.opened().parked().first { $0.identifier == identifier })
         let team = try #require(parked.changes.first { $0.id == .integer(5) })
         #expect(team.base?["town"] == "Oslo" && team.base?["nickname"] == "Fal")
-        #expect(team.mine == Attributes(["town": "Paris"]))
+        #expect(team.mine == ["town": "Paris"])
         try file.opened().retry(identifier, now: 3)
         #expect(
             try file.rows("SELECT id, name, town, nickname FROM teams ORDER BY id")

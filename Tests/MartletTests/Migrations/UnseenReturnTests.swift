@@ -74,7 +74,7 @@ struct UnseenReturnTests {
         try Self.bringBack(device)
         let kept = try device.store.quarantined()
         #expect(kept.map(\.revision) == [3])
-        #expect(kept.first?.attributes == Attributes(["name": "Owls", "city": "Paris"]))
+        #expect(kept.first?.attributes == ["name": "Owls", "city": "Paris"])
         try device.shell("UPDATE teams SET name = 'Rooks' WHERE id = 2")
         #expect(try Self.bases(device).allSatisfy { $0 ?? 0 < 3 })
         #expect(try device.store.contradiction() == nil)
@@ -128,7 +128,7 @@ struct UnseenReturnTests {
         let whole = TypeChanges(
             name: "teams", update: [.integer(3)],
             entries: [
-                RecordEntry(id: .integer(3), revision: 3, attributes: Attributes(["name": "Rooks"]))
+                RecordEntry(id: .integer(3), revision: 3, attributes: ["name": "Rooks"])
             ])
         try device.apply([DeviceFixture.difference(3, whole)], reaching: 3)
     }
@@ -163,7 +163,7 @@ struct UnseenReturnTests {
         let made = TypeChanges(
             name: "notes", create: [.text("n")],
             entries: [
-                RecordEntry(id: .text("n"), revision: 2, attributes: Attributes(["body": "first"]))
+                RecordEntry(id: .text("n"), revision: 2, attributes: ["body": "first"])
             ])
         try device.apply([.entry(2, own: identifier, made)], reaching: 2)
         try device.shell(

@@ -99,7 +99,7 @@ struct DeviceChangesTests {
         let created = TypeChanges(
             name: "notes", create: [.text("a"), .text("b"), .text("c")],
             entries: ["a", "b", "c"].map {
-                RecordEntry(id: .text($0), revision: 1, attributes: Attributes(["body": "x"]))
+                RecordEntry(id: .text($0), revision: 1, attributes: ["body": "x"])
             })
         try apply([.entry(1, created)], reaching: 1)
         #expect(

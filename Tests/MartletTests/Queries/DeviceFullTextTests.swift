@@ -91,7 +91,7 @@ struct DeviceFullTextTests {
                         entries: [
                             RecordEntry(
                                 id: .text("n2"), revision: 1,
-                                attributes: Attributes(["body": "old shoes"]))
+                                attributes: ["body": "old shoes"])
                         ]))
             ], reaching: 1)
         #expect(try found(search, "shoes", device) == 2)

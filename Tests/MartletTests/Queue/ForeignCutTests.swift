@@ -105,14 +105,14 @@ struct ForeignCutTests {
             teams.create.append(.integer(id))
             teams.entries.append(
                 RecordEntry(
-                    id: .integer(id), revision: 1, attributes: Attributes(["code": .integer(id)])))
+                    id: .integer(id), revision: 1, attributes: ["code": .integer(id)]))
         }
         var players = TypeChanges(name: "players")
         for id in 1...Int64(3) {
             players.create.append(.integer(id))
             players.entries.append(
                 RecordEntry(
-                    id: .integer(id), revision: 1, attributes: Attributes(["team_id": 5])))
+                    id: .integer(id), revision: 1, attributes: ["team_id": 5]))
         }
         try device.apply([.entry(1, teams, players)], reaching: 1)
         // The first record takes the last one's code, the last takes the first one's, and so on.

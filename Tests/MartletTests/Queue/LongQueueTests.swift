@@ -19,7 +19,7 @@ struct LongQueueTests {
             teams.create.append(.integer(id))
             teams.entries.append(
                 RecordEntry(
-                    id: .integer(id), revision: 1, attributes: Attributes(["name": "first"])))
+                    id: .integer(id), revision: 1, attributes: ["name": "first"]))
         }
         try device.apply([.entry(1, teams)], reaching: 1)
         for number in 0..<count {

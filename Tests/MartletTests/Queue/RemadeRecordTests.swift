@@ -70,7 +70,7 @@ struct RemadeRecordTests {
         let made = TypeChanges(
             name: "notes", create: [.text("x")],
             entries: [
-                RecordEntry(id: .text("x"), revision: 3, attributes: Attributes(["body": "a"]))
+                RecordEntry(id: .text("x"), revision: 3, attributes: ["body": "a"])
             ])
         let deleted = TypeChanges(name: "notes", delete: [.text("x")])
         let sets = [

@@ -43,7 +43,7 @@ struct TooLargeRequestTests {
         // The rest continues: the sets that were sent get verdicts of their own.
         sent = try #require(try told.sent)
         let next = try #require(sent.request.changeSets.first)
-        #expect(next.types[0].entries[0].attributes == Attributes(["city": "on top"]))
+        #expect(next.types[0].entries[0].attributes == ["city": "on top"])
         let answered = try world.answer(
             sent.exchange, 3,
             [.entry(3, own: next.identifier, .updated("teams", 1, at: 3, ["city": "on top"]))])

@@ -1,5 +1,6 @@
 import MartletModel
 import MartletStore
+import RandomKit
 import SmallWorlds
 import Testing
 
@@ -11,7 +12,7 @@ import Testing
 struct UndisturbedTests {
     /// Makes a save of the second device, with one or two of the deeds in which records hand values
     /// on.
-    private static func save(_ context: WriteContext, _ random: inout SeededBits) throws {
+    private static func save(_ context: WriteContext, _ random: inout SplitMix64) throws {
         for _ in 0..<Int.random(in: 1...2, using: &random) {
             switch Int.random(in: 0..<9, using: &random) {
             case 0, 1: try insert(context, shirt: Int64.random(in: 0..<40, using: &random))
@@ -38,7 +39,7 @@ struct UndisturbedTests {
     }
 
     private static func player(
-        _ context: WriteContext, _ random: inout SeededBits
+        _ context: WriteContext, _ random: inout SplitMix64
     ) throws -> (RecordID, Value)? {
         let rows = try context.rows("SELECT id, shirt FROM players ORDER BY id")
         guard let row = rows.randomElement(using: &random),
@@ -48,7 +49,7 @@ struct UndisturbedTests {
         return (id, .integer(shirt))
     }
 
-    private static func exchange(_ context: WriteContext, _ random: inout SeededBits) throws {
+    private static func exchange(_ context: WriteContext, _ random: inout SplitMix64) throws {
         guard let (first, one) = try player(context, &random),
             let (second, other) = try player(context, &random), first != second
         else { return }
@@ -60,7 +61,7 @@ struct UndisturbedTests {
         try context.update("players", first, ["shirt": isSwap ? other : .integer(new)])
     }
 
-    private static func toggle(_ context: WriteContext, _ random: inout SeededBits) throws {
+    private static func toggle(_ context: WriteContext, _ random: inout SplitMix64) throws {
         let key = "k\(Int.random(in: 0..<4, using: &random))"
         if try context.rows("SELECT 1 FROM notes WHERE id = ?", [.text(key)]).isEmpty {
             try context.insert("notes", ["body": "made"], id: key)
@@ -73,7 +74,7 @@ struct UndisturbedTests {
 
     @Test("are never refused, whatever others do elsewhere meanwhile", arguments: 1...12)
     func never(seed: Int) throws {
-        var random = SeededBits(state: UInt64(seed) &* 7_919)
+        var random = SplitMix64(seed: UInt64(seed) &* 7_919)
         let world = try SmallWorld("undisturbed-\(seed)")
         let (first, second) = (try world.device(), try world.device())
         // Other records had these keys before.

@@ -94,7 +94,7 @@ struct UnfitImageTests {
         #expect(try device.rows(teams) == [[1, "Owls", .null]])
         #expect(
             try device.store.quarantined().map(\.attributes)
-                == [Attributes(["name": "Owls", "city": "Bern"])])
+                == [["name": "Owls", "city": "Bern"]])
         try device.apply(
             [.entry(5, .updated("teams", 2, at: 5, ["name": "Doves"]))], reaching: 5)
         #expect(try device.rows(teams) == [[1, "Owls", .null], [2, "Doves", "Bern"]])

@@ -94,7 +94,7 @@ struct WithheldTests {
         let last = try #require(try device.gather().changeSets.last?.types[0])
         #expect(last.update == [.integer(1)])
         #expect(last.entries[0].revision == 1)
-        #expect(last.entries[0].attributes == Attributes(["name": "Wrens", "r": 2.5]))
+        #expect(last.entries[0].attributes == ["name": "Wrens", "r": 2.5])
         #expect(try device.store.contradiction() == nil)
     }
 
@@ -119,7 +119,7 @@ struct WithheldTests {
                         entries: [
                             RecordEntry(
                                 id: .integer(1), revision: 3,
-                                attributes: Attributes(["name": "Hens", "code": "d"]))
+                                attributes: ["name": "Hens", "code": "d"])
                         ]))
             ], reaching: 3)
         #expect(
@@ -128,7 +128,7 @@ struct WithheldTests {
         try device.shell("UPDATE teams SET name = 'Kites', r = 3 WHERE id = 1")
         let set = try #require(try device.gather().changeSets.last)
         #expect(set.types[0].entries[0].revision == 1)
-        #expect(set.types[0].entries[0].attributes == Attributes(["name": "Kites", "r": 3.0]))
+        #expect(set.types[0].entries[0].attributes == ["name": "Kites", "r": 3.0])
         #expect(try device.store.withheld().isEmpty)
     }
 
@@ -169,7 +169,7 @@ struct WithheldTests {
         #expect(try Self.shown(device) == [[1, "Owls", "1.5"], [2, "Jays", .null]])
         try device.write { try $0.update("teams", .integer(1), ["name": "Wrens"]) }
         let set = try #require(try device.gather().changeSets.first)
-        #expect(set.types[0].entries[0].attributes == Attributes(["name": "Wrens"]))
+        #expect(set.types[0].entries[0].attributes == ["name": "Wrens"])
         #expect(try device.store.withheld().count == 1)
         try device.apply(
             [
@@ -183,7 +183,7 @@ struct WithheldTests {
         try device.shell("UPDATE teams SET r = 2 WHERE id = 1")
         let last = try #require(try device.gather().changeSets.last?.types[0].entries[0])
         #expect(last.revision == 3)
-        #expect(last.attributes == Attributes(["r": 2.0, "code": "c"]))
+        #expect(last.attributes == ["r": 2.0, "code": "c"])
         #expect(try device.store.contradiction() == nil)
     }
 

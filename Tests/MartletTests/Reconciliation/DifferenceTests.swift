@@ -11,9 +11,9 @@ import Testing
 @Suite("Differences")
 struct DifferenceTests {
     private func whole(
-        _ type: String, _ id: Int64, at revision: Revision, _ pairs: KeyValuePairs<String, Value>
+        _ type: String, _ id: Int64, at revision: Revision, _ attributes: Attributes
     ) -> TypeChanges {
-        .updated(type, id, at: revision, pairs)
+        .updated(type, id, at: revision, attributes)
     }
 
     @Test("rows are inserted or replaced whole, and what is gone is deleted")
@@ -23,7 +23,7 @@ struct DifferenceTests {
         teams.update.append(.integer(5))
         teams.entries.append(
             RecordEntry(
-                id: .integer(5), revision: 9, attributes: Attributes(["name": "Owls"])))
+                id: .integer(5), revision: 9, attributes: ["name": "Owls"]))
         teams.delete = [.integer(2), .integer(3)]
         _ = try device.gather()
         try device.apply([DeviceFixture.difference(9, teams)], reaching: 9)
@@ -49,7 +49,7 @@ struct DifferenceTests {
         players.entries.append(
             RecordEntry(
                 id: .integer(2), revision: 7,
-                attributes: Attributes(["name": "B", "shirt": 1])))
+                attributes: ["name": "B", "shirt": 1]))
         _ = try device.gather()
         try device.apply([DeviceFixture.difference(7, players)], reaching: 7)
         #expect(try device.rows("SELECT shirt FROM players ORDER BY id") == [[2], [1]])
@@ -86,7 +86,7 @@ struct DifferenceTests {
         teams.update.append(.integer(2))
         teams.entries.append(
             RecordEntry(
-                id: .integer(2), revision: 8, attributes: Attributes(["name": "Theirs"])))
+                id: .integer(2), revision: 8, attributes: ["name": "Theirs"]))
         try device.apply(
             [
                 DeviceFixture.difference(9, teams),
@@ -217,7 +217,7 @@ struct DifferenceTests {
         var teams = whole("teams", 1, at: 8, ["name": "Hawks"])
         teams.update.append(.integer(2))
         teams.entries.append(
-            RecordEntry(id: .integer(2), revision: 9, attributes: Attributes(["city": "Rome"])))
+            RecordEntry(id: .integer(2), revision: 9, attributes: ["city": "Rome"]))
         _ = try device.gather()
         try device.apply([DeviceFixture.difference(9, teams)], reaching: 9)
         #expect(try device.store.revision == 9)
@@ -228,7 +228,7 @@ struct DifferenceTests {
         #expect(kept.type == "teams")
         #expect(kept.id == .integer(2))
         #expect(kept.revision == 9)
-        #expect(kept.attributes == Attributes(["city": "Rome"]))
+        #expect(kept.attributes == ["city": "Rome"])
         #expect(kept.message.contains("NOT NULL"))
     }
 
@@ -254,7 +254,7 @@ struct DifferenceTests {
         var teams = whole("teams", 7, at: 9, ["city": "Rome"])
         teams.update.append(.integer(8))
         teams.entries.append(
-            RecordEntry(id: .integer(8), revision: 9, attributes: Attributes(["city": "Pisa"])))
+            RecordEntry(id: .integer(8), revision: 9, attributes: ["city": "Pisa"]))
         _ = try device.gather()
         try device.apply([DeviceFixture.difference(9, teams)], reaching: 9)
         try device.take(.batch(9, 10, [.delete(10, "teams", "8")]))

@@ -2,6 +2,7 @@ import MartletModel
 import MartletProtocol
 import MartletServerCore
 import MartletStore
+import RandomKit
 import SQLiteFaults
 import SQLiteKit
 import SmallWorlds
@@ -269,7 +270,7 @@ struct LazySeedingTests {
         try lazy.sync()
         try lazy.mine.write { try $0.insert("players", ["name": "Twin", "shirt": 4]) }
         lazy.mine.close()
-        var random = SeededBits(state: 7)
+        var random = SplitMix64(seed: 7)
         var operation = 0
         var isDone = false
         while !isDone {

@@ -10,8 +10,8 @@ import Testing
 
 @Suite("Answers that leave things out, or name what the device does not have")
 struct LooseAnswerTests {
-    private func row(_ id: Int64, _ pairs: KeyValuePairs<String, Value>) -> RecordEntry {
-        RecordEntry(id: .integer(id), attributes: Attributes(pairs))
+    private func row(_ id: Int64, _ attributes: Attributes) -> RecordEntry {
+        RecordEntry(id: .integer(id), attributes: attributes)
     }
 
     private func rows(_ type: String, _ entries: RecordEntry...) -> TypeChanges {

@@ -17,12 +17,12 @@ struct QuarantinedSwapTests {
         """
 
     private static func whole(
-        _ id: Int64, _ revision: Revision, _ pairs: KeyValuePairs<String, Value>
+        _ id: Int64, _ revision: Revision, _ attributes: Attributes
     ) -> TypeChanges {
         TypeChanges(
             name: "teams", update: [.integer(id)],
             entries: [
-                RecordEntry(id: .integer(id), revision: revision, attributes: Attributes(pairs))
+                RecordEntry(id: .integer(id), revision: revision, attributes: attributes)
             ])
     }
 
@@ -44,17 +44,17 @@ struct QuarantinedSwapTests {
         return device
     }
 
-    private static func swap(_ third: KeyValuePairs<String, Value>) -> ChangeSet {
+    private static func swap(_ third: Attributes) -> ChangeSet {
         .entry(
             3,
             TypeChanges(
                 name: "teams", update: [.integer(1), .integer(2), .integer(3)],
                 entries: [
                     RecordEntry(
-                        id: .integer(1), revision: 3, attributes: Attributes(["code": "b"])),
+                        id: .integer(1), revision: 3, attributes: ["code": "b"]),
                     RecordEntry(
-                        id: .integer(2), revision: 3, attributes: Attributes(["code": "a"])),
-                    RecordEntry(id: .integer(3), revision: 3, attributes: Attributes(third)),
+                        id: .integer(2), revision: 3, attributes: ["code": "a"]),
+                    RecordEntry(id: .integer(3), revision: 3, attributes: third),
                 ]))
     }
 
@@ -81,7 +81,7 @@ struct QuarantinedSwapTests {
             try Self.rows(device)
                 == [[1, .null, "b", .null], [2, .null, "a", .null], [3, "C", "c", 1]])
         let kept = try #require(try device.store.quarantined().first)
-        #expect(kept.attributes == Attributes(["name": "CCC", "code": "cc", "size": 500]))
+        #expect(kept.attributes == ["name": "CCC", "code": "cc", "size": 500])
         #expect(try device.rows("SELECT revision FROM martlet_records WHERE id = 3") == [[1]])
     }
 

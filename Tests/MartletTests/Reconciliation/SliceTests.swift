@@ -20,9 +20,9 @@ struct SliceTests {
             changes.entries.append(
                 RecordEntry(
                     id: .integer(number), revision: 9,
-                    attributes: Attributes([
+                    attributes: [
                         "name": .text("P\(number)"), "shirt": .integer(shirts(number)),
-                    ])))
+                    ]))
         }
         return changes
     }

@@ -9,17 +9,17 @@ import Testing
 @Suite("What may be done again of a lost history")
 struct LostHistoryTests {
     private func truth(_ revision: Revision, _ name: Value) -> LostHistory.Truth {
-        LostHistory.Truth(revision: revision, image: Attributes(["name": name, "city": .null]))
+        LostHistory.Truth(revision: revision, image: ["name": name, "city": .null])
     }
 
     @Test("an edit of what its author has seen: this state before the parting, or his own base")
     func seen() {
-        #expect(LostHistory.hasSeen(truth(7, "A"), base: Attributes(["name": "B"]), common: 7))
-        #expect(!LostHistory.hasSeen(truth(8, "A"), base: Attributes(["name": "B"]), common: 7))
-        #expect(LostHistory.hasSeen(truth(8, "A"), base: Attributes(["name": "A"]), common: 7))
+        #expect(LostHistory.hasSeen(truth(7, "A"), base: ["name": "B"], common: 7))
+        #expect(!LostHistory.hasSeen(truth(8, "A"), base: ["name": "B"], common: 7))
+        #expect(LostHistory.hasSeen(truth(8, "A"), base: ["name": "A"], common: 7))
         #expect(
             !LostHistory.hasSeen(
-                truth(8, "A"), base: Attributes(["name": "A", "city": "Oslo"]), common: 7))
+                truth(8, "A"), base: ["name": "A", "city": "Oslo"], common: 7))
         #expect(!LostHistory.hasSeen(truth(8, "A"), base: nil, common: 7))
     }
 
@@ -35,7 +35,7 @@ struct LostHistoryTests {
         #expect(isMeant(truth(7, "A"), known: 9))
         #expect(!isMeant(truth(8, "A"), known: 9))
         #expect(!isMeant(truth(8, "A"), known: nil))
-        #expect(isMeant(truth(8, "A"), known: 9, image: Attributes(["name": "A"])))
-        #expect(!isMeant(truth(8, "A"), known: 9, image: Attributes(["name": "B"])))
+        #expect(isMeant(truth(8, "A"), known: 9, image: ["name": "A"]))
+        #expect(!isMeant(truth(8, "A"), known: 9, image: ["name": "B"]))
     }
 }

@@ -137,7 +137,7 @@ enum CaptureCases {
 
     private static func player(
         _ number: Int, team: RecordID
-    ) -> KeyValuePairs<String, Value> {
+    ) -> Attributes {
         [
             "team": team.value, "first_name": .text("First\(number % 977)"),
             "last_name": .text("Last\(number % 4_993)"), "birthday": .text("2011-10-12"),

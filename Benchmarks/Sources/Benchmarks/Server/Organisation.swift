@@ -57,9 +57,9 @@ enum Organisation {
     }
 }
 
-/// Words made of syllables, the same for the same seed (SplitMix64, Steele et al. 2014).
+/// Words made of syllables, the same for the same seed.
 private struct Words {
-    private var state: UInt64
+    private var random: SplitMix
     private static let syllables = [
         "ba", "den", "fi", "gor", "hal", "in", "ka", "lem", "mo", "nis", "or", "pa", "qui", "ras",
         "son", "tu", "ver", "wa", "xi", "ye", "zan", "ber", "cho", "du", "el", "fre", "gu", "her",
@@ -67,15 +67,11 @@ private struct Words {
     ]
 
     init(seed: UInt64) {
-        state = seed
+        random = SplitMix(state: seed)
     }
 
     mutating func number(below bound: Int) -> Int {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-        return Int((mixed ^ (mixed >> 31)) % UInt64(bound))
+        Int(random.next() % UInt64(bound))
     }
 
     mutating func next() -> String {

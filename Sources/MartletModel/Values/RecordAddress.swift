@@ -1,5 +1,3 @@
-public import MartletModel
-
 /// One record of a data set: the position of its type in the schema, and its id.
 public struct RecordAddress: Hashable, Sendable {
     public let type: Int

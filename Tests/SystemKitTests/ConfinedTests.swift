@@ -1,13 +1,12 @@
 import Dispatch
+import SystemKit
 import Testing
-
-@testable import MartletServer
 
 @Suite("A value on a queue of its own")
 struct ConfinedTests {
     @Test("is used at once where nobody uses it, and never by two")
     func atOnce() async throws {
-        let confined = try await Confined(label: "test") { 1 }
+        let confined = try await Confined.making(label: "test") { 1 }
         #expect(try confined.atOnce { value in value += 1 } != nil)
         #expect(try await confined.run { $0 } == 2)
         let (entered, leave) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
@@ -29,7 +28,7 @@ struct ConfinedTests {
 
     @Test("counts right, whichever way it is used")
     func mixed() async throws {
-        let confined = try await Confined(label: "test") { 0 }
+        let confined = try await Confined.making(label: "test") { 0 }
         let counted = try await withThrowingTaskGroup(of: Int.self) { group in
             for _ in 0..<8 {
                 group.addTask {

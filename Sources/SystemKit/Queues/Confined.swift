@@ -1,0 +1,106 @@
+public import Dispatch
+internal import Foundation
+
+/// A value on a serial queue of its own, where its calls may block.
+///
+/// SQLite and files block, and the threads of tasks must not. Therefore callers wait for the queue without holding a
+/// thread. Only `atOnce` uses the value on the caller's thread.
+///
+/// `@unchecked Sendable`: `value` is read and written under the lock alone.
+public final class Confined<Value>: @unchecked Sendable {
+    private let calls: CallQueue
+    /// Held by the user of the value: a lock that the Thread Sanitizer sees.
+    private let use = NSLock()
+    private var value: Value?
+
+    private init(label: String) {
+        calls = CallQueue(label: label)
+        calls.queue.setSpecific(key: ConfinedQueue.mark, value: true)
+    }
+
+    /// - Parameter value: Handed over; the caller keeps no way to it.
+    public convenience init(label: String, _ value: sending Value) {
+        self.init(label: label)
+        self.value = value
+    }
+
+    /// Makes a value on its queue.
+    /// - Throws: What `make` throws.
+    public static func making(
+        label: String, _ make: @escaping @Sendable () throws -> Value
+    ) async throws -> Confined {
+        let confined = Confined(label: label)
+        try await confined.calls.run {
+            let made = try make()
+            confined.use.withLock { confined.value = made }
+        }
+        return confined
+    }
+
+    /// The queue of the value's calls.
+    public var queue: DispatchQueue { calls.queue }
+
+    /// Runs `body` on the queue, after everything asked for before.
+    /// - Throws: `ConfinedValueIsGone` after `end`, and what `body` throws.
+    public func run<Answer: Sendable>(
+        _ body: @escaping @Sendable (inout Value) throws -> Answer
+    ) async throws -> Answer {
+        try await calls.run { try self.here(body) }
+    }
+
+    /// Runs `body` at once, for a caller that is on the queue already.
+    /// - Throws: `ConfinedValueIsGone` after `end`, and what `body` throws.
+    public func here<Answer>(_ body: (inout Value) throws -> Answer) throws -> Answer {
+        dispatchPrecondition(condition: .onQueue(queue))
+        use.lock()
+        defer { use.unlock() }
+        return try inUse(body)
+    }
+
+    /// Runs `body` on the caller's thread if nobody is using the value just now; for what takes a moment
+    /// and waits for nothing, if changing threads would cost more than the work.
+    /// - Returns: What it gave; nil if somebody is using the value.
+    /// - Throws: `ConfinedValueIsGone` after `end`, and what `body` throws.
+    public func atOnce<Answer>(_ body: (inout Value) throws -> Answer) throws -> Answer? {
+        guard use.try() else { return nil }
+        defer { use.unlock() }
+        return try inUse(body)
+    }
+
+    private func inUse<Answer>(_ body: (inout Value) throws -> Answer) throws -> Answer {
+        guard var value = value.take() else { throw ConfinedValueIsGone() }
+        defer { self.value = value }
+        return try body(&value)
+    }
+
+    /// Runs `body` on the queue, after everything asked for before, and blocks the caller until then;
+    /// for other queues whose calls may block.
+    /// - Throws: `ConfinedValueIsGone` after `end`, and what `body` throws.
+    public func wait<Answer>(_ body: (inout Value) throws -> Answer) throws -> Answer {
+        dispatchPrecondition(condition: .notOnQueue(queue))
+        return try queue.sync { try here(body) }
+    }
+
+    /// Runs `body` on the queue some time, and does not wait for it. After `end` it does nothing.
+    public func post(_ body: @escaping @Sendable (inout Value) -> Void) {
+        queue.async { try? self.here(body) }
+    }
+
+    /// Lets go of the value, on the queue, after everything asked for before.
+    public func end() async {
+        await calls.run { self.use.withLock { self.value = nil } }
+    }
+}
+
+/// The owner of the value is stopping; what was asked for came too late.
+public struct ConfinedValueIsGone: Error, Hashable, Sendable {
+    public init() {}
+}
+
+/// What the queues of confined values have in common.
+public enum ConfinedQueue {
+    static let mark = DispatchSpecificKey<Bool>()
+
+    /// Whether the caller is on the queue of a confined value.
+    public static var isCurrent: Bool { DispatchQueue.getSpecific(key: mark) != nil }
+}
