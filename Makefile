@@ -36,7 +36,7 @@ scaling: ## a thousand to a million records, one to 200 devices; measured and dr
 	@scripts/scaling $(ARGS)
 
 lint: ## the layout of the code, changed by nobody
-	@scripts/stages/10-lint
+	@scripts/stages/lint
 
 format: ## lay the code out by .swift-format
 	swift format format --in-place --parallel --recursive Sources Tests Package.swift

@@ -2,7 +2,7 @@
 """Writes the Swift of the documentation's pages as modules, one for each page, so that a build tells
 whether it compiles.
 
-  scripts/snippets FOLDER     makes FOLDER/Page…/Page.swift for each page with ```swift blocks
+  scripts/lib/snippets.py FOLDER     makes FOLDER/Page…/Page.swift for each page with ```swift blocks
 
 Declarations at the margin stand at the top of the page's module; all else is the body of one
 function, one block after the other, so that a block may use what one above it has made. What a
