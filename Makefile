@@ -15,7 +15,7 @@ demo-postgres: bootstrap ## the same with two servers on PostgreSQL and Redis, a
 	"$$(swift build -c release --show-bin-path)/martlet" demo --databases scripts/databases --dir martlet-demo-postgres $(ARGS)
 
 soak: bootstrap ## the same work for a quarter of an hour on each storage: memory, descriptors and times stay flat
-	@scripts/soak $(ARGS)
+	@scripts/long soak $(ARGS)
 
 test: ## every check, as continuous integration runs it
 	@scripts/test
