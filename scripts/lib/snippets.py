@@ -85,7 +85,7 @@ def module(path, root):
 
 
 def main():
-    root = pathlib.Path(__file__).resolve().parent.parent
+    root = pathlib.Path(__file__).resolve().parents[2]
     out = pathlib.Path(sys.argv[1])
     count = 0
     for path in pages(root):
