@@ -39,7 +39,7 @@ lint: ## the layout of the code, changed by nobody
 	@scripts/stages/lint
 
 format: ## lay the code out by .swift-format
-	swift format format --in-place --parallel --recursive Sources Tests Package.swift
+	swift format format --in-place --parallel --recursive Sources Tests scripts Package.swift
 
 docs: bootstrap ## the API pages, into .build/docs
 	@scripts/docs
