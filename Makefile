@@ -15,7 +15,7 @@ demo-postgres: bootstrap ## the same with two servers on PostgreSQL and Redis, a
 	"$$(swift build -c release --show-bin-path)/martlet" demo --databases scripts/databases --dir martlet-demo-postgres $(ARGS)
 
 soak: bootstrap ## the same work for a quarter of an hour on each storage: memory, descriptors and times stay flat
-	@scripts/soak $(ARGS)
+	@scripts/long soak $(ARGS)
 
 test: ## every check, as continuous integration runs it
 	@scripts/test
@@ -36,10 +36,10 @@ scaling: ## a thousand to a million records, one to 200 devices; measured and dr
 	@scripts/scaling $(ARGS)
 
 lint: ## the layout of the code, changed by nobody
-	@scripts/stages/10-lint
+	@scripts/stages/lint
 
 format: ## lay the code out by .swift-format
-	swift format format --in-place --parallel --recursive Sources Tests Package.swift
+	swift format format --in-place --parallel --recursive Sources Tests scripts Package.swift
 
 docs: bootstrap ## the API pages, into .build/docs
 	@scripts/docs

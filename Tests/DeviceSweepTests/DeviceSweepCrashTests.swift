@@ -11,7 +11,7 @@ import Testing
 
 /// What a device does, each time with another operation of its disk failing.
 ///
-/// `scripts/sweep` tries all points; by default a share is tried.
+/// `scripts/long sweep` tries all points; by default a share is tried.
 @Suite("A device's work on a failing disk", .serialized)
 struct DeviceSweepCrashTests {
     private func sweep(

@@ -52,7 +52,7 @@ struct MigrationPath {
 /// sent and unsent change sets, a refused one, values aside and writes not yet in any set.
 @Suite("Crashes and failures while versions run")
 struct MigrationCrashTests {
-    /// Whether every operation is tried in every way, as `scripts/crash-migrations` does; by
+    /// Whether every operation is tried in every way, as `scripts/long crash-migrations` does; by
     /// default each is tried once, in turns of the ways.
     private static let isWhole = ProcessInfo.processInfo.environment["MARTLET_CRASH_ALL"] != nil
 

@@ -11,7 +11,7 @@ import Testing
 
 /// What a server does on a SQLite file, each time with another operation of its disk failing.
 ///
-/// `scripts/sweep` tries all points; by default a share is tried.
+/// `scripts/long sweep` tries all points; by default a share is tried.
 @Suite("A server's work on a failing disk", .serialized)
 struct ServerSweepCrashTests {
     private func sweep(

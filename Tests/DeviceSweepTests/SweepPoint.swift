@@ -39,7 +39,7 @@ struct SweepPoint: Hashable {
 
 /// How much of a sweep is done: by default a share of the points, another one with each run.
 struct SweepShare {
-    /// Every point, as `scripts/sweep` asks for.
+    /// Every point, as `scripts/long sweep` asks for.
     let isWhole: Bool
     /// Where the share begins; a printed one, given as MARTLET_SWEEP_OFFSET, repeats a run.
     let offset: Int

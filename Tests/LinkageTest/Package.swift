@@ -2,8 +2,8 @@
 import Foundation
 import PackageDescription
 
-// An app that depends on the client alone. `scripts/stages/60-linkage` builds a copy of it, looks at
-// what it was linked with, and lets `scripts/snippets` put the documentation's Swift beside it: a
+// An app that depends on the client alone. `scripts/stages/linkage` builds a copy of it and looks at
+// what it was linked with. `scripts/lib/snippets.py` puts the documentation's Swift next to it: a
 // module for each page.
 let sources = Context.packageDirectory + "/Sources"
 let pages = try FileManager.default.contentsOfDirectory(atPath: sources)

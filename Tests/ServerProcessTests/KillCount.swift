@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// How often a test kills: as often as it says itself, or, by hand, as MARTLET_KILLS says
-/// (`scripts/kills`).
+/// (`scripts/long kills`).
 enum KillCount {
     private static let asked = ProcessInfo.processInfo.environment["MARTLET_KILLS"].flatMap {
         Int($0)

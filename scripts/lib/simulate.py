@@ -1,29 +1,17 @@
-#!/usr/bin/env bash
-# A million simulated steps with fresh seeds, on all cores; a failure prints the command that replays
-# it. One world in fifty is run twice, and the first one once more in another process, where dictionaries
-# have another order. Every kind of fault has to occur. A slow machine stops after three minutes of all
-# its processors, with what it has done by then, which must be a third of a million. What other programs
-# take does not count.
-# budget: 300
-set -euo pipefail
-cd "$(dirname "$0")/../.."
-martlet=$(swift build -c release --show-bin-path)/martlet
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-seed=$(date +%s)
+"""Simulates worlds until they have done a million steps, or until the time is over.
 
-# A world's trace is the same in every process.
-for run in one other; do
-    "$martlet" simulate --seed "$seed" --json > "$work/$run" 2> /dev/null
-done
-cmp -s "$work/one" "$work/other" || {
-    echo "simulate: seed $seed runs differently in two processes; see them with" >&2
-    echo "martlet simulate --seed $seed --json" >&2
-    exit 1
-}
+  simulate.py MARTLET SEED JOBS     worlds with the seeds from SEED on, JOBS of them at a time
 
-python3 - "$martlet" "$seed" "$(nproc)" <<'PYTHON'
-import json, resource, subprocess, sys, time
+The time is three minutes of processor time for each job: the time of other programs does not count.
+Fails if a world fails, if a kind of fault did not occur, or if fewer than a third of a million steps
+were done.
+"""
+import json
+import resource
+import subprocess
+import sys
+import time
+
 martlet, seed, jobs = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 wanted, least, seconds, at_once = 1_000_000, 330_000, 180 * int(jobs), 50
 total, faults, longest = {}, {}, 0
@@ -37,7 +25,7 @@ def used():
 
 
 print(f'seeds from {seed} on')
-# The last round begins only where it will end in time.
+# The last round begins only if it will end in time.
 while total.get('steps', 0) < wanted and used() + longest < seconds:
     begun = used()
     said = subprocess.run(
@@ -56,7 +44,8 @@ while total.get('steps', 0) < wanted and used() + longest < seconds:
     longest = max(longest, used() - begun)
 print(', '.join(f'{count:,} {name}' for name, count in total.items()))
 print('faults:', ', '.join(f'{count:,} {name}' for name, count in faults.items()))
-print(f'{total["steps"]:,} of {wanted:,} steps wanted, in {time.monotonic() - start:.0f} s, {used():.0f} s of processor time')
+print(f'{total["steps"]:,} of {wanted:,} steps wanted, in {time.monotonic() - start:.0f} s, '
+      f'{used():.0f} s of processor time')
 missing = [name for name, count in faults.items() if not count]
 if missing:
     sys.exit(f'simulate: faults that did not occur: {", ".join(missing)}')
@@ -64,4 +53,3 @@ if total['steps'] < least:
     sys.exit(f'simulate: only {total["steps"]} steps, at least {least} wanted; is the machine so slow?')
 if not total['outsideWrites']:
     sys.exit("simulate: no other program wrote to the server's file")
-PYTHON

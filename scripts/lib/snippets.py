@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 """Writes the Swift of the documentation's pages as modules, one for each page, so that a build tells
 whether it compiles.
 
-  scripts/snippets FOLDER     makes FOLDER/Page…/Page.swift for each page with ```swift blocks
+  snippets.py FOLDER     makes FOLDER/Page…/Page.swift for each page with ```swift blocks
 
 Declarations at the margin stand at the top of the page's module; all else is the body of one
 function, one block after the other, so that a block may use what one above it has made. What a
@@ -85,7 +84,7 @@ def module(path, root):
 
 
 def main():
-    root = pathlib.Path(__file__).resolve().parent.parent
+    root = pathlib.Path(__file__).resolve().parents[2]
     out = pathlib.Path(sys.argv[1])
     count = 0
     for path in pages(root):

@@ -1,5 +1,5 @@
-# What the sanitizers are told, for `source scripts/sanitizer-options FOLDER`; the folder takes their
-# lists.
+# Options for the sanitizers, for `source scripts/lib/sanitizer-options.sh FOLDER`; their lists are written
+# into the folder.
 
 # The sanitizer cannot see the standard library's Mutex, which is not built with it: two threads that
 # use one in turn are reported (tried with a program of ten lines). What runs inside `withLock`, a
