@@ -58,7 +58,7 @@ final class AppWorld {
         if random.chance(60) || isComposed {
             var options = ClientOptions()
             options.hooks = hooks
-            options.foreignWritesPeriod = .milliseconds(5)
+            options.externalWritesPeriod = .milliseconds(5)
             let client = try await MartletClient.open(
                 path: path, schema: schema.script, options: options)
             world = AppWorld(seed, schema, folder, random, told, client)
@@ -67,7 +67,7 @@ final class AppWorld {
             var options = DatabaseOptions()
             options.hooks = hooks
             options.isDurable = false
-            options.foreignWritesPeriod = .milliseconds(5)
+            options.externalWritesPeriod = .milliseconds(5)
             let pool = try await DatabasePool.open(path: path, options: options)
             world = AppWorld(seed, schema, folder, random, told, pool)
         }

@@ -236,7 +236,7 @@ private final class GiantWorld {
         try insert(rows, by: world.server.connection(), newKey: "NULL")
         count("outside")
         var steps = 0
-        while let node = world.server.node, node.takeOutside(now: 0) {
+        while let node = world.server.node, node.takeExternalWrites(now: 0) {
             steps += 1
             try #require(steps < 100, "\(told)")
         }

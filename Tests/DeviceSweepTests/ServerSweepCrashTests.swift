@@ -51,7 +51,7 @@ struct ServerSweepCrashTests {
     }
 
     /// Another program's writes to the server's file.
-    private func writeOutside(_ team: SweptTeam) throws {
+    private func writeExternal(_ team: SweptTeam) throws {
         try team.world.server.look().execute(
             """
             BEGIN;
@@ -67,9 +67,9 @@ struct ServerSweepCrashTests {
     @Test("what another program wrote is made entries of the log")
     func outside() throws {
         let team = try SweptTeam("outside")
-        try writeOutside(team)
-        try sweep("foreign writes", team.serverImages, limit: 16, transactions: 1) { work in
-            while try work.node.takeOutside(now: 5) { try work.checkFault() }
+        try writeExternal(team)
+        try sweep("external writes", team.serverImages, limit: 16, transactions: 1) { work in
+            while try work.node.takeExternalWrites(now: 5) { try work.checkFault() }
             try work.checkFault()
             work.acknowledge()
         }
@@ -79,7 +79,7 @@ struct ServerSweepCrashTests {
     func format() throws {
         let team = try SweptTeam("format")
         team.world.server.close()
-        try OutsideTriggers.remove(from: team.world.server.look())
+        try ExternalTriggers.remove(from: team.world.server.look())
         try team.world.server.look().execute(
             """
             DROP TABLE martlet_outside; ALTER TABLE martlet_dataset DROP COLUMN applying;

@@ -160,9 +160,9 @@ extension Operation {
                 INSERT INTO notes WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n \
                 LIMIT \(count)) SELECT 'n' || n, 'body', NULL FROM n
                 """)
-            try world.count("taking in") { while try world.node.takeOutside(now: 0) {} }
+            try world.count("taking in") { while try world.node.takeExternalWrites(now: 0) {} }
             try world.outside("UPDATE notes SET body = 'other'")
-            try world.count("taking in") { while try world.node.takeOutside(now: 0) {} }
+            try world.count("taking in") { while try world.node.takeExternalWrites(now: 0) {} }
             try world.send("b", [], at: 0, phase: "fetching")
         },
         Operation("a backlog of small transactions of another program") { world, count in
@@ -175,7 +175,7 @@ extension Operation {
                     UPDATE teams SET city = '\(number)'; COMMIT
                     """)
             }
-            try world.count("taking in") { while try world.node.takeOutside(now: 0) {} }
+            try world.count("taking in") { while try world.node.takeExternalWrites(now: 0) {} }
             try world.send("b", [], at: 0, phase: "fetching")
         },
         Operation("batches among small transactions of another program") { world, count in
@@ -228,7 +228,7 @@ extension Operation {
             try world.countSync(device, "exchange of narrow saves")
             try world.countSync(world.device(), "fetching")
             try world.outside("UPDATE wide SET c3 = 'y'")
-            try world.count("taking in") { while try world.node.takeOutside(now: 0) {} }
+            try world.count("taking in") { while try world.node.takeExternalWrites(now: 0) {} }
         },
         // SQLite has no index on its list of tables, and looks for each in all of it.
         Operation(

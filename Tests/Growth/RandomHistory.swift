@@ -27,7 +27,7 @@ struct RandomHistory {
 
     private enum Event: CaseIterable {
         case insert, insertChild, update, updateNew, delete, swap, large
-        case foreign, foreignUnsendable, outside, exchange, stream, decide, compact
+        case foreign, externalUnsendable, outside, exchange, stream, decide, compact
     }
 
     /// An event that comes many times in a row, before the device exchanges and while an answer is on its way.
@@ -132,7 +132,7 @@ struct RandomHistory {
         case .insert, .insertChild, .update, .updateNew, .delete, .swap, .large:
             try save(event, on: device)
         case .foreign: try foreign(on: device)
-        case .foreignUnsendable:
+        case .externalUnsendable:
             guard unsendable > 0 else { return }
             unsendable -= 1
             try device.connection().execute(
@@ -140,7 +140,7 @@ struct RandomHistory {
         case .outside:
             let number = Int.random(in: 1...20, using: &random)
             try world.outside("UPDATE teams SET city = 'o\(next())' WHERE id = \(number)")
-            try world.count("taking in") { while try world.node.takeOutside(now: 0) {} }
+            try world.count("taking in") { while try world.node.takeExternalWrites(now: 0) {} }
         case .exchange: try exchange(device)
         case .stream: try world.follow(device, otherwise: exchange)
         case .decide: try decide(on: device)

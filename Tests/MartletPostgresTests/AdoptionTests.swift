@@ -40,7 +40,7 @@ struct AdoptionTests {
                 } == plan.steps)
             let schema = try PostgresSchema.read(connection)
             for table in schema.tables {
-                #expect(try ForeignTriggers.verify(on: connection, table: table) == [])
+                #expect(try ExternalTriggers.verify(on: connection, table: table) == [])
             }
             try connection.expectFoldedLog(schema)
             // What other programs write from now on is noted.
@@ -132,10 +132,10 @@ struct AdoptionTests {
                 "DO $$ DECLARE name text; BEGIN FOR name IN SELECT tgname FROM pg_trigger"
                     + " WHERE tgrelid = 'teams'::regclass AND NOT tgisinternal LOOP"
                     + " EXECUTE format('DROP TRIGGER %I ON teams', name); END LOOP; END $$")
-            #expect(try !ForeignTriggers.verify(on: connection, table: schema.tables[0]).isEmpty)
+            #expect(try !ExternalTriggers.verify(on: connection, table: schema.tables[0]).isEmpty)
             let mended = try adoption.adopt(.init(name: "club", tables: ["teams"]))
             #expect(mended.steps.contains { $0.contains("adopted already") })
-            #expect(try ForeignTriggers.verify(on: connection, table: schema.tables[0]) == [])
+            #expect(try ExternalTriggers.verify(on: connection, table: schema.tables[0]) == [])
         }
     }
 

@@ -144,7 +144,7 @@ struct PostgresCheckTests {
             let store = try Self.filled(database.address)
             let device = try Self.device(store)
             for table in try PostgresSchema.read(store.other).tables {
-                try ForeignTriggers.install(on: store.other, table: table)
+                try ExternalTriggers.install(on: store.other, table: table)
             }
             try store.other.execute("UPDATE notes SET text = 'analyst' WHERE id = 'a'")
             let check = PostgresCheck(database.address, schema: store.store.schema)

@@ -133,7 +133,7 @@ struct ColumnValueTests {
             // PostgreSQL does not alter the type of a key that triggers name, so this needs logical
             // decoding.
             let table = try PostgresSchema.read(connection).tables[0]
-            try ForeignTriggers.remove(on: connection, table: table)
+            try ExternalTriggers.remove(on: connection, table: table)
             try connection.execute("ALTER TABLE teams ALTER COLUMN id TYPE bigint USING id + 10")
             _ = try PostgresSchema.refresh(connection, now: 3)
             let ids = try connection.query(
@@ -160,7 +160,7 @@ struct ColumnValueTests {
             _ = try adoption.adopt(.init(name: "club", tables: ["teams"]))
             #expect(try connection.count("_martlet.types") == 1)
             let schema = try PostgresSchema.read(connection)
-            #expect(try ForeignTriggers.verify(on: connection, table: schema.tables[0]) == [])
+            #expect(try ExternalTriggers.verify(on: connection, table: schema.tables[0]) == [])
         }
         try await TestDatabase.blocking {
             let store = try TestStore(database.address)

@@ -17,7 +17,7 @@ struct FirstTriggerTests {
     private static let tables = StoreTests.tables + ["totals"]
 
     private static func on(
-        _ capture: ForeignCapture, _ body: @escaping @Sendable (TestStore) throws -> Void
+        _ capture: ExternalCapture, _ body: @escaping @Sendable (TestStore) throws -> Void
     ) async throws {
         let database = try await TestDatabase.make(
             on: capture == .logical ? .logical() : .shared())
@@ -62,8 +62,8 @@ struct FirstTriggerTests {
 
     @Test(
         "is part of its set, if the server has not noticed the trigger before",
-        arguments: [ForeignCapture.triggers, .logical])
-    func unnoticed(capture: ForeignCapture) async throws {
+        arguments: [ExternalCapture.triggers, .logical])
+    func unnoticed(capture: ExternalCapture) async throws {
         try await Self.on(capture) { (store: TestStore) throws in
             try store.other.execute(Self.counting("AFTER INSERT ON teams"))
             #expect(try store.send(TestStore.team("Blue"), from: "d2").fate == "accepted 2")
@@ -119,8 +119,8 @@ struct FirstTriggerTests {
 
     @Test(
         "is part of its set, if the table is not synchronised and a foreign key's action leads there",
-        arguments: [ForeignCapture.triggers, .logical], [true, false])
-    func outside(capture: ForeignCapture, isNoticed: Bool) async throws {
+        arguments: [ExternalCapture.triggers, .logical], [true, false])
+    func outside(capture: ExternalCapture, isNoticed: Bool) async throws {
         try await Self.on(capture) { (store: TestStore) throws in
             try store.other.execute(
                 "INSERT INTO visits VALUES (1, 1);" + Self.counting("AFTER DELETE ON visits"))

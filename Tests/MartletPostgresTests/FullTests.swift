@@ -97,11 +97,11 @@ struct FullTests {
             try store.other.execute(Self.script("_martlet.log", isAtCommit: false))
             try store.other.execute(
                 "INSERT INTO is_full VALUES (true); INSERT INTO teams (name) VALUES ('Red')")
-            #expect(store.node.takeOutside(now: 1) == false)
+            #expect(store.node.takeExternalWrites(now: 1) == false)
             #expect(store.fault.contains("Make room on the server's disk"))
             #expect(store.node.head.revision == 0)
             try store.other.execute("DELETE FROM is_full")
-            #expect(store.node.takeOutside(now: 2) == false)
+            #expect(store.node.takeExternalWrites(now: 2) == false)
             #expect(store.node.head.revision == 1)
             #expect(try store.rows("SELECT count(*) FROM _martlet.foreign_changes") == "0")
         }

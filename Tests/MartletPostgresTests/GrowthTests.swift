@@ -43,7 +43,7 @@ struct GrowthTests {
     }
 
     private static func takeIn(_ store: TestStore) throws {
-        while store.node.takeOutside(now: 1_000) {}
+        while store.node.takeExternalWrites(now: 1_000) {}
         if let fault = store.node.takeFault() { throw fault }
     }
 

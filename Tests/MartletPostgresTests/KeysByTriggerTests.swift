@@ -76,7 +76,7 @@ struct KeysUnderDeletedTests {
             INSERT INTO seats VALUES \(rows);
             INSERT INTO badges VALUES (5, \(keys.unsendable[0]))
             """)
-        #expect(!store.node.takeOutside(now: 5))
+        #expect(!store.node.takeExternalWrites(now: 5))
         #expect(store.node.head.revision == 2)
         return store
     }
@@ -115,7 +115,7 @@ struct KeysUnderDeletedTests {
         try await TestDatabase.blocking {
             let store = try Self.store(database.address, keys, action)
             try store.other.execute("UPDATE teams SET name = 'Blue' WHERE id = 1")
-            #expect(!store.node.takeOutside(now: 6))
+            #expect(!store.node.takeExternalWrites(now: 6))
             let delete = TestStore.set("teams", delete: ["1"], #""1":{"revision":1}"#)
             let stale = try store.send(delete, at: 1)
             #expect(stale.reason == .stale)

@@ -247,7 +247,7 @@ struct LeftBehindTests {
         try await Self.on("", .beforeOpening) { (store: TestStore) throws in
             let state = try TableState.read(store.other)
             for table in try PostgresSchema.read(store.other).tables {
-                try ForeignTriggers.install(on: store.other, table: table)
+                try ExternalTriggers.install(on: store.other, table: table)
             }
             #expect(try TableState.read(store.other) == state)
             try store.other.execute(Self.trigger("NULL", "TRIGGER run AFTER INSERT ON players"))

@@ -16,7 +16,7 @@ struct LeftOutComparisonTests {
         "a row of a transaction that began after the drain which took it in is no difference",
         arguments: [false, true])
     func later(values: Bool) async throws {
-        try await ForeignWorld.with { world in
+        try await ExternalWorld.with { world in
             let program = try world.program()
             try program.execute("INSERT INTO lists (id, title) VALUES (1, 'a'), (2, 'b')")
             try world.takeAll()
@@ -50,7 +50,7 @@ struct LeftOutComparisonTests {
 
     @Test("rows that no device can be sent are named until they are corrected")
     func leftOut() async throws {
-        try await ForeignWorld.with { world in
+        try await ExternalWorld.with { world in
             let program = try world.program()
             let id = "00000000-0000-4000-8000-000000000010"
             try program.execute("INSERT INTO tasks (id, title) VALUES ('\(id)', 'a')")
@@ -79,7 +79,7 @@ struct LeftOutComparisonTests {
 
     @Test("a row that is sendable once a column is gone is taken in when that is seen")
     func dropped() async throws {
-        try await ForeignWorld.with { world in
+        try await ExternalWorld.with { world in
             let program = try world.program()
             let id = "00000000-0000-4000-8000-000000000010"
             try program.execute("INSERT INTO tasks (id, title) VALUES ('\(id)', 'a')")

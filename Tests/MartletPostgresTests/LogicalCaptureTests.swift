@@ -11,7 +11,7 @@ import Testing
 @Suite("What the slot did not send is found")
 struct LogicalCaptureTests {
     /// Fills the tables, and has the device and the log know the rows.
-    private static func fill(_ world: ForeignWorld) throws -> PostgresConnection {
+    private static func fill(_ world: ExternalWorld) throws -> PostgresConnection {
         let program = try world.program()
         try program.execute(
             """
@@ -23,13 +23,13 @@ struct LogicalCaptureTests {
     }
 
     /// Empties the entries of the log, as compaction does.
-    private static func compact(_ world: ForeignWorld) throws {
+    private static func compact(_ world: ExternalWorld) throws {
         try world.server.execute(
             "UPDATE _martlet.log SET body = ''; UPDATE _martlet.dataset SET floor = revision")
     }
 
     /// Takes all, and compares the device with the tables; then does so for one more write.
-    private static func expectAll(_ world: ForeignWorld, _ program: PostgresConnection) throws {
+    private static func expectAll(_ world: ExternalWorld, _ program: PostgresConnection) throws {
         try world.takeAll()
         #expect(try world.replica == world.truth())
         try program.execute(
@@ -44,7 +44,7 @@ struct LogicalCaptureTests {
         "a copy of a database has its tables compared by values, as far as the log has them",
         arguments: [false, true])
     func copy(isCompacted: Bool) async throws {
-        try await ForeignWorld.with(.logical) { world in
+        try await ExternalWorld.with(.logical) { world in
             let program = try Self.fill(world)
             if isCompacted { try Self.compact(world) }
             world.reader.close()
@@ -74,7 +74,7 @@ struct LogicalCaptureTests {
         "a table that the publication lost is put back, and what it missed is found",
         arguments: [false, true])
     func table(isPutBack: Bool) async throws {
-        try await ForeignWorld.with(.logical) { world in
+        try await ExternalWorld.with(.logical) { world in
             let program = try Self.fill(world)
             let state = try #require(try LogicalState.read(world.server))
             let tables = try TableState.read(world.server)
@@ -106,7 +106,7 @@ struct LogicalCaptureTests {
 
     @Test("a publication that sends some rows or operations alone is made whole")
     func part() async throws {
-        try await ForeignWorld.with(.logical) { world in
+        try await ExternalWorld.with(.logical) { world in
             let program = try Self.fill(world)
             let state = try #require(try LogicalState.read(world.server))
             let name = PostgresConnection.quoted(state.publication)
@@ -125,7 +125,7 @@ struct LogicalCaptureTests {
 
     @Test("a publication that is gone is made anew, with the slot")
     func publication() async throws {
-        try await ForeignWorld.with(.logical) { world in
+        try await ExternalWorld.with(.logical) { world in
             let program = try Self.fill(world)
             let state = try #require(try LogicalState.read(world.server))
             try program.execute(
@@ -145,7 +145,7 @@ struct LogicalCaptureTests {
     @Test("without the publication, and without deletions, --cdc triggers takes what is left")
     func triggers() async throws {
         for statement in ["DROP PUBLICATION", "ALTER TABLE lists REPLICA IDENTITY USING INDEX of"] {
-            try await ForeignWorld.with(.logical) { world in
+            try await ExternalWorld.with(.logical) { world in
                 let program = try Self.fill(world)
                 let state = try #require(try LogicalState.read(world.server))
                 try program.execute("CREATE UNIQUE INDEX of ON lists (title, id)")
@@ -171,7 +171,7 @@ struct LogicalCaptureTests {
         "deletions that a replica identity without the key does not name are found afterwards",
         arguments: [true, false])
     func identity(isSeen: Bool) async throws {
-        try await ForeignWorld.with(.logical) { world in
+        try await ExternalWorld.with(.logical) { world in
             let program = try Self.fill(world)
             try program.execute("UPDATE lists SET title = id")
             try program.execute("CREATE UNIQUE INDEX of ON lists (title)")

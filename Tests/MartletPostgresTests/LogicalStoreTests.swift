@@ -45,7 +45,7 @@ struct LogicalStoreTests {
 
     private static func on(
         _ script: String = StoreTests.script, tables: [String] = StoreTests.tables,
-        reads: Bool = true, capture: ForeignCapture = .logical,
+        reads: Bool = true, capture: ExternalCapture = .logical,
         _ body: @escaping @Sendable (TestStore) throws -> Void
     ) async throws {
         let database = try await TestDatabase.make(on: .logical())
@@ -204,7 +204,7 @@ struct LogicalStoreTests {
         }
     }
 
-    @Test("what triggers of the user's change is part of the set, and nothing foreign")
+    @Test("what triggers of the user's change is part of the set, and no external write")
     func behind() async throws {
         let script =
             StoreTests.script + """
@@ -241,8 +241,8 @@ struct LogicalStoreTests {
             ("RESET martlet.applying", ""), ("SET LOCAL martlet.applying = 'mine'", ""),
             ("SET martlet.applying = 'mine'", "RESET martlet.applying"),
         ],
-        [ForeignCapture.logical, .triggers])
-    func behindSettings(words: (before: String, after: String), capture: ForeignCapture)
+        [ExternalCapture.logical, .triggers])
+    func behindSettings(words: (before: String, after: String), capture: ExternalCapture)
         async throws
     {
         let isClause = words.before.isEmpty
@@ -288,8 +288,8 @@ struct LogicalStoreTests {
 
     @Test(
         "a set whose trigger calls its rows Martlet's own is put off",
-        arguments: [ForeignCapture.logical, .triggers])
-    func hidden(capture: ForeignCapture) async throws {
+        arguments: [ExternalCapture.logical, .triggers])
+    func hidden(capture: ExternalCapture) async throws {
         let script =
             StoreTests.script + """
                 CREATE FUNCTION hide() RETURNS trigger LANGUAGE plpgsql AS
@@ -314,7 +314,7 @@ struct LogicalStoreTests {
                 """
         try await Self.on(script) { (store: TestStore) throws in
             for table in try PostgresSchema.read(store.other).tables {
-                try ForeignTriggers.install(
+                try ExternalTriggers.install(
                     on: store.other, table: table, truncation: .deletes, capture: .logical)
             }
             let players = TestStore.set(

@@ -34,7 +34,7 @@ struct LogicalTests {
     @Test(
         "a transaction says who wrote it; Martlet's own are passed over; TRUNCATE deletes all rows")
     func marks() async throws {
-        try await ForeignWorld.with(.logical) { world in
+        try await ExternalWorld.with(.logical) { world in
             let program = try world.program()
             try program.execute(
                 """
@@ -53,10 +53,10 @@ struct LogicalTests {
             #expect(try world.replica == world.truth())
 
             for table in world.tables {
-                try ForeignTriggers.install(
+                try ExternalTriggers.install(
                     on: world.server, table: table, truncation: .deletes, capture: .logical)
                 #expect(
-                    try ForeignTriggers.verify(on: world.server, table: table, capture: .logical)
+                    try ExternalTriggers.verify(on: world.server, table: table, capture: .logical)
                         == [])
             }
             try program.execute(
@@ -70,7 +70,7 @@ struct LogicalTests {
 
     @Test("what was read is not read again by the next reader, and nothing between is missed")
     func readers() async throws {
-        try await ForeignWorld.with(.logical) { world in
+        try await ExternalWorld.with(.logical) { world in
             let program = try world.program()
             try program.execute(
                 "INSERT INTO lists (title) SELECT 'a' FROM generate_series(1, 2500)")
@@ -96,7 +96,7 @@ struct LogicalTests {
 
     @Test("a slot that is gone is made anew, and what was missed is found in the tables")
     func lost() async throws {
-        try await ForeignWorld.with(.logical) { world in
+        try await ExternalWorld.with(.logical) { world in
             let program = try world.program()
             try program.execute(
                 """
@@ -151,7 +151,7 @@ struct LogicalTests {
         "rows that were written past the triggers are found, and devices go on",
         arguments: [true, false])
     func compare(large: Bool) async throws {
-        try await ForeignWorld.with { world in
+        try await ExternalWorld.with { world in
             let program = try world.program()
             try program.execute("INSERT INTO lists (title) SELECT 'a' FROM generate_series(1, 50)")
             try world.takeAll()
@@ -180,7 +180,7 @@ struct LogicalTests {
 
     @Test("changing over and back under programs that write loses nothing")
     func change() async throws {
-        try await ForeignWorld.with(.logical) { world in
+        try await ExternalWorld.with(.logical) { world in
             let address = world.address
             world.reader.close()
             let (begun, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
@@ -195,7 +195,7 @@ struct LogicalTests {
             }
             begun.wait()
             let change = CaptureSwitch(on: world.server)
-            for capture in [ForeignCapture.triggers, .logical, .triggers] {
+            for capture in [ExternalCapture.triggers, .logical, .triggers] {
                 #expect(try change.change(to: capture).steps.count == 2)
                 #expect(try change.change(to: capture).steps.isEmpty)
                 #expect(try PostgresSchema.read(world.server).capture == capture)
@@ -206,14 +206,14 @@ struct LogicalTests {
             #expect(try world.replica == world.truth())
             #expect(try SlotFindings(world.server).all().isEmpty)
             for table in world.tables {
-                #expect(try ForeignTriggers.verify(on: world.server, table: table) == [])
+                #expect(try ExternalTriggers.verify(on: world.server, table: table) == [])
             }
         }
     }
 
     @Test("what stands in the way is said, with what to do")
     func obstacles() async throws {
-        try await ForeignWorld.with(.logical) { world in
+        try await ExternalWorld.with(.logical) { world in
             _ = try CaptureSwitch(on: world.server).change(to: .triggers)
             let role = "weak_\(world.address["dbname"] ?? "")"
             try world.server.execute(
@@ -243,7 +243,7 @@ struct LogicalTests {
 
     @Test("releasing drops slot and publication; a slot that is left over is told of")
     func release() async throws {
-        try await ForeignWorld.with(.logical) { world in
+        try await ExternalWorld.with(.logical) { world in
             let state = try #require(try LogicalState.read(world.server))
             #expect(
                 try SlotFindings(world.server).all().map(\.what).first?.hasPrefix("Nobody reads")

@@ -42,7 +42,7 @@ struct ReleaseTests {
             }
             #expect(refusal?.description.contains("ended the release 5 times") == true)
             let schema = try PostgresSchema.read(connection)
-            #expect(try ForeignTriggers.verify(on: connection, table: schema.tables[0]) == [])
+            #expect(try ExternalTriggers.verify(on: connection, table: schema.tables[0]) == [])
             // Once they are gone it is as ever.
             for _ in 0..<2 {
                 do {

@@ -294,7 +294,7 @@ struct StuckSetTests {
     func locked(mode: String) async throws {
         try await Self.on { (store: TestStore) throws in
             let tables = try PostgresSchema.read(store.other).tables
-            for table in tables { try ForeignTriggers.install(on: store.other, table: table) }
+            for table in tables { try ExternalTriggers.install(on: store.other, table: table) }
             try store.other.execute("INSERT INTO players (name) VALUES ('Ann')")
             try store.send(TestStore.set("players", create: ["-1"], #""-1":{"team":2}"#))
             try store.other.execute("UPDATE teams SET wins = 3 WHERE id = 2")
@@ -339,7 +339,7 @@ struct StuckSetTests {
             """
         try await StoreTests.on(script, ["nodes"]) { (store: TestStore) throws in
             let schema = try PostgresSchema.read(store.other)
-            try ForeignTriggers.install(on: store.other, table: schema.tables[0])
+            try ExternalTriggers.install(on: store.other, table: schema.tables[0])
             try store.other.execute(
                 "INSERT INTO nodes (id, parent) SELECT n, nullif(n - 1, 0) FROM generate_series(1, 400) AS n"
             )

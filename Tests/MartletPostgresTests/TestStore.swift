@@ -32,7 +32,7 @@ final class TestStore {
     ///   - unreplicated: Hears of commits whose wait for a standby was cancelled.
     init(
         _ address: PostgresAddress, _ script: String? = nil, tables: [String] = [],
-        adopts: Bool = false, capture: ForeignCapture = .triggers,
+        adopts: Bool = false, capture: ExternalCapture = .triggers,
         through proxy: PostgresAddress? = nil,
         options: PostgresOptions = PostgresOptions(), unsendable: UnsendableRows = UnsendableRows(),
         unreplicated: @escaping () -> Void = {}
@@ -47,7 +47,7 @@ final class TestStore {
             try other.register(tables)
             if adopts {
                 for table in try PostgresSchema.read(other).tables {
-                    try ForeignTriggers.install(on: other, table: table)
+                    try ExternalTriggers.install(on: other, table: table)
                 }
             }
             if capture == .logical {

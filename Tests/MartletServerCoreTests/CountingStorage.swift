@@ -39,7 +39,7 @@ final class CountingStorage: ServerStorage {
     var head: LogHead { base.head }
     var floor: Revision { base.floor }
 
-    var isOutsideParted: Bool { base.isOutsideParted }
+    var isExternalParted: Bool { base.isExternalParted }
 
     func changesMore(_ work: SetWork) -> Bool { base.changesMore(work) }
 
@@ -78,7 +78,7 @@ final class CountingStorage: ServerStorage {
     func look() throws(StorageFault) -> StorageLook {
         note("look")
         var look = try base.look()
-        look.hasOutsideChanges = !outside.isEmpty
+        look.hasExternalWrites = !outside.isEmpty
         return look
     }
 

@@ -36,7 +36,7 @@ struct EmbeddedDifferenceTests {
         #expect(deltas.map(\.recordRevision) == [1, nil])
         #expect(deltas.map(\.isNew) == [true, true])
         // A file of the version before knew no such places.
-        try OutsideTriggers.remove(from: Connection(path: server.path))
+        try ExternalTriggers.remove(from: Connection(path: server.path))
         try server.execute(
             """
             DROP TABLE martlet_outside; ALTER TABLE martlet_dataset DROP COLUMN applying;

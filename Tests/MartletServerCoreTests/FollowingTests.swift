@@ -223,9 +223,9 @@ struct FollowingTests {
         #expect(one.node.head == one.storage.head)
         #expect(try outcome(one.node.feed.answer(to: pull(server, at: 0))) == "sets [1, 2, 3, 4]")
         one.storage.outside += [body, body, body]
-        #expect(one.node.takeOutside(now: 5))
+        #expect(one.node.takeExternalWrites(now: 5))
         #expect(one.node.head.revision == 6)
-        #expect(!one.node.takeOutside(now: 5))
+        #expect(!one.node.takeExternalWrites(now: 5))
         #expect(try outcome(one.node.feed.answer(to: pull(server, at: 5))) == "sets [6, 7, 8]")
         // Others' entries and others' processes at once.
         let two = try Process(server)

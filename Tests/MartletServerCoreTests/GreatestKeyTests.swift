@@ -59,7 +59,7 @@ struct GreatestKeyTests {
         try server.execute(
             "INSERT INTO teams VALUES " + keys.map { "(\($0), 'far')" }.joined(separator: ", "))
         // A key that a deleted record had is not given either.
-        #expect(!server.node.takeOutside(now: 5))
+        #expect(!server.node.takeExternalWrites(now: 5))
         try server.execute("DELETE FROM teams WHERE id = \(keys[keys.count - 1])")
         for number in 1...3 {
             let set = try server.send(

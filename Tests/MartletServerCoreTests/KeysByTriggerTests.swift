@@ -123,7 +123,7 @@ struct KeysUnderDeletedTests {
         try server.send(SetText("a1", sequence: 1).create("teams", "-1", #""name":"Red""#))
         let rows = keys.unsendable.map { "(\($0), 1)" }.joined(separator: ", ")
         try server.execute("INSERT INTO seats VALUES \(rows)")
-        #expect(!server.node.takeOutside(now: 5))
+        #expect(!server.node.takeExternalWrites(now: 5))
         let made = try server.send(
             SetText("a2", sequence: 2).delete("teams", "1", #""revision":1"#))
         #expect(made.fate == "accepted 2")
@@ -145,7 +145,7 @@ struct KeysUnderDeletedTests {
         let rows = keys.unsendable.map { "(\($0), 1)" }.joined(separator: ", ")
         try server.execute(
             "INSERT INTO seats VALUES \(rows); UPDATE teams SET name = 'Blue' WHERE id = 1")
-        #expect(!server.node.takeOutside(now: 5))
+        #expect(!server.node.takeExternalWrites(now: 5))
         let stale = try server.send(
             SetText("a2", sequence: 2).delete("teams", "1", #""revision":1"#), at: 1)
         #expect(stale.fate == "stale")
@@ -161,7 +161,7 @@ struct KeysUnderDeletedTests {
             INSERT INTO seats VALUES (\(keys.unsendable[0]), 1);
             INSERT INTO badges VALUES (5, \(keys.unsendable[0]))
             """)
-        #expect(!server.node.takeOutside(now: 5))
+        #expect(!server.node.takeExternalWrites(now: 5))
         let outside = try server.answer(#"{"clientId":"d2","maxRevision":1,"changeSets":[]}"#)
         #expect(outside.changeSets.flatMap(\.types).map(\.name) == ["badges"])
         let made = try server.send(

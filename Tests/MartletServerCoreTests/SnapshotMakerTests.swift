@@ -141,7 +141,7 @@ struct SnapshotMakerTests {
     @Test("a file that an older version wrote needs nobody to take in what it did not note")
     func older() throws {
         let server = try server()
-        try OutsideTriggers.remove(from: Connection(path: server.path))
+        try ExternalTriggers.remove(from: Connection(path: server.path))
         try server.execute("DROP TABLE martlet_outside; INSERT INTO teams VALUES (900, 'Foreign')")
         let part = try #require(try make(server).parts.first)
         #expect(try rows(part.path, "SELECT count(*) FROM teams") == ["40"])

@@ -67,7 +67,7 @@ struct UnsendableRowTests {
             path: server.path, script: Self.script, identity: "other", now: 1,
             unsendable: told.rows)
         let node = try DataSetNode(store: store)
-        #expect(!node.takeOutside(now: 1))
+        #expect(!node.takeExternalWrites(now: 1))
         #expect(told.all == ["new teams 2: \(reason)"])
         for _ in 0..<2 {
             let prepared = try node.process([try server.admitted(Self.pull)], now: 2)[0].get()
@@ -102,7 +102,7 @@ struct UnsendableRowTests {
             INSERT INTO notes VALUES (x'00a1', 2), (CAST(x'41ff' AS TEXT), 2), (NULL, 2), (zeroblob(65), 2), \
             ('near', 2)
             """)
-        #expect(!node.takeOutside(now: 1))
+        #expect(!node.takeExternalWrites(now: 1))
         let neither =
             "its key cannot be sent: column “id” holds neither an integer nor text where an id"
         #expect(
@@ -117,7 +117,7 @@ struct UnsendableRowTests {
         #expect(node.head.revision == 4)
         // They are told of as long as they are there, and not as new.
         try server.execute("UPDATE notes SET team = 3 WHERE id = x'00a1'")
-        #expect(!node.takeOutside(now: 2))
+        #expect(!node.takeExternalWrites(now: 2))
         #expect(told.all.last == "notes x'00a1': \(neither) is expected")
     }
 
@@ -135,7 +135,7 @@ struct UnsendableRowTests {
             from: "d2")
         #expect(own.fate == "stale")
         try server.execute("UPDATE teams SET name = 'Owls' WHERE id = 2")
-        #expect(!server.node.takeOutside(now: 5))
+        #expect(!server.node.takeExternalWrites(now: 5))
         #expect(server.node.head.revision == 4)
         #expect(
             try server.answer(Self.pull).changeSets[0]["teams"]?.update.last == .integer(2))
@@ -173,7 +173,7 @@ struct UnsendableRowTests {
     func snapshot(column: String, value: String, reason: String) throws {
         let server = try server()
         try server.execute("UPDATE teams SET \(column) = \(value) WHERE id = 2")
-        #expect(!server.node.takeOutside(now: 5))
+        #expect(!server.node.takeExternalWrites(now: 5))
         let told = Told()
         let path = server.folder.appendingPathComponent("all.sqlite").path
         let cut = try SnapshotMaker(path: server.path, unsendable: told.rows).make(
@@ -194,7 +194,7 @@ struct UnsendableRowTests {
         let server = try server()
         let whole = try hash(server, [1, 3])
         try server.execute("UPDATE teams SET name = CAST(x'ff' AS TEXT) WHERE id = 2")
-        #expect(!server.node.takeOutside(now: 5))
+        #expect(!server.node.takeExternalWrites(now: 5))
         let type = CheckedType(
             name: "teams",
             attributes: [
@@ -232,7 +232,7 @@ struct UnsendableRowTests {
         }
         let others = try hash(server, [1] + Array(3...60))
         try server.execute("UPDATE teams SET share = 9e999 WHERE id = 2")
-        #expect(!server.node.takeOutside(now: 5))
+        #expect(!server.node.takeExternalWrites(now: 5))
         let range = CheckedRange(hash: RangeHash(count: 60, sum: 1))
         let type = CheckedType(
             name: "teams",

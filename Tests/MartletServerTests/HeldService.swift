@@ -58,7 +58,7 @@ enum HeldService {
         }
         func watch() -> any StorageWatch { readers.watch() }
         func quiet() -> (@Sendable () -> Bool)? { readers.quiet() }
-        func outsideReader() throws -> (any OutsideReader)? { try readers.outsideReader() }
+        func externalReader() throws -> (any ExternalReader)? { try readers.externalReader() }
         func outlet(of feed: DataSetFeed, name: String) async throws -> Confined<CommitOutlet>? {
             try await readers.outlet(of: feed, name: name)
         }

@@ -21,7 +21,7 @@ struct RestoreTests {
             path: data + "/team.sqlite", script: Self.script, identity: "abc", now: 1)
         let node = try DataSetNode(store: store)
         try write(name)
-        _ = node.takeOutside(now: 2)
+        _ = node.takeExternalWrites(now: 2)
     }
 
     private func write(_ name: String) throws {

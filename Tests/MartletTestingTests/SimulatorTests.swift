@@ -30,9 +30,9 @@ struct SimulatorTests {
         var options = Simulator.Options()
         options.steps = 300
         let report = try Simulator(seed: 5, options: options).run()
-        #expect(report.outsideWrites > 0)
-        options.writesOutside = false
-        #expect(try Simulator(seed: 5, options: options).run().outsideWrites == 0)
+        #expect(report.externalWrites > 0)
+        options.writesExternal = false
+        #expect(try Simulator(seed: 5, options: options).run().externalWrites == 0)
     }
 
     @Test("what waits for parts may lack a record that newer parts no longer have")

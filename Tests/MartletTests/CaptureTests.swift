@@ -103,7 +103,7 @@ struct CaptureTests {
         #expect(try device.write { try $0.insert("teams", ["name": "B"]) } == .integer(-3))
     }
 
-    @Test("writes of foreign connections become a set of their own, before the next own one")
+    @Test("writes of external connections become a set of their own, before the next own one")
     func foreign() throws {
         let device = try DeviceFixture()
         try device.shell(
@@ -117,7 +117,7 @@ struct CaptureTests {
         #expect(sets[1].types[0].create == [.integer(-4)])
     }
 
-    @Test("a foreign REPLACE without recursive triggers keeps the old images")
+    @Test("an external REPLACE without recursive triggers keeps the old images")
     func replace() throws {
         let device = try DeviceFixture()
         try device.apply(
@@ -138,7 +138,7 @@ struct CaptureTests {
                 == [[1, "Ann", 10], [2, "Bea", 20]])
     }
 
-    @Test("a foreign upsert and a no-op are told apart")
+    @Test("an external upsert and a no-op are told apart")
     func upsert() throws {
         let device = try DeviceFixture()
         try device.apply(

@@ -43,10 +43,10 @@ struct ServingTests {
             try await ServedDatabase.teams(device).count == 100
         }
         #expect(try await device.status().revision == 1)
-        try await ServedDatabase.untilMetric(port, "martlet_outside_sets_total", is: 1)
+        try await ServedDatabase.untilMetric(port, "martlet_external_sets_total", is: 1)
         try await waitUntil("nothing waits") {
             try await ServedDatabase.metric(
-                port, #"martlet_outside_changes_waiting{data_set="team"}"#) == 0
+                port, #"martlet_external_changes_waiting{data_set="team"}"#) == 0
         }
         await device.close()
         await database.stop()

@@ -161,7 +161,7 @@ struct ConstraintTests {
     @Test(
         "a record a program wrote past Martlet does not stand in the way of a new id",
         arguments: StorageKind.embedded)
-    func foreignRow(kind: StorageKind) async throws {
+    func externalRow(kind: StorageKind) async throws {
         let server = try await Self.server(kind)
         try server.execute("INSERT INTO seats VALUES (3, 'F', 30)")
         let set = try server.send(SetText().create("seats", "-3", #""name":"C","number":3"#))

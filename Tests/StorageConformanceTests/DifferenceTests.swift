@@ -295,7 +295,7 @@ struct DifferenceTests {
     }
 
     @Test("a row that another program removed is gone", arguments: StorageKind.embedded)
-    func foreignRemoval(kind: StorageKind) async throws {
+    func externalRemoval(kind: StorageKind) async throws {
         let server = try await Self.server(kind)
         try server.execute("DELETE FROM notes")
         let answer = try server.answer(Self.pull(3, "d2", #""rows":true,"#))

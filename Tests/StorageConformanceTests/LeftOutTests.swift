@@ -33,7 +33,7 @@ struct LeftOutTests {
     private func write(_ sql: String, to server: TestDataSet) throws {
         let infinity = server.kind.isPostgres ? "'Infinity'" : "9e999"
         try server.execute(sql.replacing("INFINITY", with: infinity))
-        while server.node.takeOutside(now: 5_000) {}
+        while server.node.takeExternalWrites(now: 5_000) {}
         try #require(server.node.takeFault() == nil)
     }
 

@@ -56,9 +56,9 @@ struct LimitTests {
     }
 
     /// Has the server take in all that other programs wrote.
-    private func takeOutside(_ server: TestDataSet, now: Int64) throws {
+    private func takeExternalWrites(_ server: TestDataSet, now: Int64) throws {
         var steps = 0
-        while server.node.takeOutside(now: now) {
+        while server.node.takeExternalWrites(now: now) {
             steps += 1
             try #require(steps < 100)
         }
@@ -164,14 +164,14 @@ struct LimitTests {
             UPDATE pages SET one = \(long) WHERE id = 1; UPDATE pages SET number = 22 WHERE id = 2;
             INSERT INTO pages (id, two) VALUES (7, \(escaped));
             """)
-        try takeOutside(server, now: 5_000)
+        try takeExternalWrites(server, now: 5_000)
         #expect(try rows(of: server, most: 1_000).rows.keys.sorted() == [.integer(2)])
         let entries = try server.answer(#"{"protocol":1,"maxRevision":2,"changeSets":[]}"#)
         #expect(entries.changeSets.flatMap { $0["pages"]?.update ?? [] } == [.integer(2)])
         #expect(try server.send(SetText().create("pages", "-3")).fate.hasPrefix("accepted"))
         // It arrives when it is repaired.
         try server.execute("UPDATE pages SET one = 'short' WHERE id = 1")
-        try takeOutside(server, now: 6_000)
+        try takeExternalWrites(server, now: 6_000)
         #expect(try rows(of: server, most: 2_000).rows[.integer(1)]?["one"] == "short")
     }
 

@@ -36,7 +36,7 @@ enum StoreThresholds {
         var options = DatabaseOptions()
         options.readers = 1
         // Looking for other processes' writes would count as well.
-        options.foreignWritesPeriod = .seconds(86_400)
+        options.externalWritesPeriod = .seconds(86_400)
         let pool = try await DatabasePool.open(
             path: folder.appendingPathComponent("a.sqlite").path, options: options)
         try await pool.write { _ = try Score.table.count(in: $0) }

@@ -51,5 +51,5 @@ if missing:
     sys.exit(f'simulate: faults that did not occur: {", ".join(missing)}')
 if total['steps'] < least:
     sys.exit(f'simulate: only {total["steps"]} steps, at least {least} wanted; is the machine so slow?')
-if not total['outsideWrites']:
+if not total['externalWrites']:
     sys.exit("simulate: no other program wrote to the server's file")

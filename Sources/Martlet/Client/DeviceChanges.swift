@@ -12,7 +12,7 @@ final class DeviceChanges {
     private let generation: SchemaGeneration
     private let collector = ChangeCollector(ignoredPrefix: ReservedWords.prefix)
     private let store: DeviceStore
-    private var versions = ForeignCommits()
+    private var versions = ExternalCommits()
     /// The keys of the save that is about to be committed, by type.
     private var savedKeys: [String: ChangedRecords] = [:]
     /// Where the transaction of the applying connection began.
@@ -120,13 +120,13 @@ final class DeviceChanges {
     /// Looks whether another process has written.
     /// - Returns: Whether another process has committed something.
     @discardableResult
-    func lookForForeignWrites() -> Bool {
+    func lookForExternalWrites() -> Bool {
         versions.look(store)
-        return publishForeignWrites()
+        return publishExternalWrites()
     }
 
     @discardableResult
-    private func publishForeignWrites() -> Bool {
+    private func publishExternalWrites() -> Bool {
         guard versions.takeFound() else { return false }
         generation.advance()
         if !hub.drafts.isEmpty {
@@ -149,7 +149,7 @@ final class DeviceChanges {
     ) {
         defer {
             savedKeys.removeAll()
-            publishForeignWrites()
+            publishExternalWrites()
         }
         let isSilent = silent.isEmpty && !savedKeys.keys.contains { silentTypes.contains($0) }
         guard !collector.isEmpty || !isSilent else { return }

@@ -143,8 +143,8 @@ extension DeviceDriver {
 
     /// Looks for commits of another process and, while the client is started, sends its writes.
     /// Another process's exchanges are commits too, but leave nothing to send.
-    func lookForForeignWrites() {
-        guard !isClosed, changes.lookForForeignWrites(), isRunning else { return }
+    func lookForExternalWrites() {
+        guard !isClosed, changes.lookForExternalWrites(), isRunning else { return }
         if (try? node.store.hasUnsent) == true { wakeIfRunning() }
     }
 

@@ -17,9 +17,9 @@ public final class MartletClient: DatabaseAccess {
     private let trace: StatementTrace?
     private let generation: SchemaGeneration
     private let listeners: EventListeners
-    private let watch: ForeignWritesWatch
+    private let watch: ExternalWritesWatch
     /// Looks for writes to send while the client is started and the app observes nothing.
-    private let sendWatch: ForeignWritesWatch
+    private let sendWatch: ExternalWritesWatch
     private let sleep: @Sendable (Duration) async throws -> Void
     private let connectionState: ObservedState<ClientConnection>
     private let revisionState: ObservedState<Revision>
@@ -45,12 +45,12 @@ public final class MartletClient: DatabaseAccess {
         trace = options.trace
         self.generation = generation
         _changes = hub
-        watch = ForeignWritesWatch(period: options.foreignWritesPeriod, sleep: options.sleep) {
-            [weak device] in device?.post { $0.lookForForeignWrites() }
+        watch = ExternalWritesWatch(period: options.externalWritesPeriod, sleep: options.sleep) {
+            [weak device] in device?.post { $0.lookForExternalWrites() }
         }
-        sendWatch = ForeignWritesWatch(
-            period: max(options.foreignWritesPeriod, Self.sendPeriod), sleep: options.sleep
-        ) { [weak device] in device?.post { $0.lookForForeignWrites() } }
+        sendWatch = ExternalWritesWatch(
+            period: max(options.externalWritesPeriod, Self.sendPeriod), sleep: options.sleep
+        ) { [weak device] in device?.post { $0.lookForExternalWrites() } }
         let watch = watch
         hub.onDemand { watch.setWanted($0) }
     }

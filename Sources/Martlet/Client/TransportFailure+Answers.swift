@@ -16,7 +16,7 @@ extension TransportFailure {
     ///   - name: The name of the thing that was requested.
     ///   - member: A member that it always has.
     init(
-        foreignAnswer answer: StreamingAnswer, _ body: [UInt8], _ name: String, member: String,
+        strangersAnswer answer: StreamingAnswer, _ body: [UInt8], _ name: String, member: String,
         _ error: any Error
     ) {
         let isOther = !AnswerForm.isWhole(body, member: member)

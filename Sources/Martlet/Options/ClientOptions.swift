@@ -31,7 +31,7 @@ public struct ClientOptions: Sendable {
     /// Hears of statements as they are run; for development.
     public var trace: StatementTrace?
     /// How often to look whether another process has written, while anyone observes.
-    public var foreignWritesPeriod: Duration = .milliseconds(150)
+    public var externalWritesPeriod: Duration = .milliseconds(150)
     /// Gives the next token where the server refuses one, so that the client goes on by itself; for
     /// clients that are opened with a server's address.
     public var tokenProvider: TokenProvider?

@@ -18,7 +18,7 @@ struct AuthorizedSession: Sendable {
     func start(_ request: StreamingRequest) async throws(TransportFailure) -> StreamingAnswer {
         let token = try await tokens.token()
         let answer = try await answer(to: request, token)
-        guard answer.status == 401, !answer.isForeign,
+        guard answer.status == 401, !answer.isOfStranger,
             let next = try await tokens.replacement(for: token)
         else {
             return answer
@@ -38,7 +38,7 @@ struct AuthorizedSession: Sendable {
         request.headers["Martlet-Request"] = name
         var answer = try await session.start(request)
         guard let repeated = answer.headers["martlet-request"] else {
-            answer.isForeign =
+            answer.isOfStranger =
                 knowledge.repeatsNames.withLock(\.self)
                 && Self.repeating.contains(request.url.lastPathComponent)
                 && Self.refusals.contains(answer.status)

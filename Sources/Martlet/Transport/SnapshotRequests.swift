@@ -24,7 +24,7 @@ struct SnapshotRequests: Sendable {
             return try SyncCoder.decodeSnapshotManifest(body)
         } catch {
             throw TransportFailure(
-                foreignAnswer: answer, body, "list of snapshots", member: "lineage", error)
+                strangersAnswer: answer, body, "list of snapshots", member: "lineage", error)
         }
     }
 

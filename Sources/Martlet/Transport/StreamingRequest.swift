@@ -30,14 +30,14 @@ struct StreamingAnswer: Sendable {
     /// The body, to be read once. Letting go of it ends the request.
     let chunks: ByteChunks
     /// Whether another program gave the answer, as its head shows. Nothing of its body is believed.
-    var isForeign = false
+    var isOfStranger = false
 
     /// Reads the body to its end. The body of a foreign answer counts as empty.
     /// - Parameter limit: The most bytes of the body; a longer one is given up.
     /// - Throws: `TransportFailure` if the body does not end, or is longer.
     func whole(limit: Int) async throws(TransportFailure) -> [UInt8] {
         var body: [UInt8] = []
-        guard !isForeign else { return body }
+        guard !isOfStranger else { return body }
         for try await chunk in chunks {
             guard body.count + chunk.count <= limit else {
                 throw TransportFailure(

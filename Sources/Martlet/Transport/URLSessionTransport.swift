@@ -87,7 +87,8 @@ public struct URLSessionTransport: LiveTransport, SnapshotSource, TokenTransport
             do {
                 return try JSONDecoder().decode(ServerTables.self, from: Data(body))
             } catch {
-                throw TransportFailure(foreignAnswer: answer, body, "schema", member: "ddl", error)
+                throw TransportFailure(
+                    strangersAnswer: answer, body, "schema", member: "ddl", error)
             }
         } catch {
             throw SyncError(error)

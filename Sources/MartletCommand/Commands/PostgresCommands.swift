@@ -177,9 +177,9 @@ extension CommandDescription {
         help: "how other programs' writes are found: triggers (the default), or logical decoding")
 
     /// nil where nothing is said of it.
-    private static func capture(_ arguments: ParsedArguments) throws -> ForeignCapture? {
+    private static func capture(_ arguments: ParsedArguments) throws -> ExternalCapture? {
         guard let word = arguments.value("cdc") else { return nil }
-        guard let capture = ForeignCapture(rawValue: word) else {
+        guard let capture = ExternalCapture(rawValue: word) else {
             throw UsageError("--cdc takes triggers or logical.", command: arguments.command)
         }
         return capture

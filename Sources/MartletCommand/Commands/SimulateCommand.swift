@@ -100,7 +100,7 @@ extension CommandDescription {
             ("newBeginnings", total.newBeginnings), ("streams", total.streams),
             ("batches", total.batches), ("snapshots", total.snapshots), ("parts", total.parts),
             ("partsGone", total.partsGone), ("compactions", total.compactions),
-            ("outsideWrites", total.outsideWrites), ("runTwice", outcome.repeated),
+            ("externalWrites", total.externalWrites), ("runTwice", outcome.repeated),
         ]
     }
 }

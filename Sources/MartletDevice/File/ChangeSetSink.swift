@@ -6,7 +6,7 @@ package import MartletProtocol
 package protocol ChangeSetSink {
     /// Turns external writes to the file into change sets, and tries again those that no set could
     /// carry before.
-    func closeForeign(_ store: LocalStore) throws
+    func closeExternal(_ store: LocalStore) throws
     /// Adds a version's own edits to its change set.
     /// - Parameter set: The set's number; nil before the first edits, which make the set.
     /// - Returns: The set's number; nil if the edits have cancelled each other out.

@@ -59,7 +59,7 @@ package final class SyncedMigration: MigrationHost {
         try connection.execute(DeviceTables.captureTable(width: 0) + DeviceTables.withheld)
         var others = try OthersChanges(current)
         try others.follow(current)
-        try sink?.closeForeign(current)
+        try sink?.closeExternal(current)
         try others.keepNames(current)
         guard let former = others.schema else { return }
         try willChangeSchema()

@@ -18,17 +18,17 @@ struct CaptureClosing: ChangeSetSink {
         }.joined()
     }
 
-    func closeForeign(_ store: LocalStore) throws {
-        _ = try closeForeign(store, triesAgain: true)
+    func closeExternal(_ store: LocalStore) throws {
+        _ = try closeExternal(store, triesAgain: true)
     }
 
-    /// Turns what foreign connections wrote into change sets.
+    /// Turns what external connections wrote into change sets.
     ///
     /// The transactions of other programs cannot be told apart, nor refused any more. A large note
     /// is therefore cut into sets that can be sent, and a record that no set can carry is withheld.
     /// - Parameter triesAgain: Whether to try withheld records again, even if nothing is noted.
     /// - Returns: The number of records that are newly withheld.
-    func closeForeign(_ store: LocalStore, triesAgain: Bool) throws -> Int {
+    func closeExternal(_ store: LocalStore, triesAgain: Bool) throws -> Int {
         var withheld = Withheld(store: store, now: try timestamp(store))
         guard try store.hasCapture || (triesAgain && !withheld.isEmpty) else { return 0 }
         let notes = try store.takeNotes()
@@ -40,7 +40,7 @@ struct CaptureClosing: ChangeSetSink {
         if sizes.contains(where: { $0 > Limits.savedSetBytes }) {
             (changes, sizes) = try withheld.leaveOut(changes, sizes)
         }
-        for set in ForeignCut(changes, sizes: sizes, store: store).sets() where !set.isEmpty {
+        for set in ExternalCut(changes, sizes: sizes, store: store).sets() where !set.isEmpty {
             try outbox.enqueue(set, identifier: newIdentity(), now: timestamp(store))
         }
         return withheld.added

@@ -42,7 +42,7 @@ extension DeviceStore {
             guard try !hasStaged && !isSeeding, try fetchingAnew == nil else {
                 throw SyncError(.busy, "The device is still fetching data; check when it is done.")
             }
-            try closeForeignCapture(applying, now: now)
+            try closeExternalCapture(applying, now: now)
             var batch = HashedBatch(revision: try revision)
             var place = place
             var room = limit

@@ -21,7 +21,7 @@ extension DeviceStore {
             guard revisions.contains(current), try !hasStaged && !isSeeding && slicedUpTo == nil,
                 try fetchingAnew == nil
             else { return nil }
-            try closeForeignCapture(applying, now: now)
+            try closeExternalCapture(applying, now: now)
             try applying.setCapture(false)
             try applying.passKeys()
             var repair = try Repair(store: applying, manner: manner)

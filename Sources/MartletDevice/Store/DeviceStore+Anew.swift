@@ -38,7 +38,7 @@ extension DeviceStore {
         let old = try DeviceStore(path: path, script: nil, vfs: vfs, randomBits: randomBits)
         let store = old.applying
         try store.connection.transaction {
-            try old.closeForeignCapture(store, now: now)
+            try old.closeExternalCapture(store, now: now)
             let reached = try old.revision
             if reached > 0, try old.fetchingAnew == nil {
                 try store.setState(anewRevision, .integer(reached))

@@ -32,7 +32,7 @@ extension DeviceStore {
                 return .leased(until: until)
             }
             try takeLease(owner: owner, until: now + lease)
-            try closeForeignCapture(applying, now: now)
+            try closeExternalCapture(applying, now: now)
             let outbox = Outbox(store: applying)
             let history = try historyToConfirm
             let cursor = try cursor
@@ -130,7 +130,7 @@ extension DeviceStore {
         _ sets: ArraySlice<ChangeSet>, from current: Revision, on ground: Rebase.Ground,
         reaching: Revision, now: Int64
     ) throws -> RebaseReport {
-        try closeForeignCapture(applying, now: now)
+        try closeExternalCapture(applying, now: now)
         try applying.setCapture(false)
         let goal = try fetchingAnew ?? 0
         var rebase = Rebase(
@@ -239,7 +239,7 @@ extension DeviceStore {
     @discardableResult
     package func retry(_ identifier: String, now: Int64) throws -> String {
         try inApplyingTransaction {
-            try closeForeignCapture(applying, now: now)
+            try closeExternalCapture(applying, now: now)
             try applying.setCapture(false)
             let parking = Parking(store: applying)
             let sequence = try parking.sequence(of: identifier)

@@ -87,7 +87,7 @@ extension DeviceStore {
         _ sets: ArraySlice<ChangeSet>, upTo common: Revision, on ground: Rebase.Ground,
         reaching: Revision, now: Int64
     ) throws -> RebaseReport {
-        try closeForeignCapture(applying, now: now)
+        try closeExternalCapture(applying, now: now)
         try applying.setCapture(false)
         // Not before: if the device stays with its history, it still needs them.
         try PendingParts(store: applying).clear()

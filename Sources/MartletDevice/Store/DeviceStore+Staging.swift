@@ -264,7 +264,7 @@ extension DeviceStore {
     package func retryQuarantined(now: Int64) throws -> Int {
         guard try !quarantined().isEmpty else { return 0 }
         return try inApplyingTransaction {
-            try closeForeignCapture(applying, now: now)
+            try closeExternalCapture(applying, now: now)
             try applying.setCapture(false)
             var applier = RemoteApplier(store: applying, registry: registry, now: now)
             try applier.releaseQuarantined()

@@ -265,7 +265,7 @@ package final class DeviceStore {
         now: Int64, _ body: (WriteContext) throws -> Result
     ) throws -> Result {
         try local.connection.transaction {
-            try closeForeignCapture(local, now: now)
+            try closeExternalCapture(local, now: now)
             let nextTemporaryID = try local.counter("nextTemporaryID")
             let context = WriteContext(
                 session: session, nextTemporaryID: nextTemporaryID, randomBits: randomBits)
@@ -356,11 +356,11 @@ package final class DeviceStore {
         session = Session(store: nothing, hooks: hooks, generation: generation)
     }
 
-    /// Turns what foreign connections wrote into change sets. Runs in the caller's transaction.
+    /// Turns what external connections wrote into change sets. Runs in the caller's transaction.
     /// - Throws: `StoreError` `.newer` where another process has changed the tables meanwhile.
-    func closeForeignCapture(_ store: LocalStore, now: Int64) throws {
+    func closeExternalCapture(_ store: LocalStore, now: Int64) throws {
         try store.checkOrder()
         newlyWithheld += try CaptureClosing(randomBits: randomBits, now: now)
-            .closeForeign(store, triesAgain: false)
+            .closeExternal(store, triesAgain: false)
     }
 }

@@ -64,7 +64,7 @@ extension DeviceStore {
                 try cursor.revision == gatheredRevision,
                 let part = try inbox.parts().first(where: { $0.number == number })
             else { return nil }
-            try closeForeignCapture(applying, now: now)
+            try closeExternalCapture(applying, now: now)
             try applying.setCapture(false)
             let set = try inbox.content(of: part)
             var slice = DifferenceSlice(store: applying, registry: registry, now: now)

@@ -22,7 +22,7 @@ struct EmbeddedOpening {
                 try create(identity: identity)
             }
             try connection.run("UPDATE martlet_dataset SET applying = 1")
-            try OutsideTriggers.remove(from: connection)
+            try ExternalTriggers.remove(from: connection)
             let before = try SchemaReader.read(connection)
             let schema: Schema
             if let script {
@@ -38,7 +38,7 @@ struct EmbeddedOpening {
             try adoption.adopt(types: new)
             try adoption.announceColumns(added: addedColumns(from: before, to: schema, new))
             try session.flush()
-            try OutsideTriggers(schema: schema, numbers: session.numbers).install(on: connection)
+            try ExternalTriggers(schema: schema, numbers: session.numbers).install(on: connection)
             return schema
         }
     }
@@ -61,7 +61,7 @@ struct EmbeddedOpening {
     private func upgrade(from format: Int64) throws {
         guard format < EmbeddedTables.format else { return }
         if format < 2 { try upgradeToDifferences() }
-        if format < 3 { try EmbeddedTables.createForOutside(in: connection) }
+        if format < 3 { try EmbeddedTables.createForExternal(in: connection) }
         try connection.run(
             "UPDATE martlet_meta SET value = \(EmbeddedTables.format) WHERE key = 'format'")
     }

@@ -27,7 +27,7 @@ extension EmbeddedSession {
         }
         guard let plan = question.plan else { return facts }
         if question.device != 0 {
-            for address in plan.foreignTemporaries {
+            for address in plan.earlierTemporaries {
                 if case .integer(let number) = address.id {
                     facts.permanent[address] = try permanentID(
                         of: number, type: address.type, device: question.device)

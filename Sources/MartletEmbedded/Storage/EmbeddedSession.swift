@@ -41,9 +41,9 @@ final class EmbeddedSession {
     private var lowestTemporaries: [RecordAddress: Int64] = [:]
     private var fileVersion: Int64 = -1
     /// Whether other programs may have written what is not in the log.
-    var mayHaveOutside = true
+    var mayHaveExternalWrites = true
     /// Whether a part of that has been taken, and the rest is much.
-    var isOutsideParted = false
+    var isExternalParted = false
 
     static func connect(
         path: String, mode: Connection.Mode = .readWriteCreate, vfs: String?
@@ -136,7 +136,7 @@ extension EmbeddedSession {
         // Another program that wrote to the file may have changed what is kept in memory.
         if try connection.integer("PRAGMA data_version") != fileVersion {
             try reload()
-            mayHaveOutside = true
+            mayHaveExternalWrites = true
         }
         try connection.run("UPDATE martlet_dataset SET applying = 1")
         try connection.deferForeignKeys()

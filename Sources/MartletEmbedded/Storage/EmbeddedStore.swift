@@ -120,17 +120,17 @@ extension EmbeddedStore: ServerStorage {
     package func begin(now: Int64, maxBytes: Int) throws(StorageFault) -> [LogEntry] {
         try working { (session) throws(SQLiteError) in
             try session.begin()
-            return try session.takeOutside(now: now, maxBytes: maxBytes, unsendable)
+            return try session.takeExternalWrites(now: now, maxBytes: maxBytes, unsendable)
         }
     }
 
-    package var isOutsideParted: Bool { current?.isOutsideParted ?? false }
+    package var isExternalParted: Bool { current?.isExternalParted ?? false }
 
     package func look() throws(StorageFault) -> StorageLook {
         try working { (session) throws(SQLiteError) in
             StorageLook(
                 head: session.head, floor: session.floor,
-                hasOutsideChanges: try session.hasOutsideChanges())
+                hasExternalWrites: try session.hasExternalWrites())
         }
     }
 

@@ -48,7 +48,7 @@ package enum EmbeddedTables {
                 ON martlet_refusals (device, sequence) WHERE sequence IS NOT NULL;
             """)
         try createForDifferences(in: connection)
-        try createForOutside(in: connection)
+        try createForExternal(in: connection)
     }
 
     /// What a difference is read from, beside the records: they stand in the order in which they
@@ -64,9 +64,9 @@ package enum EmbeddedTables {
             """)
     }
 
-    /// What other programs wrote: see `OutsideTriggers`. `applying` is 1 within the server's own
+    /// What other programs wrote: see `ExternalTriggers`. `applying` is 1 within the server's own
     /// transactions alone, so nobody else ever sees it.
-    static func createForOutside(in connection: Connection) throws(SQLiteError) {
+    static func createForExternal(in connection: Connection) throws(SQLiteError) {
         try connection.execute(
             """
             ALTER TABLE martlet_dataset ADD COLUMN applying INTEGER NOT NULL DEFAULT 0;

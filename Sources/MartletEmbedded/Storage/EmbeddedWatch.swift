@@ -72,7 +72,7 @@ package final class EmbeddedWatch {
         return StorageLook(
             head: LogHead(
                 revision: statement.integer(0), hash: LineageHash(stored: statement.blob(1))),
-            floor: statement.integer(2), hasOutsideChanges: statement.integer(3) != 0)
+            floor: statement.integer(2), hasExternalWrites: statement.integer(3) != 0)
     }
 }
 

@@ -14,14 +14,14 @@ package struct CaptureSwitch {
 
     /// Whether the server and the role allow it, before there is a data set.
     /// - Throws: `AdoptionError` with all that stands in the way; `PostgresError`.
-    package func check(_ capture: ForeignCapture) throws {
+    package func check(_ capture: ExternalCapture) throws {
         guard capture == .logical, try LogicalState.read(connection) == nil else { return }
         try LogicalChecks(connection).check([], isNew: true)
     }
 
     /// What `change` would do. Changes nothing.
     /// - Throws: As `change`.
-    package func plan(_ capture: ForeignCapture) throws -> PostgresAdoption.Report {
+    package func plan(_ capture: ExternalCapture) throws -> PostgresAdoption.Report {
         let dataSet = try dataSet()
         let state = try LogicalState.read(connection)
         let schema = try PostgresSchema.read(connection)
@@ -39,7 +39,7 @@ package struct CaptureSwitch {
     /// the making of a slot waits for transactions that are open.
     /// - Throws: `AdoptionError` with all that stands in the way; `PostgresError`. It is as before
     ///   then.
-    package func change(to capture: ForeignCapture) throws -> PostgresAdoption.Report {
+    package func change(to capture: ExternalCapture) throws -> PostgresAdoption.Report {
         try MartletTables.upgrade(on: connection)
         // Two at once would drop each other's slot and publication.
         _ = try connection.query("SELECT pg_advisory_lock($1)", [.integer(Self.lock)])
@@ -120,7 +120,7 @@ package struct CaptureSwitch {
                 let schema = try PostgresSchema.read(connection)
                 try lock(schema)
                 for table in schema.tables {
-                    try ForeignTriggers.install(
+                    try ExternalTriggers.install(
                         on: connection, table: table,
                         truncation: try Truncation.of(table, connection).triggers,
                         capture: .logical)
@@ -179,7 +179,7 @@ package struct CaptureSwitch {
                     .lines(of: schema.tables).filter(\.isOwed), since: nil)
             _ = try comparison.enter(try comparison.find())
             for table in schema.tables {
-                try ForeignTriggers.install(
+                try ExternalTriggers.install(
                     on: connection, table: table,
                     truncation: try Truncation.of(table, connection).triggers)
             }

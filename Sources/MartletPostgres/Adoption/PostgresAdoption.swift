@@ -117,7 +117,7 @@ package struct PostgresAdoption {
                     "UPDATE _martlet.types SET truncation = $2 WHERE number = $1",
                     [.integer(table.number), .text(truncation.rawValue)])
             }
-            try ForeignTriggers.install(
+            try ExternalTriggers.install(
                 on: connection, table: table,
                 truncation: try Truncation.of(table, connection).triggers,
                 capture: logical == nil ? .triggers : .logical)

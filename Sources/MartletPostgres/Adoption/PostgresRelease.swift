@@ -89,7 +89,7 @@ package struct PostgresRelease {
             _ = try connection.query("SELECT 1 FROM _martlet.dataset FOR UPDATE")
             let schema = try PostgresSchema.read(connection)
             for table in schema.tables {
-                try ForeignTriggers.remove(on: connection, table: table)
+                try ExternalTriggers.remove(on: connection, table: table)
                 if dropsSurrogates, table.key.name == MartletTables.surrogate {
                     try connection.execute(
                         "ALTER TABLE \(table.sqlName) DROP COLUMN \(table.key.sqlName)")

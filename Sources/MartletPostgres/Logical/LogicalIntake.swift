@@ -30,7 +30,7 @@ struct LogicalIntake {
     private var received: Received?
     private var types: [Int64] = []
     private var ids: [String] = []
-    /// Foreign transactions in the open transaction.
+    /// External transactions in the open transaction.
     private var entered: Int64 = 0
     /// The transactions among them that may still be running for readers of the tables.
     private var ending: [Int64] = []

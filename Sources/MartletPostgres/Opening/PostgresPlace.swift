@@ -32,7 +32,7 @@ package struct PostgresPlace: Sendable {
             }
             try MartletTables.upgrade(on: connection)
             try checkRights(connection, address)
-            try ForeignDrain.findStrays(on: connection)
+            try ExternalDrain.findStrays(on: connection)
             let key = try connection.query("SELECT cache_key::text FROM _martlet.dataset")
             return PostgresPlace(
                 address: address, name: found.name, identity: found.identity,

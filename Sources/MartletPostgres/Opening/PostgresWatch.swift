@@ -6,7 +6,7 @@ package import PostgresKit
 /// own, which is made again after an error. Confined to whoever holds it; blocks.
 package final class PostgresWatch {
     /// What is told to operators: not looked at for every change.
-    package struct Outside: Hashable, Sendable {
+    package struct External: Hashable, Sendable {
         /// Changes of other programs that are in no entry of the log yet; no more than
         /// `mostCounted` are counted.
         package var waiting: Int
@@ -53,7 +53,7 @@ package final class PostgresWatch {
         try reading { (connection) throws(PostgresError) in
             let row = try connection.query(
                 """
-                SELECT revision, floor, hash, \(ForeignDrain.isPending), tables \
+                SELECT revision, floor, hash, \(ExternalDrain.isPending), tables \
                 FROM _martlet.dataset WHERE number = 1
                 """)
             guard row.count == 1 else {
@@ -64,7 +64,7 @@ package final class PostgresWatch {
                 head: LogHead(
                     revision: try row.integer(0, 0),
                     hash: LineageHash(stored: try row.binary(0, 2))),
-                floor: try row.integer(0, 1), hasOutsideChanges: try row.boolean(0, 3),
+                floor: try row.integer(0, 1), hasExternalWrites: try row.boolean(0, 3),
                 tables: tables, locked: locked)
         }
     }
@@ -82,7 +82,7 @@ package final class PostgresWatch {
         return state
     }
 
-    package func outside() throws(StorageFault) -> Outside {
+    package func external() throws(StorageFault) -> External {
         try reading { (connection) throws(PostgresError) in
             let row = try connection.query(
                 """
@@ -94,7 +94,7 @@ package final class PostgresWatch {
             guard case .double(let seconds) = try row.value(0, 1) else {
                 throw PostgresError(.other, "the age of a transaction is no number")
             }
-            return Outside(
+            return External(
                 waiting: Int(try row.integer(0, 0)), oldestWriterSeconds: max(0, seconds),
                 slot: try Self.slot(connection))
         }

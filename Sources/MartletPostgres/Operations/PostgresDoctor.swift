@@ -315,7 +315,7 @@ package struct PostgresDoctor {
     // MARK: - The user's tables
 
     private func findings(
-        of table: PostgresTable, _ capture: ForeignCapture
+        of table: PostgresTable, _ capture: ExternalCapture
     ) throws -> [Finding] {
         do {
             return try triggers(of: table, capture) + storage(of: table) + sequence(of: table)
@@ -334,9 +334,9 @@ package struct PostgresDoctor {
     }
 
     private func triggers(
-        of table: PostgresTable, _ capture: ForeignCapture
+        of table: PostgresTable, _ capture: ExternalCapture
     ) throws -> [Finding] {
-        try ForeignTriggers.verify(on: connection, table: table, capture: capture).map {
+        try ExternalTriggers.verify(on: connection, table: table, capture: capture).map {
             error(
                 "triggers", $0, "What other programs write to it reaches no device.",
                 "martlet postgres adopt --tables \(table.type.name), as said.")

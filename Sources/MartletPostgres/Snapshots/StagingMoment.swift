@@ -69,7 +69,7 @@ struct StagingMoment {
     }
 
     private static func isPending(_ connection: PostgresConnection) throws(PostgresError) -> Bool {
-        try connection.query("SELECT \(ForeignDrain.isPending)").boolean(0, 0)
+        try connection.query("SELECT \(ExternalDrain.isPending)").boolean(0, 0)
     }
 
     private func schema(
@@ -87,7 +87,7 @@ struct StagingMoment {
     private func drain(_ writer: PostgresConnection, _ fingerprint: String?) throws {
         var log = try LogAppender(on: writer, now: now())
         let schema = try schema(writer, fingerprint)
-        let drain = ForeignDrain(
+        let drain = ExternalDrain(
             schema: schema.schema, tables: schema.tables, unsendable: unsendable)
         while try Self.isPending(writer) {
             _ = try drain.entries(on: writer, head: log.head, now: now(), maxBytes: 4 << 20)

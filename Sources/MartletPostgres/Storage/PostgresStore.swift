@@ -169,7 +169,7 @@ extension PostgresStore: ServerStorage {
     }
 
     /// What is noted counts as changed.
-    package var isOutsideParted: Bool { false }
+    package var isExternalParted: Bool { false }
 
     package func look() throws(StorageFault) -> StorageLook {
         try working { (session) throws(PostgresError) in try session.look() }

@@ -18,10 +18,10 @@ enum RecordLookup {
         """
 
     /// Most of the time nothing is pending, which one look tells.
-    private static let outsideSQL = """
+    private static let externalSQL = """
         SELECT q.n FROM unnest($1::bigint[], $2::text[]) WITH ORDINALITY AS q(type, id, n) \
         CROSS JOIN LATERAL (SELECT 1 FROM _martlet.foreign_changes AS c \
-        WHERE c.type = q.type AND c.id = q.id LIMIT 1) AS c WHERE \(ForeignDrain.isPending)
+        WHERE c.type = q.type AND c.id = q.id LIMIT 1) AS c WHERE \(ExternalDrain.isPending)
         """
 
     /// The permanent ids of temporary ones.
@@ -68,13 +68,13 @@ enum RecordLookup {
     }
 
     /// Which of the records other programs have written what is not in the log yet.
-    static func outside(
+    static func external(
         _ addresses: [RecordAddress], _ tables: [PostgresTable]
     ) -> PostgresStatement {
-        PostgresStatement(outsideSQL, named(addresses, tables))
+        PostgresStatement(externalSQL, named(addresses, tables))
     }
 
-    static func outside(
+    static func external(
         _ rows: PostgresRows, of addresses: [RecordAddress]
     ) throws(PostgresError) -> Set<RecordAddress> {
         var found: Set<RecordAddress> = []

@@ -79,7 +79,7 @@ typealias HeldRows = [RecordAddress: Int64]
 /// What was found about records once their rows were locked.
 struct RecordFacts {
     /// Records that other programs changed after the batch had begun.
-    var outside: Set<RecordAddress>
+    var external: Set<RecordAddress>
     var facts: [RecordAddress: RowFacts]
     /// Records whose rows are locked.
     var held: HeldRows
@@ -115,7 +115,7 @@ extension StoreSession {
     func lockAndRead(
         _ addresses: [RecordAddress], held: HeldRows
     ) throws(PostgresError) -> RecordFacts {
-        var known = RecordFacts(outside: [], facts: [:], held: held)
+        var known = RecordFacts(external: [], facts: [:], held: held)
         let all = Array(Set(addresses))
         guard !all.isEmpty else { return known }
         var wanted: [Int: [RecordID]] = [:]
@@ -127,20 +127,20 @@ extension StoreSession {
             model.forms[type].locking(
                 ids, isDelete: true, skips: true, isVersioned: horizon != nil)
         }
-        statements.append(RecordLookup.outside(all, tables))
+        statements.append(RecordLookup.external(all, tables))
         statements.append(RecordLookup.facts(all, tables))
         let answers = try run(statements)
         for ((type, _), rows) in zip(parts, answers) {
             try RowLocks.add(rows, model.forms[type], to: &known.held)
         }
-        known.outside = try RecordLookup.outside(answers[parts.count], of: all)
+        known.external = try RecordLookup.external(answers[parts.count], of: all)
         known.facts = try RecordLookup.facts(answers[parts.count + 1], of: all)
         return known
     }
 
     /// Gives those who hold rows a moment more; what is not to be had then is contested.
     func wait(for known: inout RecordFacts, _ locks: RowLocks) throws(PostgresError) {
-        known.contested = known.outside
+        known.contested = known.external
         let unheld = known.missing(of: Array(known.facts.keys))
         known.contested.formUnion(unheld.filter { barred.contains($0.type) })
         let missing = unheld.filter { !barred.contains($0.type) }
@@ -176,9 +176,9 @@ extension StoreSession {
         }
         // Whoever held them may have changed them.
         let answers = try run([
-            RecordLookup.outside(missing, tables), RecordLookup.facts(missing, tables),
+            RecordLookup.external(missing, tables), RecordLookup.facts(missing, tables),
         ])
-        known.contested.formUnion(try RecordLookup.outside(answers[0], of: missing))
+        known.contested.formUnion(try RecordLookup.external(answers[0], of: missing))
         known.facts.merge(try RecordLookup.facts(answers[1], of: missing)) { $1 }
     }
 
@@ -209,14 +209,14 @@ extension StoreSession {
             return
         }
         let asked = Array(doubtful)
-        let rows = try run([RecordLookup.outside(asked, tables)])[0]
-        let outside = try RecordLookup.outside(rows, of: asked)
-        guard !outside.isEmpty else { return }
+        let rows = try run([RecordLookup.external(asked, tables)])[0]
+        let external = try RecordLookup.external(rows, of: asked)
+        guard !external.isEmpty else { return }
         // Begun anew, the batch has it in the log. Once: whoever writes without end stops nobody.
         guard isAnew else {
             isOutdated = true
             throw PostgresError(.busy, "what other programs wrote was read under a batch")
         }
-        known.contested.formUnion(outside)
+        known.contested.formUnion(external)
     }
 }

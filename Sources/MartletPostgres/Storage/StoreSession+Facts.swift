@@ -25,7 +25,7 @@ private struct FactsWanted {
                 if question.device != 0 { created.append(temporary) }
             }
             if question.device != 0 {
-                foreign += plan.foreignTemporaries.compactMap {
+                foreign += plan.earlierTemporaries.compactMap {
                     TemporaryAddress(device: question.device, $0)
                 }
             }
@@ -72,11 +72,11 @@ extension StoreSession {
         let wanted = FactsWanted(questions, model)
         var statements = takePending()
         var permanent: [TemporaryAddress: Int64] = [:]
-        if !wanted.foreign.isEmpty {
-            statements.append(RecordLookup.permanent(wanted.foreign, tables))
+        if !wanted.ofOthers.isEmpty {
+            statements.append(RecordLookup.permanent(wanted.ofOthers, tables))
             let answers = try run(statements)
             permanent = try RecordLookup.permanent(
-                answers[statements.count - 1], of: wanted.foreign)
+                answers[statements.count - 1], of: wanted.ofOthers)
             statements = []
         }
         var facts = questions.map { Self.resolved($0, permanent) }
@@ -91,7 +91,7 @@ extension StoreSession {
         statements += locking
         let addresses = locks.all
         if !wanted.deletesParents, !addresses.isEmpty {
-            statements.append(RecordLookup.outside(addresses, tables))
+            statements.append(RecordLookup.external(addresses, tables))
             statements.append(RecordLookup.facts(addresses, tables))
         }
         let answers = try run(statements, drawing: drawn)
@@ -117,7 +117,7 @@ extension StoreSession {
                 locks.all + facts.flatMap { $0.affected.map(\.address) }, held: held)
         } else {
             known = RecordFacts(
-                outside: try RecordLookup.outside(answers[next], of: addresses),
+                external: try RecordLookup.external(answers[next], of: addresses),
                 facts: try RecordLookup.facts(answers[next + 1], of: addresses), held: held)
         }
         try wait(for: &known, locks)
@@ -137,7 +137,7 @@ extension StoreSession {
     ) -> SetFacts {
         var facts = SetFacts()
         guard question.device != 0, let plan = question.plan else { return facts }
-        for address in plan.foreignTemporaries {
+        for address in plan.earlierTemporaries {
             if let temporary = TemporaryAddress(device: question.device, address) {
                 facts.permanent[address] = permanent[temporary].map { .integer($0) }
             }

@@ -22,7 +22,7 @@ final class StoreSession {
     var hasFoundRoom = false
     /// Hears of rows that sets leave behind and no device can be sent.
     let unsendable: UnsendableRows
-    private let foreign: ForeignDrain
+    private let external: ExternalDrain
     /// Where other programs' writes are read from the write-ahead log: waits for whoever reads it.
     let logicalWait: LogicalWait?
     /// Of the open transaction: rows by transactions below it are in the log, or noted; nil where
@@ -100,7 +100,7 @@ final class StoreSession {
         self.unsendable = unsendable
         let wait = try LogicalState.read(connection).map { _ in LogicalWait(connection.address) }
         logicalWait = wait
-        foreign = ForeignDrain(
+        external = ExternalDrain(
             schema: schema.schema, tables: schema.tables, unsendable: unsendable,
             catchUp: wait.map { wait in { (try? wait.wait()) ?? false } })
         try connection.execute(Self.settings)
@@ -188,7 +188,7 @@ extension StoreSession {
             PostgresStatement("BEGIN"), PostgresStatement(Self.counter),
             PostgresStatement(
                 """
-                SELECT \(ForeignDrain.isPending), set_config('martlet.applying', 'on', true), \
+                SELECT \(ExternalDrain.isPending), set_config('martlet.applying', 'on', true), \
                 set_config('lock_timeout', '\(Self.lockMilliseconds)', true)
                 """),
         ]
@@ -198,7 +198,7 @@ extension StoreSession {
         let settingsPlace = settings == nil ? statements.count : nil
         if settingsPlace != nil { statements.append(SessionSettings.reading) }
         if logicalWait != nil {
-            // What is written from here on is nothing foreign to whoever reads the write-ahead log.
+            // What is written from here on is no external write to whoever reads the write-ahead log.
             statements.append(
                 PostgresStatement(
                     "SELECT horizon, \(LogicalState.ownMark)::text FROM _martlet.capture"))
@@ -259,7 +259,7 @@ extension StoreSession {
 
     /// Takes into the log what other programs have written.
     func drain(now: Int64, maxBytes: Int) throws(PostgresError) -> [LogEntry] {
-        let entries = try foreign.entries(
+        let entries = try external.entries(
             on: connection, head: head, now: now, maxBytes: maxBytes)
         if let last = entries.last {
             head = LogHead(revision: last.revision, hash: last.hash)
@@ -294,7 +294,7 @@ extension StoreSession {
         let row = try run([
             PostgresStatement(
                 """
-                SELECT revision, floor, hash, \(ForeignDrain.isPending) FROM _martlet.dataset \
+                SELECT revision, floor, hash, \(ExternalDrain.isPending) FROM _martlet.dataset \
                 WHERE number = 1
                 """)
         ])[0]
@@ -303,7 +303,7 @@ extension StoreSession {
         return StorageLook(
             head: LogHead(
                 revision: try row.integer(0, 0), hash: LineageHash(stored: try row.binary(0, 2))),
-            floor: try row.integer(0, 1), hasOutsideChanges: try row.boolean(0, 3))
+            floor: try row.integer(0, 1), hasExternalWrites: try row.boolean(0, 3))
     }
 }
 

@@ -1,7 +1,7 @@
 package import PostgresKit
 
 /// How Martlet learns what other programs write to the tables.
-package enum ForeignCapture: String, Hashable, Sendable, CaseIterable {
+package enum ExternalCapture: String, Hashable, Sendable, CaseIterable {
     /// Triggers note it in the writer's transaction.
     case triggers
     /// It is read from the write-ahead log (logical decoding).
@@ -19,7 +19,7 @@ package struct LogicalState: Hashable, Sendable {
     /// Every transaction with a smaller number has been read, or wrote nothing; 0 if the numbers are not
     /// those of the log, because the database is a copy.
     package let horizon: UInt64
-    /// Foreign transactions read so far.
+    /// External transactions read so far.
     package let entered: Int64
 
     /// nil where triggers are used.
@@ -60,6 +60,6 @@ package struct LogicalState: Hashable, Sendable {
             || Int32(bitPattern: version &- UInt32(truncatingIfNeeded: horizon)) < 0
     }
 
-    /// SQL for what a transaction says that Martlet itself made: its rows are nothing foreign.
+    /// SQL for what a transaction says that Martlet itself made: its rows are no external write.
     static let ownMark = "pg_catalog.pg_logical_emit_message(true, 'martlet', '')"
 }

@@ -15,7 +15,7 @@ package struct PostgresSchema: Sendable {
     /// server that knows another does not write.
     package let version: Int64
     /// How it is learnt what other programs write.
-    package let capture: ForeignCapture
+    package let capture: ExternalCapture
 
     /// Reads the tables that are registered in Martlet's tables, whatever their names are now.
     ///
@@ -50,7 +50,7 @@ package struct PostgresSchema: Sendable {
     /// - Throws: `AdoptionError` with everything that stands in the way.
     static func make(
         _ registered: [Registered], _ catalogue: Catalogue, version: Int64,
-        capture: ForeignCapture = .triggers
+        capture: ExternalCapture = .triggers
     ) throws(AdoptionError) -> PostgresSchema {
         var notes: [String] = []
         var problems: [AdoptionError.Problem] = []

@@ -67,7 +67,7 @@ extension Metrics {
         }
         append(changed, among: queueDepths.map(\.dataSet), counts, to: &text)
         if let redis { append(redis, to: &text) }
-        if !following.isEmpty { append(following, counts.outsideTaken, to: &text) }
+        if !following.isEmpty { append(following, counts.externalTaken, to: &text) }
         append(server, usage, to: &text)
         return text.text
     }
@@ -230,10 +230,10 @@ extension Metrics {
         }
         let accounts = states.compactMap { state in state.account.map { (state.dataSet, $0) } }
         text.family(
-            "martlet_outside_changes_waiting", "gauge",
+            "martlet_external_changes_waiting", "gauge",
             "Changes other programs made that are not in the log yet.")
         for (name, account) in accounts {
-            text.sample("martlet_outside_changes_waiting", [("data_set", name)], account.waiting)
+            text.sample("martlet_external_changes_waiting", [("data_set", name)], account.waiting)
         }
         text.family(
             "martlet_oldest_writer_seconds", "gauge",
@@ -245,7 +245,7 @@ extension Metrics {
         append(
             accounts.compactMap { name, account in account.slot.map { (name, $0) } }, to: &text)
         text.single(
-            "martlet_outside_sets_total", "counter",
+            "martlet_external_sets_total", "counter",
             "Change sets made of what other programs wrote.", taken)
     }
 

@@ -24,7 +24,7 @@ final class Metrics: Sendable {
         var differences = 0
         var entriesEmptied = 0
         var rowsLeftOut = 0
-        var outsideTaken = 0
+        var externalTaken = 0
         /// The number of faults, by kind.
         var storageFaults: [String: Int] = [:]
         var opened = 0
@@ -89,8 +89,8 @@ final class Metrics: Sendable {
     }
 
     /// Counts entries that were made of what other programs wrote.
-    func countOutside(taken: Int) {
-        counts.withLock { $0.outsideTaken += taken }
+    func countExternal(taken: Int) {
+        counts.withLock { $0.externalTaken += taken }
     }
 
     /// Counts a failure of a storage to do its work.

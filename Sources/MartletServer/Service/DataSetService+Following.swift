@@ -37,7 +37,7 @@ extension DataSetService {
         let lookout: Confined<Lookout>
         let follower: Follower
         /// What brings what other programs write to where it is looked for; nil where they do.
-        let reading: OutsideReading?
+        let reading: ExternalReading?
         let locked: LockedTables
 
         func stop() async {
@@ -67,8 +67,8 @@ extension DataSetService {
                 readers.watch(),
                 LogReader(feed: feed, log: readers.log(), check: readers.check()), feed)
         }
-        let intake = OutsideIntake(writer: writer) {
-            takeOutside(name, writer, feed, announcer, setup)
+        let intake = ExternalIntake(writer: writer) {
+            takeExternalWrites(name, writer, feed, announcer, setup)
         }
         let newest = Mutex<Revision>(0)
         let locked = LockedTables()
@@ -98,7 +98,7 @@ extension DataSetService {
                 found: { look in
                     announcer.reached(feed.head.revision, isOurs: false)
                     if look.tables != opened.tables { setup.changed() }
-                    if look.hasOutsideChanges { intake.take() }
+                    if look.hasExternalWrites { intake.take() }
                     if let news = locked.found(look.locked) { tell(news, of: name, setup) }
                     let wait = health.commitWait
                     let isNews = waiting.withLock { waiting in
@@ -172,15 +172,15 @@ extension DataSetService {
     /// Begins to read what other programs write, where it is not noted without.
     private static func read(
         _ name: String, _ opened: Opening, _ follower: Follower, _ setup: Setup
-    ) async throws -> OutsideReading? {
-        guard try opened.readers.outsideReader() != nil else { return nil }
-        let reader = try await Confined<any OutsideReader>.making(label: "martlet.changes.\(name)")
+    ) async throws -> ExternalReading? {
+        guard try opened.readers.externalReader() != nil else { return nil }
+        let reader = try await Confined<any ExternalReader>.making(label: "martlet.changes.\(name)")
         {
             [readers = opened.readers] in
-            guard let reader = try readers.outsideReader() else { throw ConfinedValueIsGone() }
+            guard let reader = try readers.externalReader() else { throw ConfinedValueIsGone() }
             return reader
         }
-        let reading = OutsideReading(
+        let reading = ExternalReading(
             reader, found: { follower.wake() },
             report: { words, isFailure in
                 setup.log.log(
@@ -211,7 +211,7 @@ extension DataSetService {
                 let isSettled: Bool
                 do {
                     isSettled = try writer.wait { node in
-                        defer { setup.metrics.countOutside(taken: node.takeOutsideCount()) }
+                        defer { setup.metrics.countExternal(taken: node.takeExternalCount()) }
                         return try node.settle(now: setup.now(), body)
                     }
                 } catch let fault as StorageFault {
@@ -228,15 +228,15 @@ extension DataSetService {
 
     /// One step of taking what other programs wrote.
     /// - Returns: Whether there is more.
-    private static func takeOutside(
+    private static func takeExternalWrites(
         _ name: String, _ writer: Confined<DataSetNode>, _ feed: DataSetFeed,
         _ announcer: Announcer, _ setup: Setup
     ) -> Bool {
         let before = feed.head.revision
         let more = try? writer.here { node in
             // What cannot be taken now is found again by the next look.
-            let more = node.takeOutside(now: setup.now()) && feed.head.revision > before
-            setup.metrics.countOutside(taken: node.takeOutsideCount())
+            let more = node.takeExternalWrites(now: setup.now()) && feed.head.revision > before
+            setup.metrics.countExternal(taken: node.takeExternalCount())
             guard let fault = node.takeFault() else { return more }
             report(fault, of: name, setup)
             return false

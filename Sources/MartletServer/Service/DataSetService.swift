@@ -207,7 +207,7 @@ final class DataSetService: Sendable {
                 do {
                     let start = ContinuousClock.now
                     let results = try writer.here { node in
-                        defer { setup.metrics.countOutside(taken: node.takeOutsideCount()) }
+                        defer { setup.metrics.countExternal(taken: node.takeExternalCount()) }
                         return node.decide(requests, now: setup.now())
                     }
                     announcer.reached(feed.head.revision, isOurs: true)

@@ -43,7 +43,7 @@ protocol DataSetReaders: Sendable {
     /// since its last call; nil if only a look can tell.
     func quiet() -> (@Sendable () -> Bool)?
     /// What reads other programs' writes; nil where they are noted without.
-    func outsideReader() throws -> (any OutsideReader)?
+    func externalReader() throws -> (any ExternalReader)?
     /// What tells other processes of this one's commits; nil where there is no Redis.
     func outlet(of feed: DataSetFeed, name: String) async throws -> Confined<CommitOutlet>?
 }
@@ -79,7 +79,7 @@ struct SlotAccount {
 
 /// Reads other programs' writes from where the storage keeps them, where somebody has to; confined to
 /// whoever made it.
-protocol OutsideReader: AnyObject {
+protocol ExternalReader: AnyObject {
     /// Takes what has come, waiting for it no longer than said.
     /// - Returns: Whether anything was found; nil where another process reads, and this one asks
     ///   again later.

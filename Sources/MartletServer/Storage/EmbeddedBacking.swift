@@ -96,7 +96,7 @@ struct EmbeddedBacking: DataSetBacking {
             return { quiet.isQuiet() }
         }
 
-        func outsideReader() -> (any OutsideReader)? { nil }
+        func externalReader() -> (any ExternalReader)? { nil }
 
         func outlet(of feed: DataSetFeed, name: String) -> Confined<CommitOutlet>? { nil }
     }

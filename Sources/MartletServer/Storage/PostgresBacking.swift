@@ -103,7 +103,7 @@ extension PostgresBacking {
 
         func quiet() -> (@Sendable () -> Bool)? { nil }
 
-        func outsideReader() throws -> (any OutsideReader)? {
+        func externalReader() throws -> (any ExternalReader)? {
             guard tables.capture == .logical else { return nil }
             return LogicalReader(place.address)
         }
@@ -135,10 +135,10 @@ extension PostgresBacking {
 
 extension PostgresWatch: StorageWatch {
     func account() throws(StorageFault) -> StorageAccount {
-        let outside = try outside()
+        let external = try external()
         return StorageAccount(
-            waiting: outside.waiting, oldestWriterSeconds: outside.oldestWriterSeconds,
-            slot: outside.slot.map {
+            waiting: external.waiting, oldestWriterSeconds: external.oldestWriterSeconds,
+            slot: external.slot.map {
                 SlotAccount(
                     isActive: $0.isActive, isLost: $0.isLost, retainedBytes: $0.retainedBytes,
                     lagBytes: $0.lagBytes)
@@ -146,7 +146,7 @@ extension PostgresWatch: StorageWatch {
     }
 }
 
-extension LogicalReader: OutsideReader {
+extension LogicalReader: ExternalReader {
     func step(within limit: Duration) throws(StorageFault) -> Bool? {
         let outcome: LogicalReader.Outcome = try step(within: limit)
         switch outcome {

@@ -118,7 +118,7 @@ public enum Acceptance {
                 used before
                 """)
         }
-        for address in plan.foreignTemporaries where facts.permanent[address] == nil {
+        for address in plan.earlierTemporaries where facts.permanent[address] == nil {
             throw Refusal(
                 .dependency,
                 """
@@ -126,7 +126,7 @@ public enum Acceptance {
                 server does not have
                 """, retryAfter: context.followsRetryable ? dependencyWaitSeconds : nil)
         }
-        guard !plan.foreignTemporaries.isEmpty else { return }
+        guard !plan.earlierTemporaries.isEmpty else { return }
         var named: Set<RecordAddress> = []
         for change in plan.updates + plan.deletes {
             guard named.insert(facts.permanentAddress(of: change.address)).inserted else {
@@ -147,7 +147,7 @@ public enum Acceptance {
         guard !facts.rows.isEmpty else { return }
         for change in plan.creates {
             guard !change.id.isTemporary, let row = facts.rows[change.address] else { continue }
-            let isKnown = row.newestForeign(to: context.device) <= context.seen
+            let isKnown = row.newestByOthers(to: context.device) <= context.seen
             guard row.isDeleted, isKnown else {
                 throw Refusal(
                     .stale,
@@ -176,7 +176,7 @@ public enum Acceptance {
         guard !row.isLeftOut else {
             throw Refusal(.stale, "\(leftOut(name)), which the set would \(verb): \(correction)")
         }
-        guard (change.base ?? context.seen) >= row.newestForeign(to: context.device) else {
+        guard (change.base ?? context.seen) >= row.newestByOthers(to: context.device) else {
             throw Refusal(
                 .stale, "someone else changed a record of “\(name)” the set would \(verb)")
         }
@@ -204,7 +204,7 @@ public enum Acceptance {
                 throw Refusal(
                     .stale, "\(leftOut(name)), which deleting would change: \(correction)")
             }
-            let newest = row.facts?.newestForeign(to: context.device)
+            let newest = row.facts?.newestByOthers(to: context.device)
             guard let newest, newest <= context.seen else {
                 throw Refusal(
                     .stale,

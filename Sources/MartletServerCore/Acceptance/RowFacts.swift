@@ -28,7 +28,7 @@ public struct RowFacts: Hashable, Sendable {
 
     /// The newest revision a device must know to change the record: a device never conflicts with
     /// its own work.
-    public func newestForeign(to device: Int64) -> Revision {
+    public func newestByOthers(to device: Int64) -> Revision {
         if isLeftOut { return Self.leftOut }
         return device != 0 && author == device ? others : revision
     }
@@ -38,7 +38,7 @@ public struct RowFacts: Hashable, Sendable {
     public func changed(by device: Int64, at revision: Revision, isDeleted: Bool) -> RowFacts {
         RowFacts(
             revision: revision, author: device,
-            others: isLeftOut ? self.revision : newestForeign(to: device), isDeleted: isDeleted)
+            others: isLeftOut ? self.revision : newestByOthers(to: device), isDeleted: isDeleted)
     }
 
     /// The facts once the record is left out of the log.

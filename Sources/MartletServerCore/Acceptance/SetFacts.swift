@@ -12,7 +12,7 @@ public struct SetFacts: Sendable {
     /// The facts of the records the set names, by permanent id; a record that never existed is
     /// absent.
     public var rows: [RecordAddress: RowFacts] = [:]
-    /// The permanent ids of `SetPlan.foreignTemporaries`, as far as the device's id map has them.
+    /// The permanent ids of `SetPlan.earlierTemporaries`, as far as the device's id map has them.
     public var permanent: [RecordAddress: RecordID] = [:]
     /// Temporary ids the set creates that an earlier set of the device has created already.
     public var usedTemporaries: [RecordAddress] = []

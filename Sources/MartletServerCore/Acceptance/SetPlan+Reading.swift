@@ -108,7 +108,7 @@ extension SetPlan {
             guard address.id.isTemporary, !created.contains(address),
                 wanted.insert(address).inserted
             else { return }
-            foreignTemporaries.append(address)
+            earlierTemporaries.append(address)
         }
         for change in updates { want(change.address) }
         for change in deletes { want(change.address) }

@@ -22,7 +22,7 @@ public struct SetPlan: Sendable {
     /// The positions of the set's types in the schema, in the set's order.
     public internal(set) var types: [Int] = []
     /// Temporary ids the set uses and does not create: only the device's id map knows them.
-    public internal(set) var foreignTemporaries: [RecordAddress] = []
+    public internal(set) var earlierTemporaries: [RecordAddress] = []
 
     /// The number of records that the set creates, updates or deletes.
     public var changeCount: Int { creates.count + updates.count + deletes.count }

@@ -39,10 +39,10 @@ extension DataSetNode {
             var emptied = 0
             if compactable(keeping: newest) > 0 {
                 let target = storage.head.revision - max(0, newest)
-                let outside = try begin(now: 0, maxBytes: 0)
+                let external = try begin(now: 0, maxBytes: 0)
                 emptied = try storage.compact(
                     through: target, entries: max(1, entries), bytes: Self.bytesPerStep)
-                try commit(outside)
+                try commit(external)
                 feed.cache.raise(floor: storage.floor)
             }
             return CompactionStep(

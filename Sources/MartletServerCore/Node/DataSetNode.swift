@@ -21,7 +21,7 @@ public final class DataSetNode {
     /// What answers pulls from memory.
     public let feed: DataSetFeed
     /// Bytes of other programs' changes that one batch takes along, about.
-    static let outsideBytes = 1 << 20
+    static let externalBytes = 1 << 20
 
     let storage: any ServerStorage
     let log: any LogSource
@@ -30,7 +30,7 @@ public final class DataSetNode {
     var needsRecovery = false
     var fault: StorageFault?
     /// Entries made of what other programs wrote: in the open transaction, and since last asked.
-    var outside = (open: 0, committed: 0)
+    var external = (open: 0, committed: 0)
     /// When the node last did something, in milliseconds since 1970.
     var lastTime: Int64 = 0
 
@@ -209,7 +209,7 @@ public final class DataSetNode {
         for request in requests where needsNode(request) { needsWriter = true }
         var works: [RequestWork?] = requests.map { _ in nil }
         if needsWriter {
-            let outside = try beginWhole(now: now)
+            let external = try beginWhole(now: now)
             var batch = BatchDecision(
                 storage: storage, rules: rules, hashes: feed.builder(log: log), now: now,
                 devicesPerUser: devicesPerUser, share: share, unbearable: unbearable)
@@ -218,7 +218,7 @@ public final class DataSetNode {
             // The feed learns of a device before it sees the device's entries, or it would send
             // them to the device as another's.
             feed.learn(batch.devices)
-            try commit(outside + batch.entries)
+            try commit(external + batch.entries)
             feed.meet(batch.strangers, at: feed.head.revision)
         }
         var results: [Result<NodeAnswer, Problem>] = []

@@ -81,7 +81,7 @@ struct FactsAge {
         func isKnown(_ address: RecordAddress) -> Bool {
             TemporaryAddress(device: device, address).map(temporaries.contains) ?? false
         }
-        return plan.foreignTemporaries.contains(where: isKnown)
+        return plan.earlierTemporaries.contains(where: isKnown)
             || plan.creates.contains {
                 $0.id.isTemporary ? isKnown($0.address) : touched.contains($0.address)
             }

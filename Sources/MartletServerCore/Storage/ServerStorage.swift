@@ -46,11 +46,11 @@ package protocol ServerStorage: AnyObject {
     /// - Parameter maxBytes: Bytes of other programs' changes that are taken along; 0 takes none.
     /// - Returns: Entries made of what other programs wrote to the tables, one for each of their
     ///   transactions, within the open transaction. Ends after about `maxBytes`; the rest stands
-    ///   in the way of no one but those records, or of everyone where `isOutsideParted` says so.
+    ///   in the way of no one but those records, or of everyone where `isExternalParted` says so.
     func begin(now: Int64, maxBytes: Int) throws(StorageFault) -> [LogEntry]
     /// Whether `begin` has left a rest of which `facts` would know nothing: then no set may be judged
     /// in this transaction.
-    var isOutsideParted: Bool { get }
+    var isExternalParted: Bool { get }
     func commit() throws(StorageFault)
     /// Rolls back what is open and reads the memory anew.
     func recover() throws(StorageFault)
@@ -110,7 +110,7 @@ package struct StorageLook: Hashable, Sendable {
     package var head: LogHead
     package var floor: Revision
     /// Whether other programs have written to the tables what is not in the log yet.
-    package var hasOutsideChanges: Bool
+    package var hasExternalWrites: Bool
     /// The state of the tables, which grows as tables and columns come and go; 0 where none do while
     /// the storage is open.
     package var tables: Int64
@@ -118,13 +118,13 @@ package struct StorageLook: Hashable, Sendable {
     package var locked: [String]
 
     package init(
-        head: LogHead, floor: Revision, hasOutsideChanges: Bool, tables: Int64 = 0,
+        head: LogHead, floor: Revision, hasExternalWrites: Bool, tables: Int64 = 0,
         locked: [String] = []
     ) {
         self.locked = locked
         self.head = head
         self.floor = floor
-        self.hasOutsideChanges = hasOutsideChanges
+        self.hasExternalWrites = hasExternalWrites
         self.tables = tables
     }
 }

@@ -14,7 +14,7 @@ public struct DatabaseOptions: Sendable {
     /// Hears of statements as they are run; for development.
     public var trace: StatementTrace?
     /// How often to look whether another process has written, while anyone observes.
-    public var foreignWritesPeriod: Duration = .milliseconds(150)
+    public var externalWritesPeriod: Duration = .milliseconds(150)
     /// Waits; a test gives its own.
     public var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
     /// A registered VFS of SQLite's; nil for the platform's. For tests, with a disk that fails.

@@ -17,7 +17,7 @@ public final class DatabasePool: DatabaseAccess {
     /// Nil once it was closed.
     private let writer: Confined<DatabaseWriter?>
     private let readers: ReaderPool
-    private let watch: ForeignWritesWatch
+    private let watch: ExternalWritesWatch
 
     private init(path: String, parts: Parts, options: DatabaseOptions) {
         self.path = path
@@ -26,8 +26,8 @@ public final class DatabasePool: DatabaseAccess {
         let writer = parts.writer
         self.writer = writer
         readers = parts.readers
-        watch = ForeignWritesWatch(period: options.foreignWritesPeriod, sleep: options.sleep) {
-            [weak writer] in writer?.post { $0?.lookForForeignWrites() }
+        watch = ExternalWritesWatch(period: options.externalWritesPeriod, sleep: options.sleep) {
+            [weak writer] in writer?.post { $0?.lookForExternalWrites() }
         }
         let watch = watch
         _changes.onDemand { watch.setWanted($0) }

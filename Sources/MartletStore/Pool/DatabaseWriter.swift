@@ -112,7 +112,7 @@ final class DatabaseWriter {
     }
 
     /// Looks whether another connection, of any process, has written.
-    func lookForForeignWrites() {
+    func lookForExternalWrites() {
         guard let version = try? session.connection.dataVersion(),
             version != dataVersion
         else { return }

@@ -14,7 +14,7 @@ internal import SystemKit
 /// - Killed at any instant, each setting has its old or its new value. A power cut may take the last
 ///   changes back.
 /// - Several processes, and several `Settings` of one, may use the file; each change is seen by all,
-///   by observers within `SettingsOptions.foreignWritesPeriod` where another made it.
+///   by observers within `SettingsOptions.externalWritesPeriod` where another made it.
 /// - Calls wait on a queue and hold no thread that tasks run on.
 ///
 /// Every call throws `StoreError`: `.file` where the file is not a settings file or damaged (move it
@@ -49,11 +49,12 @@ public final class Settings: Sendable {
             }
         }
         let observers = SettingObservers()
-        let watch = ForeignWritesWatch(period: options.foreignWritesPeriod, sleep: options.sleep) {
+        let watch = ExternalWritesWatch(period: options.externalWritesPeriod, sleep: options.sleep)
+        {
             [weak observers] in
             file.post { [weak observers] file in
                 // A failure shows in the app's next call; here nobody could be told.
-                if (try? file?.hasForeignWrites()) ?? false { observers?.wake(nil) }
+                if (try? file?.hasExternalWrites()) ?? false { observers?.wake(nil) }
             }
         }
         observers.onDemand { watch.setWanted($0) }

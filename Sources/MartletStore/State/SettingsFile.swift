@@ -23,7 +23,7 @@ final class SettingsFile {
                 PRAGMA user_version = \(Self.version);
                 """)
         }
-        _ = try hasForeignWrites()
+        _ = try hasExternalWrites()
     }
 
     /// Refuses a file that is something else, before anything in it is changed.
@@ -94,7 +94,7 @@ final class SettingsFile {
     }
 
     /// Whether another connection has written since the last call.
-    func hasForeignWrites() throws -> Bool {
+    func hasExternalWrites() throws -> Bool {
         let version = try connection.integer("PRAGMA data_version") ?? 0
         defer { seenVersion = version }
         return version != seenVersion

@@ -142,16 +142,16 @@ final class ServerMachine {
 
     /// Another program writes to the file, in one transaction, as it would with SQLite alone.
     /// - Throws: What `body` or SQLite throws.
-    func writeOutside(_ body: (Connection) throws -> Void) throws {
+    func writeExternal(_ body: (Connection) throws -> Void) throws {
         let program = try Connection(path: Self.path, mode: .readWrite, vfs: disk.vfsName)
         try program.execute("PRAGMA foreign_keys = ON")
         try program.transaction { try body(program) }
     }
 
     /// Makes entries of what other programs wrote, as a server does that looks now and then.
-    func takeOutside(now: Int64) {
+    func takeExternalWrites(now: Int64) {
         guard let node else { return }
-        while !disk.isDown, node.takeOutside(now: now) {}
+        while !disk.isDown, node.takeExternalWrites(now: now) {}
     }
 
     /// A snapshot: one that is kept, where an old one will do, or a new one.

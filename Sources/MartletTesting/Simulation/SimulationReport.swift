@@ -29,7 +29,7 @@ public struct SimulationReport: Hashable, Sendable {
     /// Times the log lost the bodies of old entries.
     public var compactions = 0
     /// Transactions of other programs on the server's file.
-    public var outsideWrites = 0
+    public var externalWrites = 0
     /// How often each kind of fault occurred; a kind that did not is left out.
     public private(set) var faults: [FaultKind: Int] = [:]
     /// A hash over everything that happened, in order: FNV-1a.
@@ -68,7 +68,7 @@ public struct SimulationReport: Hashable, Sendable {
         parts += other.parts
         partsGone += other.partsGone
         compactions += other.compactions
-        outsideWrites += other.outsideWrites
+        externalWrites += other.externalWrites
         faults.merge(other.faults, uniquingKeysWith: +)
         add("", Int(truncatingIfNeeded: other.trace))
     }

@@ -134,8 +134,8 @@ extension Simulator {
         server.disk.heal()
         try startServer()
         try updateAll()
-        if options.writesOutside {
-            server.takeOutside(now: now)
+        if options.writesExternal {
+            server.takeExternalWrites(now: now)
             try readLog()
         }
     }

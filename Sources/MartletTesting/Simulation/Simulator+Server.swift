@@ -63,17 +63,17 @@ extension Simulator {
 
     /// Another program writes to the server's file. The server takes it in at once, or with the
     /// next batch, or after the next crash.
-    func writeOutside() throws {
+    func writeExternal() throws {
         // Its statements may meet whatever somebody works on.
         guard !isSettling, app.random == nil || mix.people == .together else { return }
-        queue.put(.writeOutside, at: now + 1_000 + Int64(random.below(60_000)))
+        queue.put(.writeExternal, at: now + 1_000 + Int64(random.below(60_000)))
         guard server.isUp else { return }
         saves += 1
         let token = "o\(saves)"
         var person = SeededRandom(seed: random.next())
-        try writeOutside { program in
+        try writeExternal { program in
             guard let schema = app.random else {
-                return try Workload(token: token).runOutside(
+                return try Workload(token: token).runExternal(
                     program, mayMeet: mix.people == .together, &person)
             }
             var statements = RandomStatements(
@@ -87,19 +87,19 @@ extension Simulator {
     /// Another program writes to the server's file in one transaction.
     /// - Returns: Why it failed; nil if it did not.
     @discardableResult
-    func writeOutside(_ body: (Connection) throws -> Void) throws -> SQLiteError? {
+    func writeExternal(_ body: (Connection) throws -> Void) throws -> SQLiteError? {
         var failure: SQLiteError?
         maybeBreak(server.disk)
         do {
-            try server.writeOutside(body)
-            report.outsideWrites += 1
+            try server.writeExternal(body)
+            report.externalWrites += 1
             note("outside", 0, at: .server)
         } catch let error as SQLiteError {
             // A constraint, or the disk; what it did is in the file, or is not, as a whole.
             note("outside failed \(error.code)", 0, at: .server)
             failure = error
         }
-        if !server.disk.isDown, random.chance(50) { server.takeOutside(now: now) }
+        if !server.disk.isDown, random.chance(50) { server.takeExternalWrites(now: now) }
         if server.disk.isDown {
             stopServer()
             return failure

@@ -24,7 +24,7 @@ public final class Simulator {
         public var checkInterval = 60
         /// Whether another program writes to the server's file now and then; only to tables of the
         /// simulation's own.
-        package var writesOutside = true
+        package var writesExternal = true
         /// Whether chance also decides how people and networks are; only in worlds of the simulation's
         /// own.
         package var isMixed = true
@@ -55,7 +55,7 @@ public final class Simulator {
         case restart(device: Int)
         case restartServer
         /// Another program writes to the server's file.
-        case writeOutside
+        case writeExternal
         /// A machine gets the app's next version.
         case update(device: Int)
         case updateServer
@@ -170,8 +170,8 @@ public final class Simulator {
         try startServer()
         tell(.server) { "its tables: \(app.serverScript)" }
         if next != nil { queue.put(.updateServer, at: now + Int64(random.below(200_000))) }
-        if options.writesOutside, !app.isScripted {
-            queue.put(.writeOutside, at: now + Int64(random.below(60_000)))
+        if options.writesExternal, !app.isScripted {
+            queue.put(.writeExternal, at: now + Int64(random.below(60_000)))
         }
         for device in devices {
             device.skew =
@@ -257,7 +257,7 @@ public final class Simulator {
                 on: device)
         case .restart(let number): try start(devices[number])
         case .restartServer: try startServer()
-        case .writeOutside: try writeOutside()
+        case .writeExternal: try writeExternal()
         case .update(let number): try update(devices[number])
         case .updateServer: try updateServer()
         }

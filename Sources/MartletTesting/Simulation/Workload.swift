@@ -48,12 +48,12 @@ struct Workload {
 
     /// What another program does to the server's file: one to three statements of plain SQL.
     /// - Parameter mayMeet: Whether it may change what people work on.
-    func runOutside(
+    func runExternal(
         _ program: Connection, mayMeet: Bool, _ random: inout SeededRandom
     ) throws {
         for _ in 0..<(1 + random.below(3)) {
-            let place = mayMeet ? random.below(Self.outside.count) : 0
-            let statement = try program.statement(Self.outside[place])
+            let place = mayMeet ? random.below(Self.external.count) : 0
+            let statement = try program.statement(Self.external[place])
             defer { statement.reset() }
             statement.bind(1, text: token)
             statement.bind(2, integer: Int64(random.below(1_000)))
@@ -62,7 +62,7 @@ struct Workload {
     }
 
     /// `?1` is the token, `?2` decides which row of those that are there.
-    private static let outside = [
+    private static let external = [
         "INSERT INTO teams (name, city) VALUES (?1, 'O' || ?2)",
         "UPDATE teams SET city = ?1 WHERE id = \(picked("teams"))",
         "INSERT INTO players (name, team_id, shirt) VALUES (?1, \(picked("teams")), ?2)",

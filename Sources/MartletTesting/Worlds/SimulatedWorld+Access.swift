@@ -94,7 +94,7 @@ extension SimulatedWorld {
     func writeToServer(_ script: String) throws {
         guard engine.server.isUp else { return }
         engine.tell(.server) { "another program: \(script)" }
-        if let failure = try guarded({ try engine.writeOutside { try $0.execute(script) } }) {
+        if let failure = try guarded({ try engine.writeExternal { try $0.execute(script) } }) {
             throw failure
         }
     }

@@ -178,7 +178,7 @@ private final class AdoptedWorld {
 
     private func changeCapture() throws {
         guard !adopted.isEmpty, server.hindrance == nil else { return }
-        let new: ForeignCapture = server.capture == .logical ? .triggers : .logical
+        let new: ExternalCapture = server.capture == .logical ? .triggers : .logical
         history.append("-- capture by \(new)")
         if adopted.contains("cells"), !dropped.contains("cells") {
             try run("ALTER TABLE cells REPLICA IDENTITY USING INDEX cells_martlet_id_key")

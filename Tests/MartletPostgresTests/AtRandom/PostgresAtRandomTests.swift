@@ -9,9 +9,9 @@ import Testing
 @testable import MartletServerCore
 
 /// Tables that chance declares on PostgreSQL, and all that others do to them while devices' sets are taken.
-private final class ForeignWorldAtRandom {
+private final class ExternalWorldAtRandom {
     private let schema: RandomTables
-    private let capture: ForeignCapture
+    private let capture: ExternalCapture
     private let seed: UInt64
     private var chance: Chance
     private var devices = [RandomDevice("d1"), RandomDevice("d2"), RandomDevice("calm")]
@@ -27,7 +27,7 @@ private final class ForeignWorldAtRandom {
     /// Tables that were altered: their rows got values that were no change of theirs.
     private var altered: Set<UInt32> = []
 
-    init(_ capture: ForeignCapture, seed: UInt64, standby: StandbyWaits = .none) {
+    init(_ capture: ExternalCapture, seed: UInt64, standby: StandbyWaits = .none) {
         self.capture = capture
         self.standby = standby
         self.seed = seed
@@ -334,11 +334,11 @@ struct StandbyAtRandomTests {
         try await TestDatabase.blocking { try CommitWaiter.awaitStandby(servers) }
         let canceller = CommitCanceller(try PostgresAddress(servers.postgresURL))
         for seed in Self.first..<Self.first + Self.worlds {
-            for capture in ForeignCapture.allCases {
+            for capture in ExternalCapture.allCases {
                 for standby in [StandbyWaits.held, .cancelled] {
                     canceller.isOn = standby == .cancelled
                     try await TestDatabase.blocking {
-                        let faults = ForeignWorldAtRandom(capture, seed: seed, standby: standby)
+                        let faults = ExternalWorldAtRandom(capture, seed: seed, standby: standby)
                             .run(servers, steps: 20)
                         #expect(
                             faults.isEmpty,
@@ -362,12 +362,12 @@ struct PostgresAtRandomTests {
 
     @Test(
         "devices have what the tables have, every set is decided, and nobody waits for another's fault",
-        arguments: ForeignCapture.allCases)
-    func worlds(_ capture: ForeignCapture) async throws {
+        arguments: ExternalCapture.allCases)
+    func worlds(_ capture: ExternalCapture) async throws {
         let servers = try await capture == .logical ? DatabaseServers.logical() : .shared()
         for seed in Self.first..<Self.first + Self.worlds {
             try await TestDatabase.blocking {
-                let faults = ForeignWorldAtRandom(capture, seed: seed).run(servers, steps: 40)
+                let faults = ExternalWorldAtRandom(capture, seed: seed).run(servers, steps: 40)
                 #expect(
                     faults.isEmpty, "\(capture), seed \(seed)\n\(faults.joined(separator: "\n"))")
             }

@@ -16,7 +16,7 @@ extension SmallServer {
     }
 
     /// Changes how other programs' writes are found; no server runs meanwhile.
-    func change(to new: ForeignCapture) throws {
+    func change(to new: ExternalCapture) throws {
         stop()
         stopReading()
         _ = try CaptureSwitch(on: connection).change(to: new)

@@ -22,7 +22,7 @@ final class SmallServer {
 
     var owner: PostgresAddress
     var root: PostgresAddress
-    var capture: ForeignCapture
+    var capture: ExternalCapture
     /// How patient the server's own sessions are.
     private let options: PostgresOptions
     /// The tables' owner.
@@ -57,7 +57,7 @@ final class SmallServer {
     ///   - tables: Those that are adopted; there is no data set yet if there are none.
     ///   - options: How patient the server's own sessions are.
     init(
-        _ servers: DatabaseServers, _ capture: ForeignCapture, script: String, tables: [String],
+        _ servers: DatabaseServers, _ capture: ExternalCapture, script: String, tables: [String],
         truncation: Truncation = .refuse, options: PostgresOptions = PostgresOptions()
     ) throws {
         let shared = try PostgresAddress(servers.postgresURL)
@@ -199,7 +199,7 @@ final class SmallServer {
                     break
                 }
             }
-            let isPending = try connection.query("SELECT \(ForeignDrain.isPending)").boolean(0, 0)
+            let isPending = try connection.query("SELECT \(ExternalDrain.isPending)").boolean(0, 0)
             if !isPending || store == nil { break }
         }
         try folded.follow(connection)

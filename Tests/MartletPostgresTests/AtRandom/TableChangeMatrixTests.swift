@@ -30,7 +30,7 @@ private final class ChangedWorld {
     private var faults: [String] = []
 
     init(
-        _ servers: DatabaseServers, _ capture: ForeignCapture, _ changes: [TableChange],
+        _ servers: DatabaseServers, _ capture: ExternalCapture, _ changes: [TableChange],
         _ moment: Moment, seed: UInt64
     ) throws {
         chance = Chance(seed: seed)
@@ -178,8 +178,8 @@ struct TableChangeMatrixTests {
 
     @Test(
         "devices have what the tables have, or the operator is told; other tables go on",
-        arguments: ForeignCapture.allCases)
-    func matrix(_ capture: ForeignCapture) async throws {
+        arguments: ExternalCapture.allCases)
+    func matrix(_ capture: ExternalCapture) async throws {
         let servers = try await capture == .logical ? DatabaseServers.logical() : .shared()
         for round in 0..<Self.rounds {
             try await TestDatabase.blocking {

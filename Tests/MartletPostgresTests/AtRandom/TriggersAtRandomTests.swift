@@ -132,7 +132,7 @@ private final class TriggeredWorld {
     /// Whether one of those that take seconds has been drawn.
     private var hasBeenSlow = false
 
-    init(_ servers: DatabaseServers, _ capture: ForeignCapture, seed: UInt64) throws {
+    init(_ servers: DatabaseServers, _ capture: ExternalCapture, seed: UInt64) throws {
         chance = Chance(seed: seed &+ 77)
         server = try SmallServer(
             servers, capture, script: Self.script, tables: ["acts", "traces", "calm"],
@@ -383,8 +383,8 @@ struct TriggersAtRandomTests {
 
     @Test(
         "a set is refused only for what it is, all others are accepted, and devices have what triggers wrote",
-        arguments: ForeignCapture.allCases)
-    func worlds(_ capture: ForeignCapture) async throws {
+        arguments: ExternalCapture.allCases)
+    func worlds(_ capture: ExternalCapture) async throws {
         let servers = try await capture == .logical ? DatabaseServers.logical() : .shared()
         for seed in Self.first..<Self.first + Self.worlds {
             try await TestDatabase.blocking {

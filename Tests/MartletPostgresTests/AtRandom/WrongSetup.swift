@@ -14,7 +14,7 @@ struct WrongSetup: Sendable, CustomStringConvertible {
     /// Whether a server that runs says so, too.
     var isNoticed = false
     /// How other programs' writes have to be found for it to matter; nil if that is the same.
-    var capture: ForeignCapture?
+    var capture: ExternalCapture?
     /// Whether no other session may begin afterwards.
     var isLast = false
 

@@ -17,7 +17,7 @@ private final class MisconfiguredWorld {
     private var history: [String] = []
     private var faults: [String] = []
 
-    init(_ servers: DatabaseServers, _ capture: ForeignCapture, seed: UInt64) throws {
+    init(_ servers: DatabaseServers, _ capture: ExternalCapture, seed: UInt64) throws {
         chance = Chance(seed: seed &+ 99)
         let numbers = 0..<Self.count
         server = try SmallServer(
@@ -186,8 +186,8 @@ struct WrongSetupTests {
 
     @Test(
         "the doctor, and a server that runs, name all that is wrong and nothing else",
-        arguments: ForeignCapture.allCases)
-    func worlds(_ capture: ForeignCapture) async throws {
+        arguments: ExternalCapture.allCases)
+    func worlds(_ capture: ExternalCapture) async throws {
         let servers = try await capture == .logical ? DatabaseServers.logical() : .shared()
         for seed in Self.first..<Self.first + Self.worlds {
             try await TestDatabase.blocking {

@@ -68,7 +68,7 @@ struct AcceptanceTests {
     @Test("a temporary id resolves through the facts, or is a dependency that may be waited for")
     func temporaries() throws {
         let plan = try update(.integer(-4), base: 3)
-        #expect(plan.foreignTemporaries == [RecordAddress(0, .integer(-4))])
+        #expect(plan.earlierTemporaries == [RecordAddress(0, .integer(-4))])
         var facts = SetFacts()
         let lost = verdict(plan, facts: facts)
         #expect(lost?.reason == .dependency)
@@ -90,7 +90,7 @@ struct AcceptanceTests {
                         id: .integer(-1),
                         attributes: Attributes(names: ["team_id"], values: [.integer(-1)]))
                 ]))
-        #expect(plan.foreignTemporaries.isEmpty)
+        #expect(plan.earlierTemporaries.isEmpty)
         #expect(verdict(plan, facts: SetFacts()) == nil)
     }
 

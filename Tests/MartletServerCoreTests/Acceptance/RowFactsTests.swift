@@ -7,22 +7,22 @@ struct RowFactsTests {
     @Test("the last revision by anyone else follows the author")
     func others() {
         var facts = RowFacts(revision: 5, author: 1, others: 0)
-        #expect(facts.newestForeign(to: 1) == 0)
-        #expect(facts.newestForeign(to: 2) == 5)
+        #expect(facts.newestByOthers(to: 1) == 0)
+        #expect(facts.newestByOthers(to: 2) == 5)
         facts = facts.changed(by: 1, at: 6, isDeleted: false)
         #expect(facts == RowFacts(revision: 6, author: 1, others: 0))
         facts = facts.changed(by: 2, at: 7, isDeleted: false)
         #expect(facts == RowFacts(revision: 7, author: 2, others: 6))
         facts = facts.changed(by: 2, at: 8, isDeleted: true)
         #expect(facts == RowFacts(revision: 8, author: 2, others: 6, isDeleted: true))
-        #expect(facts.newestForeign(to: 2) == 6)
-        #expect(facts.newestForeign(to: 1) == 8)
+        #expect(facts.newestByOthers(to: 2) == 6)
+        #expect(facts.newestByOthers(to: 1) == 8)
     }
 
     @Test("no device is nobody's own")
     func nobody() {
         let facts = RowFacts(revision: 5, author: 0, others: 2)
-        #expect(facts.newestForeign(to: 0) == 5)
+        #expect(facts.newestByOthers(to: 0) == 5)
         #expect(
             facts.changed(by: 0, at: 6, isDeleted: false)
                 == RowFacts(revision: 6, author: 0, others: 5))

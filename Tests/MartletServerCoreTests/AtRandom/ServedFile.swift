@@ -128,7 +128,7 @@ final class ServedFile {
     /// Takes in what other programs wrote, and folds the log on.
     func settle() throws {
         var rounds = 0
-        while try node.takeOutside(now: 1) {
+        while try node.takeExternalWrites(now: 1) {
             rounds += 1
             if rounds > 10_000 { return fail("what other programs wrote is never taken in") }
         }

@@ -104,7 +104,7 @@ struct FileSecretStoreTests {
     }
 
     @Test("files that hold no secret are not listed")
-    func foreignFiles() async throws {
+    func externalFiles() async throws {
         let store = FileSecretStore(folder: folder)
         try await store.set([1], for: "a")
         for name in ["README", "x", ".secret", "%2.secret", "%zz.secret", "A.secret", "%61.secret"]

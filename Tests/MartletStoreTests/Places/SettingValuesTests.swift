@@ -82,7 +82,7 @@ struct SettingValuesTests {
     }
 
     @Test("what another process sets is noticed by looking, and only while someone observes")
-    func foreignWrites() async throws {
+    func externalWrites() async throws {
         let ticks = Ticks()
         var options = SettingsOptions()
         options.sleep = { try await ticks.sleep($0) }

@@ -208,7 +208,7 @@ struct PoolTests {
     }
 
     @Test("a schema changed by another program is seen by the next closure")
-    func foreignSchema() async throws {
+    func externalSchema() async throws {
         let folder = try StoreFolder()
         let pool = try await folder.pool(
             script: "CREATE TABLE t(a, b);\nINSERT INTO t VALUES (1, 2)")

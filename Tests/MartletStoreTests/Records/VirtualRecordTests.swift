@@ -144,7 +144,7 @@ struct VirtualRecordTests {
     }
 
     @Test("what the other does not have stays, and what this one does not know is left")
-    func foreignNames() throws {
+    func externalNames() throws {
         var team = League.Team(id: 1, name: "Larks", city: "Oslo")
         try team.merge(NameView("Other"), shouldOverride: true)
         #expect(team == League.Team(id: 1, name: "Other", city: "Oslo"))

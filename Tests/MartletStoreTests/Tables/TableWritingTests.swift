@@ -310,7 +310,7 @@ struct TableWritingTests {
     }
 
     @Test("a record that has nothing for the table is refused")
-    func foreignRecord() async throws {
+    func externalRecord() async throws {
         let folder = try StoreFolder()
         let pool = try await folder.pool(
             script: "CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT)")

@@ -45,7 +45,7 @@ struct WorldsAsDataTests {
             return rows.isEmpty ? "nothing" : nil
         }
         let summary = try await simulation.run(seeds: 1...4)
-        #expect(summary.report.outsideWrites > 4)
+        #expect(summary.report.externalWrites > 4)
         #expect(summary.description.contains("somebody corrects titles"))
     }
 

@@ -38,7 +38,7 @@ struct SyncedMigrationTests {
     }
 
     @Test("what other programs wrote is closed into a change set before the tables change")
-    func foreignNotes() throws {
+    func externalNotes() throws {
         try file.open(4)
         #expect(
             try changes(5) == [
@@ -55,7 +55,7 @@ struct SyncedMigrationTests {
     }
 
     @Test("what other programs wrote and what the first version writes are two change sets")
-    func foreignNotesBesideOwn() throws {
+    func externalNotesBesideOwn() throws {
         try file.open([
             SyncedVersions.first,
             Migration(2, "notes") { try $0.execute("INSERT INTO notes VALUES ('v', 'y')") },

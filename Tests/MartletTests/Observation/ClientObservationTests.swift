@@ -121,7 +121,7 @@ struct ClientObservationTests {
 
     @Test("what another process writes to the file is noticed by itself")
     func elsewhere() async throws {
-        let ours = try await TestClient(nil) { $0.foreignWritesPeriod = .milliseconds(5) }
+        let ours = try await TestClient(nil) { $0.externalWritesPeriod = .milliseconds(5) }
         var values = ours.notes.observeCount(in: ours.client).withChanges.makeAsyncIterator()
         #expect(try await values.next()?.value == 0)
         try DeviceFixture.shell("INSERT INTO notes VALUES ('a', 'shell')", path: ours.path)

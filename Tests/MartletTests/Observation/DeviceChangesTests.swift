@@ -47,7 +47,7 @@ struct DeviceChangesTests {
                 reaching: revision)
             try device.store.releaseLease(owner: "test")
             _ = try device.gather()
-            changes.lookForForeignWrites()
+            changes.lookForExternalWrites()
         }
         let told = try #require(hub.take(listener))
         #expect(told.causes == [.local, .remote])
@@ -57,7 +57,7 @@ struct DeviceChangesTests {
     @Test(
         "another process's commit is noticed wherever it falls between own ones",
         arguments: 0..<5)
-    func foreignCommits(step: Int) throws {
+    func externalCommits(step: Int) throws {
         let steps: [() throws -> Void] = [
             { try save { try $0.insert("teams", ["name": "Falcons"]) } },
             { _ = try device.gather() },
@@ -72,11 +72,11 @@ struct DeviceChangesTests {
             if index == step { try device.shell("INSERT INTO notes VALUES ('a', 'shell')") }
             try run()
         }
-        changes.lookForForeignWrites()
+        changes.lookForExternalWrites()
         let told = try #require(hub.take(listener))
         #expect(told.causes.contains(.elsewhere))
         #expect(told.isUnbounded)
-        changes.lookForForeignWrites()
+        changes.lookForExternalWrites()
         #expect(hub.take(listener) == nil)
     }
 

@@ -12,7 +12,7 @@ enum PostgresCases {
         try oneServer()
         try twoServers()
         try behind()
-        try await ForeignCases.run()
+        try await ExternalCases.run()
     }
 
     // MARK: - Change sets going up

@@ -86,7 +86,7 @@ struct SyncTests {
             "UPDATE players SET birthday = '2014-05-30' WHERE birthday = '2014-05-31'"
         }
         let summary = try await simulation.run(seeds: 1...4)
-        #expect(summary.report.outsideWrites > 0)
+        #expect(summary.report.externalWrites > 0)
     }
 
     @Test("the release that adds events comes while people of the last one found teams")

@@ -1,0 +1,250 @@
+import MartletModel
+import MartletProtocol
+import MartletServerCore
+import SQLiteKit
+import SQLiteRecords
+
+/// A record that another program touched, as it is now.
+private struct ExternalRecordChange {
+    let address: RecordAddress
+    let facts: RowFacts?
+    /// Nil where it is gone.
+    let row: Attributes?
+
+    /// The approximate bytes of the record in an entry.
+    var byteCount: Int { 40 + address.id.wireByteCount + (row?.wireByteCount ?? 0) }
+}
+
+/// What is taken at once.
+private struct ExternalPart {
+    var records: [ExternalRecordChange] = []
+    var addresses: Set<RecordAddress> = []
+    var bytes = 0
+    /// The last note that is done with.
+    var number: Int64 = 0
+
+    mutating func add(_ record: ExternalRecordChange) {
+        guard addresses.insert(record.address).inserted else { return }
+        records.append(record)
+        bytes += record.byteCount
+    }
+}
+
+extension EmbeddedSession {
+    /// Records up to which what was committed stays one set.
+    private static let mostRecords = 10_000
+    /// Notes that are looked through at once.
+    private static let mostNotes = 100_000
+
+    func hasExternalWrites() throws(SQLiteError) -> Bool {
+        let statement = try connection.statement("SELECT EXISTS (SELECT 1 FROM martlet_outside)")
+        defer { statement.reset() }
+        return try statement.step() && statement.integer(0) != 0
+    }
+
+    /// Puts into the log what other programs wrote: all that was committed since it was last
+    /// looked, as one set. What is far more than `maxBytes` is taken in parts, in the order in
+    /// which it was done.
+    func takeExternalWrites(
+        now: Int64, maxBytes: Int, _ unsendable: UnsendableRows
+    ) throws(SQLiteError) -> [LogEntry] {
+        guard mayHaveExternalWrites else { return [] }
+        let notes = try externalNotes(unsendable)
+        guard let last = notes.last else {
+            mayHaveExternalWrites = false
+            isExternalParted = false
+            return []
+        }
+        var part = ExternalPart()
+        let room = isExternalParted ? maxBytes : 8 * maxBytes
+        part = try gather(notes, room: room, unsendable)
+        if part.number < last.number || notes.count == Self.mostNotes {
+            if !isExternalParted { part = try gather(notes, room: maxBytes, unsendable) }
+            isExternalParted = true
+            try complete(&part)
+        } else {
+            mayHaveExternalWrites = false
+            isExternalParted = false
+        }
+        let deleting = try connection.statement("DELETE FROM martlet_outside WHERE number <= ?1")
+        defer { deleting.reset() }
+        deleting.bind(1, integer: part.number)
+        while try deleting.step() {}
+        return try enter(part.records, now: now)
+    }
+
+    // MARK: - Reading
+
+    /// The notes in order; without an address where no device can know the record.
+    private func externalNotes(
+        _ unsendable: UnsendableRows
+    ) throws(SQLiteError) -> [(number: Int64, address: RecordAddress?)] {
+        var positions: [Int64: Int] = [:]
+        for (position, number) in numbers.enumerated() { positions[number] = position }
+        let statement = try connection.statement(
+            "SELECT number, type, id FROM martlet_outside ORDER BY number LIMIT ?1")
+        defer { statement.reset() }
+        statement.bind(1, integer: Int64(Self.mostNotes))
+        var notes: [(Int64, RecordAddress?)] = []
+        while try statement.step() {
+            var address: RecordAddress?
+            if let position = positions[statement.integer(1)] {
+                address = try externalAddress(statement, position, unsendable)
+            }
+            notes.append((statement.integer(0), address))
+        }
+        return notes
+    }
+
+    private func externalAddress(
+        _ statement: Statement, _ type: Int, _ unsendable: UnsendableRows
+    ) throws(SQLiteError) -> RecordAddress? {
+        let name = schema.types[type]
+        let id: RecordID
+        do throws(SQLiteError) {
+            id = try statement.recordID(2)
+        } catch {
+            guard error.isMismatch else { throw error }
+            unsendable.note(
+                name.name, Self.literal(statement, 2), "its key cannot be sent: \(error.message)")
+            return nil
+        }
+        if let fault = SendableKey.fault(of: id, name, greatest: Limits.greatestKey) {
+            unsendable.note(name.name, id, fault)
+            return nil
+        }
+        return RecordAddress(type, id)
+    }
+
+    /// Returns a key that is neither an integer nor UTF-8 as SQL writes it, for the operator.
+    private static func literal(_ statement: Statement, _ column: Int32) -> RecordID {
+        switch statement.storage(column) {
+        case .null: return .text("NULL")
+        case .integer, .real: return .text(statement.text(column))
+        case .text, .blob: break
+        }
+        let isText = statement.storage(column) == .text
+        let bytes = statement.blob(column)
+        let most = 64
+        let digits = bytes.prefix(most).map {
+            String($0 >> 4, radix: 16) + String($0 & 15, radix: 16)
+        }
+        let literal = "x'\(digits.joined())\(bytes.count > most ? "…" : "")'"
+        return .text(isText ? "CAST(\(literal) AS TEXT)" : literal)
+    }
+
+    /// Reads the records of the notes, each where it was last noted, until there are enough.
+    private func gather(
+        _ notes: [(number: Int64, address: RecordAddress?)], room: Int,
+        _ unsendable: UnsendableRows
+    ) throws(SQLiteError) -> ExternalPart {
+        var last: [RecordAddress: Int64] = [:]
+        for note in notes { if let address = note.address { last[address] = note.number } }
+        var part = ExternalPart()
+        for note in notes {
+            if part.bytes >= room || part.records.count >= Self.mostRecords { break }
+            part.number = note.number
+            guard let address = note.address, last[address] == note.number,
+                let record = try externalRecordChange(address, unsendable)
+            else { continue }
+            part.add(record)
+        }
+        return part
+    }
+
+    /// Returns a record as its table has it; nil if no device can be sent the row. If the log has the record, it is
+    /// marked as left out then.
+    private func externalRecordChange(
+        _ address: RecordAddress, _ unsendable: UnsendableRows?
+    ) throws(SQLiteError) -> ExternalRecordChange? {
+        do throws(SQLiteError) {
+            let row = try tables[address.type].read(address.id)
+            return ExternalRecordChange(address: address, facts: try rowFacts(address), row: row)
+        } catch {
+            guard error.isMismatch else { throw error }
+            guard let unsendable else { return nil }
+            unsendable.note(schema.types[address.type].name, address.id, error.message)
+            if let facts = try rowFacts(address), !facts.isDeleted {
+                try store(facts.leavingOut, of: address)
+            }
+            return nil
+        }
+    }
+
+    /// Adds the records that the part's records refer to and that the log lacks. They come first,
+    /// so that devices have them wherever the part is cut.
+    private func complete(_ part: inout ExternalPart) throws(SQLiteError) {
+        let own = part.records.count
+        defer {
+            part.records = part.records[own...].reversed() + part.records[..<own]
+        }
+        var next = 0
+        while next < part.records.count {
+            let record = part.records[next]
+            next += 1
+            guard let row = record.row else { continue }
+            for (attribute, target) in columns[record.address.type].references {
+                guard let id = row[attribute].flatMap({ RecordID($0) }) else { continue }
+                let address = RecordAddress(target, id)
+                guard !part.addresses.contains(address), isSendable(address),
+                    try rowFacts(address)?.isDeleted ?? true,
+                    let parent = try externalRecordChange(address, nil), parent.row != nil
+                else { continue }
+                part.add(parent)
+            }
+        }
+    }
+
+    // MARK: - Writing
+
+    /// Makes one entry, or several if one could not be sent, or none if devices get none of the
+    /// changes.
+    private func enter(
+        _ records: [ExternalRecordChange], now: Int64
+    ) throws(SQLiteError) -> [LogEntry] {
+        // An id is not given twice, also where nobody has seen the record.
+        for address in records.map(\.address) {
+            if case .integer(let id) = address.id { skipIDs(of: address.type, through: id) }
+        }
+        let known = records.filter { $0.row != nil || $0.facts?.isDeleted == false }
+        guard !known.isEmpty else { return [] }
+        var entries: [LogEntry] = []
+        for part in EntryParts.of(known, bytes: \.byteCount) {
+            entries.append(try enterPart(known[part], now: now))
+        }
+        return entries
+    }
+
+    private func enterPart(
+        _ known: ArraySlice<ExternalRecordChange>, now: Int64
+    ) throws(SQLiteError) -> LogEntry {
+        var account = SetAccount(types: Set(known.map(\.address.type)).sorted())
+        let revision = try nextRevision()
+        for record in known {
+            let address = record.address
+            let isNew = record.facts?.isDeleted ?? true
+            if let row = record.row {
+                account.set(
+                    address, isNew ? .created : .updated,
+                    isNew ? columns[address.type].withoutNulls(row) : row)
+            } else {
+                account.set(address, .deleted)
+            }
+            let isDeleted = record.row == nil
+            try store(
+                record.facts?.changed(by: 0, at: revision, isDeleted: isDeleted)
+                    ?? RowFacts(revision: revision, author: 0, others: 0), of: address)
+        }
+        let body: [UInt8]
+        do throws(WireFault) {
+            body = try SyncCoder.encode(account.changeSet(schema, revision: revision).set)
+        } catch {
+            throw SQLiteError.mismatch("rows of other programs cannot be sent: \(error.message)")
+        }
+        let entry = LogEntry(
+            revision: revision, device: 0, identifier: nil, sequence: nil, temporaries: nil,
+            body: body, hash: head.hash.appending(body, identifier: nil), time: now)
+        try append(entry, content: nil, now: now)
+        return entry
+    }
+}

@@ -1,0 +1,50 @@
+import MartletModel
+import MartletServerCore
+
+/// Parts what was drained into change sets.
+enum ExternalGroups {
+    /// One group for each transaction, in the order of the transactions' last changes: who saw
+    /// another's work comes behind it. Rows are read as they are now, so transactions that touched
+    /// the same record are one group, and with them those between.
+    /// - Parameter changes: In the order of their numbers.
+    /// - Returns: The changes of each group, each record once, where it was last changed.
+    static func of(_ changes: [ExternalChange]) -> [[ExternalChange]] {
+        var last: [Int64: Int64] = [:]
+        for change in changes {
+            last[change.transaction] = max(last[change.transaction] ?? 0, change.number)
+        }
+        var places: [Int64: Int] = [:]
+        for (place, transaction) in last.sorted(by: { $0.value < $1.value }).enumerated() {
+            places[transaction.key] = place
+        }
+        func place(_ change: ExternalChange) -> Int { places[change.transaction] ?? 0 }
+
+        // How far a group reaches that begins with a transaction.
+        var first: [RecordAddress: Int] = [:]
+        var reach = Array(0..<places.count)
+        var ends: [RecordAddress: Int] = [:]
+        for change in changes {
+            let place = place(change)
+            let address = change.record.address
+            first[address] = min(first[address] ?? place, place)
+            ends[address] = max(ends[address] ?? place, place)
+        }
+        for (address, begin) in first {
+            reach[begin] = max(reach[begin], ends[address] ?? begin)
+        }
+        var group = [Int](repeating: 0, count: places.count)
+        var count = 0
+        var end = 0
+        for place in places.values.sorted() {
+            end = max(end, reach[place])
+            group[place] = count
+            if place == end { count += 1 }
+        }
+        var groups = [[ExternalChange]](repeating: [], count: count)
+        var taken: Set<RecordAddress> = []
+        for change in changes.reversed() where taken.insert(change.record.address).inserted {
+            groups[group[place(change)]].append(change)
+        }
+        return groups.map { $0.reversed() }
+    }
+}
