@@ -14,7 +14,7 @@ public final class MartletServer: Sendable {
     /// What a started server holds.
     private struct Running: Sendable {
         let lock: Confined<DirectoryLock>
-        let tokens: Confined<TokenDesk>
+        let tokens: Confined<TokenAuthenticator>
         let dataSets: DataSetDirectory
         let redis: RedisHub?
         let http: HTTPServer
@@ -38,7 +38,7 @@ public final class MartletServer: Sendable {
         }
         let options = try configuration.httpOptions()
         let origins = try OriginRule(configuration.allowedOrigins)
-        let ground = try await Ground(configuration)
+        let ground = try await DataSources(configuration)
         let directory = configuration.dataDirectory
         let lock = try await Confined.making(label: "martlet.lock") {
             try TokenStore.makeDirectory(directory)
@@ -139,7 +139,7 @@ public final class MartletServer: Sendable {
 
     // MARK: - Starting
 
-    private func makeTokens(_ ground: Ground) async throws -> Confined<TokenDesk> {
+    private func makeTokens(_ ground: DataSources) async throws -> Confined<TokenAuthenticator> {
         let configuration = configuration
         let isAmbiguous =
             configuration.signedTokens != nil
@@ -149,7 +149,7 @@ public final class MartletServer: Sendable {
                 "With --jwt-keys a fixed token may not have two dots: it would be taken for a JWT.")
         }
         return try await Confined.making(label: "martlet.tokens") {
-            TokenDesk(
+            TokenAuthenticator(
                 index: try TokenIndex(
                     store: TokenStore(directory: configuration.dataDirectory),
                     databases: ground.tokens, fixed: configuration.tokens,
@@ -161,7 +161,7 @@ public final class MartletServer: Sendable {
     }
 
     private func makeDirectory(
-        _ ground: Ground, _ metrics: Metrics, _ counters: CountersSource
+        _ ground: DataSources, _ metrics: Metrics, _ counters: CountersSource
     ) -> DataSetDirectory {
         let configuration = configuration
         // Below the requests in rank; one at a time.
@@ -200,7 +200,7 @@ public final class MartletServer: Sendable {
     }
 
     private func makeHTTP(
-        _ options: HTTPServerOptions, _ tokens: Confined<TokenDesk>,
+        _ options: HTTPServerOptions, _ tokens: Confined<TokenAuthenticator>,
         _ dataSets: DataSetDirectory, _ redis: RedisHub?, _ metrics: Metrics,
         _ origins: OriginRule, _ counters: CountersSource
     ) -> HTTPServer {

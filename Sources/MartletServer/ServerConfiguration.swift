@@ -54,7 +54,7 @@ public struct ServerConfiguration: Sendable {
         Int64((Date.now.timeIntervalSince1970 * 1_000).rounded())
     }
     /// What the server waits with before it tries again what failed by itself.
-    package var later: Later = { pause, work in
+    package var later: Scheduler = { pause, work in
         let (seconds, attoseconds) = pause.components
         DispatchQueue.global(qos: .utility).asyncAfter(
             deadline: .now() + Double(seconds) + Double(attoseconds) / 1e18, execute: work)

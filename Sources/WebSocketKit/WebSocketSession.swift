@@ -48,7 +48,7 @@ public final class WebSocketSession {
     private let mask: (@Sendable () -> [UInt8])?
     /// Set while bytes are taken in only.
     private var input = UnsafeRawBufferPointer(start: nil, count: 0)
-    private var frames = WholeControlFrames()
+    private var frames = JoinedControlFrames()
     /// Whether wslay has asked for bytes when there were none.
     private var isStarved = false
     private var output: [UInt8] = []

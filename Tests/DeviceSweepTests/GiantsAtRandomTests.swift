@@ -271,7 +271,7 @@ private final class GiantWorld {
         while let node = world.server.node {
             batches += 1
             try #require(batches < 100, "\(told)")
-            var question = DeltaQuestion(
+            var question = DeltaRequest(
                 principal: Principal(name: "staff"), since: try device.store.revision)
             question.clientID = try device.store.clientID
             guard case .batch(let made) = node.feed.deltas(question) else {

@@ -333,7 +333,7 @@ extension GrowingWorld {
     ) throws {
         while true {
             let store = try device.store
-            var question = DeltaQuestion(
+            var question = DeltaRequest(
                 principal: Principal(name: "staff"), since: try store.revision)
             question.clientID = try store.clientID
             let made = try count("making a batch") { try node.feed.deltas(question) }

@@ -14,7 +14,8 @@ struct Rule: Sendable {
 
     static let all: [Rule] = [
         .fileLength, .functionLength, .nondeterminism, .unsafe, .uncheckedSendable, .cImports,
-        .downwardImports, .floors, .forcedTry, .unfinished, .folderNames, .machinePaths,
+        .downwardImports, .floors, .forcedTry, .unfinished, .retiredWords, .folderNames,
+        .machinePaths,
         .documentation,
         .secrets,
     ]

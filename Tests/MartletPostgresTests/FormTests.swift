@@ -98,11 +98,11 @@ struct FormTests {
                     let drained = try connection.query(
                         """
                         SELECT f.row FROM (SELECT \(table.number)::bigint AS type, '1' AS id) AS c, \
-                        LATERAL (\(ExternalRowForm(table, at: 0).lookup(of: "c"))) AS f
+                        LATERAL (\(ExternalRowCodec(table, at: 0).lookup(of: "c"))) AS f
                         """)
                     if case .array(let texts) = try drained.value(0, 0) {
                         #expect(
-                            ExternalRowForm(table, at: 0).row(texts) == .present(row), "\(name)")
+                            ExternalRowCodec(table, at: 0).row(texts) == .present(row), "\(name)")
                     }
                     let number = RecordID.integer(Int64(index + 1))
                     try records.insert(number, row, absentMeansNull: true)

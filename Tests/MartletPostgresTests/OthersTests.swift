@@ -63,13 +63,13 @@ struct OthersTests {
     }
 
     /// The set of a request of one, as the node asks the storage about it.
-    static func question(_ set: String, _ store: TestStore) throws -> SetQuestion {
+    static func question(_ set: String, _ store: TestStore) throws -> FactsRequest {
         let request = try store.admitted(
             #"{"clientId":"d9","maxRevision":1,"changeSets":[\#(set)]}"#)
         let device = try #require(
             try store.store.register(
                 clientID: "d9", principal: TestStore.user, most: 9, now: 1))
-        return SetQuestion(
+        return FactsRequest(
             device: device.number, principal: TestStore.user, identifier: "q", sequence: 1,
             dependency: nil, content: [1],
             reading: .success(

@@ -104,7 +104,7 @@ final class CountingStorage: ServerStorage {
         try base.isDecided(identifier)
     }
 
-    func facts(for questions: [SetQuestion]) throws(StorageFault) -> [SetFacts] {
+    func facts(for questions: [FactsRequest]) throws(StorageFault) -> [SetFacts] {
         note("facts", questions.count)
         return try base.facts(for: questions).dropLast(lacking.facts)
     }
@@ -123,7 +123,7 @@ final class CountingStorage: ServerStorage {
     }
 
     func remember(
-        _ refusal: Refusal, of question: SetQuestion, now: Int64
+        _ refusal: Refusal, of question: FactsRequest, now: Int64
     ) throws(StorageFault) {
         note("remember")
         try base.remember(refusal, of: question, now: now)
@@ -134,7 +134,7 @@ final class CountingStorage: ServerStorage {
     }
 
     func truths(
-        of questions: [TruthQuestion], setBytes: Int, maxBytes: Int
+        of questions: [CurrentRowsRequest], setBytes: Int, maxBytes: Int
     ) throws(StorageFault) -> [SetTruth] {
         note("truths", questions.count)
         if let truth { return questions.map { _ in truth } }

@@ -77,8 +77,8 @@ struct EmbeddedDifferenceTests {
         #expect(deltas.map(\.recordRevision) == [1, nil])
     }
 
-    private static func question(since: Revision) -> DeltaQuestion {
-        var question = DeltaQuestion(principal: TestServer.user, since: since)
+    private static func question(since: Revision) -> DeltaRequest {
+        var question = DeltaRequest(principal: TestServer.user, since: since)
         question.wantsRows = true
         return question
     }

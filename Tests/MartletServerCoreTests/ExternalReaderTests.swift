@@ -73,7 +73,7 @@ struct ExternalReaderTests {
         #expect(answer.maxRevision == 3)
         #expect(answer.changeSets.map(\.content) == [Self.expected])
         try Connection(path: server.path).execute("UPDATE teams SET name = 'C' WHERE id = 7")
-        var question = DeltaQuestion(principal: TestServer.user, since: 0)
+        var question = DeltaRequest(principal: TestServer.user, since: 0)
         question.wantsRows = true
         guard case .batch(let batch) = reader.deltas(question) else {
             Issue.record("no batch")

@@ -94,7 +94,7 @@ struct FollowingTests {
         #expect(try outcome(two.reader.answer(to: ahead)) == "sets []")
         #expect(try outcome(two.reader.answer(to: pull(server, at: 3))) == "revisionAhead")
         try one.send(server, [team(3)], from: "d1", at: 2)
-        var question = DeltaQuestion(principal: TestServer.user, since: 3)
+        var question = DeltaRequest(principal: TestServer.user, since: 3)
         question.lineage = one.node.head.hash.text
         guard case .needsLog = two.node.feed.deltas(question) else {
             Issue.record("a cursor that is ahead is the reader's")

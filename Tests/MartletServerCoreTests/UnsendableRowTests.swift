@@ -77,7 +77,7 @@ struct UnsendableRowTests {
             #expect(answer.changeSets[0]["teams"]?.delete == [])
         }
         #expect(told.all.dropFirst() == ["teams 2: \(reason)", "teams 2: \(reason)"])
-        var question = DeltaQuestion(principal: TestServer.user, since: 0)
+        var question = DeltaRequest(principal: TestServer.user, since: 0)
         question.wantsRows = true
         guard case .batch(let batch) = LogReader(feed: node.feed, store: store).deltas(question)
         else {

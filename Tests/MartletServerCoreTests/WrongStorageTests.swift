@@ -30,7 +30,7 @@ private final class UnreadableLog: LogSource {
         try base.entries(at: revisions)
     }
     func difference(
-        _ question: DifferenceQuestion, limit: () -> Revision
+        _ question: DifferenceRequest, limit: () -> Revision
     ) throws(StorageFault) -> DifferencePart {
         try base.difference(question, limit: limit)
     }

@@ -223,27 +223,29 @@ extension BadInput {
         BadInput(
             "gzip cut off",
             gzip: [UInt8](
-                WholeGzip.compress([UInt8](#"{"maxRevision":1,"changeSets":[]}"#.utf8)).dropLast(6)),
+                OneShotGzip.compress([UInt8](#"{"maxRevision":1,"changeSets":[]}"#.utf8)).dropLast(
+                    6)),
             malformed),
         BadInput("an empty body of gzip", gzip: [], malformed),
         BadInput(
             "gzip with a wrong checksum",
             gzip: {
-                var bytes = WholeGzip.compress([UInt8](#"{"maxRevision":1,"changeSets":[]}"#.utf8))
+                var bytes = OneShotGzip.compress(
+                    [UInt8](#"{"maxRevision":1,"changeSets":[]}"#.utf8))
                 bytes[bytes.count - 6] ^= 1
                 return bytes
             }(), malformed),
         BadInput(
             "gzip twice over",
-            gzip: WholeGzip.compress(WholeGzip.compress([UInt8](#"{"maxRevision":1}"#.utf8))),
+            gzip: OneShotGzip.compress(OneShotGzip.compress([UInt8](#"{"maxRevision":1}"#.utf8))),
             malformed),
         BadInput(
             "a bomb by ratio",
-            gzip: WholeGzip.compress([UInt8](repeating: 32, count: 20 << 20), level: 9),
+            gzip: OneShotGzip.compress([UInt8](repeating: 32, count: 20 << 20), level: 9),
             .problem(413, "tooLarge")),
         BadInput(
             "a bomb by size",
-            gzip: WholeGzip.compress([UInt8](repeating: 32, count: 80 << 20)),
+            gzip: OneShotGzip.compress([UInt8](repeating: 32, count: 80 << 20)),
             .problem(413, "tooLarge")),
     ]
 }

@@ -90,7 +90,7 @@ final class LiveServer: Sendable {
         }
         var body = [UInt8](bytes[end.upperBound...])
         if headers["content-encoding"] == "gzip" {
-            body = try WholeGzip.inflate(body, limit: 1 << 26, ratio: 10_000, ratioFloor: 1 << 26)
+            body = try OneShotGzip.inflate(body, limit: 1 << 26, ratio: 10_000, ratioFloor: 1 << 26)
         }
         return Answer(
             status: status, headers: headers, body: String(decoding: body, as: UTF8.self))

@@ -108,8 +108,8 @@ struct MetricsTests {
         let metrics = Metrics()
         metrics.countRequest(endpoint: "/sync", status: 200, kind: "ok", answerBytes: 10)
         metrics.countVerdicts(accepted: 0, refused: ["stale"])
-        let slot = SlotAccount(isActive: true, isLost: false, retainedBytes: 1, lagBytes: 1)
-        let account = StorageAccount(waiting: 0, oldestWriterSeconds: 0, slot: slot)
+        let slot = SlotStatus(isActive: true, isLost: false, retainedBytes: 1, lagBytes: 1)
+        let account = StorageStatus(waiting: 0, oldestWriterSeconds: 0, slot: slot)
         let text = metrics.text(
             queueDepths: [("league", 2)], blockedWriters: [("league", 0)],
             lockedTables: [("league", 0)],

@@ -64,7 +64,7 @@ struct TokenTests {
         let folder = TemporaryFolder()
         let store = try TokenStore(directory: folder.path)
         let made = try store.create(dataSet: "a", now: 1)
-        var desk = TokenDesk(
+        var desk = TokenAuthenticator(
             index: try TokenIndex(store: store, fixed: []), signed: nil, now: { 1 })
         #expect(try desk.recordAtOnce(of: bytes(made.token), asked: .now) == made.record)
         #expect(throws: TokenDenial.self) {
@@ -86,7 +86,7 @@ struct TokenTests {
         let database = FarSource()
         let index = try TokenIndex(
             store: store, databases: [database], fixed: [try FixedToken("club:other")])
-        var desk = TokenDesk(index: index, signed: nil, now: { 1 })
+        var desk = TokenAuthenticator(index: index, signed: nil, now: { 1 })
         let asked = database.questions
         #expect(try desk.recordAtOnce(of: bytes("other"), asked: .now)?.dataSet == "club")
         #expect(try desk.recordAtOnce(of: bytes(made.token), asked: .now) == nil)

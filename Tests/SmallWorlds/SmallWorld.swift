@@ -161,7 +161,7 @@ package final class SmallServer {
     }
 
     /// The deltas after a listener's version, or why there are none; nil if they have to wait.
-    package func deltas(_ question: DeltaQuestion) -> Result<DeltaBatchBytes, Problem>? {
+    package func deltas(_ question: DeltaRequest) -> Result<DeltaBatchBytes, Problem>? {
         switch reader?.deltas(question) {
         case .batch(let batch): .success(batch)
         case .problem(let problem): .failure(problem)

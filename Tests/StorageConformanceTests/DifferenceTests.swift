@@ -195,7 +195,7 @@ struct DifferenceTests {
             case .answer(let answer) = reader.answer(
                 to: try server.admitted(#"{"maxRevision":1,"changeSets":[]}"#)),
             case .batch(let batch) = reader.deltas(
-                DeltaQuestion(principal: TestDataSet.user, since: 1))
+                DeltaRequest(principal: TestDataSet.user, since: 1))
         else {
             Issue.record("no answer")
             return
@@ -214,7 +214,7 @@ struct DifferenceTests {
         try server.acknowledge(6, "d1")
         server.compact(keeping: 2)
         let reader = server.reader()
-        var question = DeltaQuestion(principal: TestDataSet.user, since: 1)
+        var question = DeltaRequest(principal: TestDataSet.user, since: 1)
         question.takesEntriesOnly = true
         guard case .batch(let batch) = reader.deltas(question) else {
             Issue.record("no batch")
@@ -250,7 +250,7 @@ struct DifferenceTests {
                     .create("teams", "-\(number)", #""name":"\#(name)""#))
         }
         let reader = server.reader()
-        var whole = DeltaQuestion(principal: TestDataSet.user, since: 0)
+        var whole = DeltaRequest(principal: TestDataSet.user, since: 0)
         whole.mostEntryBytes = 1_000
         var question = whole
         question.takesEntriesOnly = true

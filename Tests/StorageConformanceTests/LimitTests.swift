@@ -206,7 +206,7 @@ struct LimitTests {
         #expect(try server.send(creating(2)).fate == "accepted 1")
         #expect(try server.send(creating(300), from: "d2").fate == "accepted 2")
         let reader = server.reader()
-        var question = DeltaQuestion(principal: TestDataSet.user, since: 0, byteLimit: .max)
+        var question = DeltaRequest(principal: TestDataSet.user, since: 0, byteLimit: .max)
         question.wantsRows = true
         guard case .batch(let first) = reader.deltas(question) else {
             Issue.record("no batch")
@@ -239,7 +239,7 @@ struct LimitTests {
         let entry = LogEntry(
             revision: 1, device: 3, identifier: "a", sequence: 4, temporaries: "-2",
             body: try SyncCoder.encode(set), hash: LineageHash(origin: ""), time: 0)
-        let bytes = try OwnForm.bytes(of: entry)
+        let bytes = try AuthorFormat.bytes(of: entry)
         #expect(bytes.count < 1_000)
         let own = try SyncCoder.decodeChangeSet(bytes)
         #expect(own.identifier == "a" && own.sequence == 4 && own.revision == 1)
@@ -257,7 +257,7 @@ struct LimitTests {
         try server.send(create)
         let log = server.log()
         let first = try log.difference(
-            DifferenceQuestion(since: 0, maxBytes: 1, partBytes: 300)
+            DifferenceRequest(since: 0, maxBytes: 1, partBytes: 300)
         ) { .max }
         #expect(first.reached == 0 && !first.isWhole)
         #expect(first.rows.map(\.id) == [.integer(1), .integer(2)])
@@ -265,7 +265,7 @@ struct LimitTests {
         try server.send(SetText().update("pages", "2", #""revision":1,"number":2"#))
         try server.send(SetText().update("pages", "4", #""revision":1,"number":4"#))
         let rest = try log.difference(
-            DifferenceQuestion(since: 0, cursor: first.cursor, maxBytes: .max)
+            DifferenceRequest(since: 0, cursor: first.cursor, maxBytes: .max)
         ) { .max }
         #expect(rest.isWhole && rest.reached == 3)
         #expect(rest.rows.map(\.id) == [3, 5, 6, 2, 4].map { RecordID.integer($0) })

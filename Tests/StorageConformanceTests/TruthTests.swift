@@ -116,7 +116,7 @@ struct TruthTests {
         let questions = try (1...5).map { (number: Int) in
             let set = SetText("s\(number)", sequence: number, seen: 1)
                 .update("pages", "\(number)", #""revision":1,"number":3"#)
-            return TruthQuestion(
+            return CurrentRowsRequest(
                 device: 0, set: try SyncCoder.decodeChangeSet(Array(set.description.utf8)))
         }
         for (room, count) in [(1, 1), (150_000, 1), (250_000, 2), (450_000, 4), (1 << 20, 5)] {
@@ -138,7 +138,7 @@ struct TruthTests {
         for number in 1...200 {
             set = set.update("pages", "\(number)", #""revision":1,"number":3"#)
         }
-        let question = TruthQuestion(
+        let question = CurrentRowsRequest(
             device: 0, set: try SyncCoder.decodeChangeSet(Array(set.description.utf8)))
         let truths = try server.storage.truths(of: [question], setBytes: 1 << 20, maxBytes: 1)
         let counts = truths.map { $0.types.first?.update.count }

@@ -26,7 +26,7 @@ enum SharedBatch {
         _ = node.process(
             [AdmittedRequest(principal: principal, request: request, source: Array(body.utf8))],
             now: 1)
-        let question = DeltaQuestion(principal: principal, since: 0)
+        let question = DeltaRequest(principal: principal, since: 0)
         guard case .batch = node.feed.deltas(question) else {
             throw StoreError(.inconsistent, "There is no batch.")
         }

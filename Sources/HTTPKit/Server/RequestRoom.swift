@@ -48,7 +48,7 @@ struct RequestRoom {
 
     /// Returns the reason why `more` does not fit; nil if it fits.
     /// - Parameter isCounted: Whether the total includes it already.
-    func hindrance(for more: Usage, of parties: [Party], isCounted: Bool = false) -> String? {
+    func unreadyReason(for more: Usage, of parties: [Party], isCounted: Bool = false) -> String? {
         guard isCounted || total.hasRoom(for: more, within: limit) else {
             return "The server has too much to do; come back."
         }

@@ -192,8 +192,8 @@ final class ServerCore {
     ) -> HTTPRefusal? {
         var wanted = more
         wanted.bytes += claimed
-        if let hindrance = room.hindrance(for: wanted, of: claim.parties) {
-            return busy(hindrance)
+        if let unreadyReason = room.unreadyReason(for: wanted, of: claim.parties) {
+            return busy(unreadyReason)
         }
         room.take(more, for: claim.parties)
         claim.usage += more
@@ -203,8 +203,8 @@ final class ServerCore {
     /// Counts a claim towards a named party's share as well.
     func admit(party: String, to claim: inout RequestClaim) -> HTTPRefusal? {
         let party = RequestRoom.Party.named(party)
-        if let hindrance = room.hindrance(for: claim.usage, of: [party], isCounted: true) {
-            return busy(hindrance)
+        if let unreadyReason = room.unreadyReason(for: claim.usage, of: [party], isCounted: true) {
+            return busy(unreadyReason)
         }
         room.share(claim.usage, with: party)
         claim.parties.append(party)

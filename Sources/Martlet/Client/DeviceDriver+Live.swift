@@ -20,7 +20,7 @@ extension DeviceDriver {
     /// One exchange, unless changes come by themselves or the last exchange is recent enough.
     func refresh(
         ifOlderThan age: Duration, _ waiter: CheckedContinuation<Revision, any Error>,
-        _ sign: StopSign
+        _ sign: CancellationFlag
     ) {
         guard !isClosed, transport != nil, isOlder(than: age) else {
             // A closed client and one without a server are refused there.

@@ -32,7 +32,7 @@ final class DeviceDriver {
     let publish: @Sendable (ClientEvent) -> Void
     /// The tasks that wait for an exchange to end, each with the sign that it no longer waits.
     private var waiters:
-        [(continuation: CheckedContinuation<Revision, any Error>, sign: StopSign)] = []
+        [(continuation: CheckedContinuation<Revision, any Error>, sign: CancellationFlag)] = []
     private var sends: [Int: Task<Void, Never>] = [:]
     private var timers: [Int: Task<Void, Never>] = [:]
     private var streamTimer: Task<Void, Never>?
@@ -100,7 +100,7 @@ final class DeviceDriver {
 extension DeviceDriver {
     /// - Parameter sign: Seen before the commit; a save that is not wanted any more is taken back.
     func write<Result>(
-        _ sign: StopSign, _ body: (WriteContext) throws -> Result
+        _ sign: CancellationFlag, _ body: (WriteContext) throws -> Result
     ) throws -> Result {
         try checkOpen()
         changes.begin()
@@ -125,7 +125,7 @@ extension DeviceDriver {
     }
 
     /// Gives a withheld record up.
-    func drop(_ record: WithheldRecord, _ sign: StopSign) throws {
+    func drop(_ record: WithheldRecord, _ sign: CancellationFlag) throws {
         try write(sign) { _ in try node.store.drop(record) }
     }
 
@@ -246,7 +246,7 @@ extension DeviceDriver {
 
     /// One exchange now, and those that it calls for.
     /// - Parameter sign: Set when the task no longer waits; see `lookForCancellation`.
-    func sync(_ waiter: CheckedContinuation<Revision, any Error>, _ sign: StopSign) {
+    func sync(_ waiter: CheckedContinuation<Revision, any Error>, _ sign: CancellationFlag) {
         guard !sign.isSet else { return waiter.resume(throwing: Self.isCancelled) }
         guard !isClosed, transport != nil else {
             waiter.resume(

@@ -287,11 +287,11 @@ public final class MartletClient: DatabaseAccess {
     private func waiting(
         _ ask:
             @escaping @Sendable (
-                DeviceDriver, CheckedContinuation<Revision, any Error>, StopSign
+                DeviceDriver, CheckedContinuation<Revision, any Error>, CancellationFlag
             ) -> Void
     ) async throws -> Revision {
         let device = device
-        let sign = StopSign()
+        let sign = CancellationFlag()
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { waiter in
                 device.post { ask($0, waiter, sign) }

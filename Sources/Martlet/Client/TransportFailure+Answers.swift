@@ -19,7 +19,7 @@ extension TransportFailure {
         strangersAnswer answer: StreamingAnswer, _ body: [UInt8], _ name: String, member: String,
         _ error: any Error
     ) {
-        let isOther = !AnswerForm.isWhole(body, member: member)
+        let isOther = !AnswerFormat.isWhole(body, member: member)
         self.init(
             message: isOther
                 ? Problem.foreign(status: answer.status).detail
@@ -32,7 +32,7 @@ extension TransportAnswer {
     /// Whether the server itself may have said this. A status of 200 needs the form of an answer.
     var isOfServer: Bool {
         guard status != 200 else {
-            return AnswerForm.hasForm(body)
+            return AnswerFormat.hasForm(body)
         }
         return SyncCoder.decodeProblem(body, status: status).isOfServer
     }

@@ -103,7 +103,7 @@ struct OrganisationGenerator {
         ) { make, id in
             [
                 make.reference(make.size.regions),
-                .text("\(make.pick(Vocabulary.places)) Ground \(id)"),
+                .text("\(make.pick(Vocabulary.places)) DataSources \(id)"),
                 .text(make.pick(Vocabulary.surfaces)), make.tenths(350...600),
                 make.tenths(-100...300),
             ]

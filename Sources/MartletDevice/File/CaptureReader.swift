@@ -123,7 +123,7 @@ extension LocalStore {
     /// Takes the old values of one noted row, unless some are known already: the oldest count. A
     /// value that the wire cannot carry counts as null, so that any other value is sent.
     private func collect(
-        _ row: Statement, _ form: NoteForm, into noted: inout NotedRecord
+        _ row: Statement, _ form: NoteLayout, into noted: inout NotedRecord
     ) throws {
         guard noted.old.isEmpty else { return }
         let attributes = schema.types[form.index].attributes

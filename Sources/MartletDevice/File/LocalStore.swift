@@ -15,7 +15,7 @@ package final class LocalStore {
     package let numbers: [Int64]
     private let indexes: [Int64: Int]
     /// How notes are read, by the number that they were made under.
-    var noteForms: [Int64: NoteForm] {
+    var noteForms: [Int64: NoteLayout] {
         didSet { notedNumbers = Self.list(noteForms) }
     }
     /// These numbers as a list in SQL.
@@ -44,7 +44,7 @@ package final class LocalStore {
         self.schema = schema
         self.numbers = numbers
         indexes = Dictionary(uniqueKeysWithValues: numbers.enumerated().map { ($1, $0) })
-        noteForms = NoteForm.ofNow(schema, numbers)
+        noteForms = NoteLayout.ofNow(schema, numbers)
         notedNumbers = Self.list(noteForms)
         tables = schema.types.map {
             RecordTable(type: $0, connection: connection, keepsClauses: keepsClauses)
@@ -56,7 +56,7 @@ package final class LocalStore {
         for (type, columns) in unannounced { tables[type].ownColumns = Set(columns.keys) }
     }
 
-    private static func list(_ forms: [Int64: NoteForm]) -> String {
+    private static func list(_ forms: [Int64: NoteLayout]) -> String {
         forms.keys.sorted().map(String.init).joined(separator: ", ")
     }
 

@@ -146,7 +146,7 @@ struct NotedColumns {
 }
 
 /// How the notes under one number are read.
-struct NoteForm {
+struct NoteLayout {
     /// The position of the type whose records they are about.
     let index: Int
     /// For each value of a note, the position of its attribute; nil if the table has the column no more.
@@ -177,10 +177,10 @@ struct NoteForm {
     }
 
     /// Returns the forms of notes that were made for the tables as they are, by the types' numbers.
-    static func ofNow(_ schema: Schema, _ numbers: [Int64]) -> [Int64: NoteForm] {
+    static func ofNow(_ schema: Schema, _ numbers: [Int64]) -> [Int64: NoteLayout] {
         Dictionary(
             uniqueKeysWithValues: zip(numbers, schema.types.enumerated()).map { number, type in
-                (number, NoteForm(type.element, at: type.offset))
+                (number, NoteLayout(type.element, at: type.offset))
             })
     }
 }

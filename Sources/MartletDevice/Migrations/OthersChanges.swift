@@ -30,7 +30,7 @@ struct OthersChanges {
     private var renames: [Renames] = []
     /// The columns that are gone, by the number of their type.
     private var dropped: [Int64: Set<String>] = [:]
-    private var forms: [Int64: NoteForm] = [:]
+    private var forms: [Int64: NoteLayout] = [:]
     /// The positions of types whose tables came back.
     private var returned: [Int] = []
 
@@ -45,7 +45,7 @@ struct OthersChanges {
         var isSame = true
         for (index, (type, number)) in zip(store.schema.types, store.numbers).enumerated() {
             guard var columns = recorded.present[number] ?? recorded.away[number] else {
-                forms[number] = NoteForm(type, at: index)
+                forms[number] = NoteLayout(type, at: index)
                 isSame = false
                 continue
             }
@@ -72,8 +72,8 @@ struct OthersChanges {
             let isNoted = columns == present
             forms[number] =
                 isNoted
-                ? NoteForm(type, at: index)
-                : try NoteForm(type, at: index, noted: columns, connection)
+                ? NoteLayout(type, at: index)
+                : try NoteLayout(type, at: index, noted: columns, connection)
             guard recorded.present[number] != nil else {
                 returned.append(index)
                 isSame = false
@@ -100,7 +100,7 @@ struct OthersChanges {
             guard let index = store.schema.index(of: move.table),
                 let columns = CaptureTriggers.noted(by: triggers, move.number)
             else { continue }
-            forms[move.number] = try NoteForm(
+            forms[move.number] = try NoteLayout(
                 store.schema.types[index], at: index, noted: columns, store.connection)
         }
     }
@@ -231,7 +231,7 @@ struct OthersChanges {
     /// Keeps the earlier names for all sets that are queued now, and the columns that the server need not have. The
     /// notes are taken.
     func keepNames(_ store: LocalStore) throws {
-        store.noteForms = NoteForm.ofNow(store.schema, store.numbers)
+        store.noteForms = NoteLayout.ofNow(store.schema, store.numbers)
         for (name, columns) in added {
             guard let index = store.schema.index(of: name) else { continue }
             try UnannouncedColumns(store.connection).add(columns, of: store.numbers[index])

@@ -5,7 +5,7 @@ package import SQLiteRecords
 extension SyncError {
     /// Makes an error for a body that is no answer: half of one, or a page of a proxy or portal.
     package init(unreadable body: [UInt8], _ fault: any Error) {
-        guard AnswerForm.isWhole(body) else {
+        guard AnswerFormat.isWhole(body) else {
             self.init(.offline, Problem.foreign(status: 200).detail)
             return
         }

@@ -4,7 +4,7 @@ internal import MartletStore
 
 extension Rebase {
     /// What is to be in place before an answer's sets are applied.
-    struct Ground {
+    struct DataSources {
         /// Whether parts are staged: they come first.
         var hasStaged = false
         /// The identifiers of own sets among the staged ones.
@@ -15,7 +15,7 @@ extension Rebase {
         /// Some records of a part of the snapshot with which the device began. Those that the
         /// tables lack are added first.
         var part: (rows: SnapshotRows, slice: SnapshotSlice)?
-        /// See `RemoteApplier.Manner`.
+        /// See `RemoteApplier.ApplyMode`.
         var isLenient = false
 
         /// Whether nothing was staged.

@@ -87,7 +87,8 @@ struct Rebase {
     /// - Throws: `StoreError` `.inconsistent` when a set cannot be applied to what is stored,
     ///   naming the record; `SQLiteError` when the file fails. The caller rolls back.
     mutating func apply(
-        _ sets: ArraySlice<ChangeSet>, after current: Revision, on ground: Ground = Ground()
+        _ sets: ArraySlice<ChangeSet>, after current: Revision,
+        on ground: DataSources = DataSources()
     ) throws {
         // Each is looked up: there may be thousands in the queue, and an answer comes in many runs.
         var own: [String: QueuedSet] = [:]
@@ -107,7 +108,7 @@ struct Rebase {
         let fresh = self
         var effort = Effort(
             moving: ground.isEmpty && plan.hasWaiting
-                ? try Affected(store: store, plan: plan).sequences() : nil)
+                ? try AffectedSets(store: store, plan: plan).sequences() : nil)
         effort.isPart = ground.part != nil
         effort.manner.isLenient = ground.isLenient
         try store.connection.run("SAVEPOINT martlet_rebase")
@@ -134,7 +135,7 @@ struct Rebase {
     private struct Effort {
         /// The waiting sets to undo and redo; nil for all.
         var moving: Set<Int64>?
-        var manner = RemoteApplier.Manner()
+        var manner = RemoteApplier.ApplyMode()
         /// Whether rows of a snapshot are being added: then an own edit that was left in place may
         /// be the reason for a refusal.
         var isPart = false
@@ -182,7 +183,7 @@ struct Rebase {
 
     /// An answer's sets against the queue.
     struct Plan {
-        let ground: Ground
+        let ground: DataSources
         let sets: ArraySlice<ChangeSet>
         /// The sets of the queue that the answer names, by their identifiers.
         let own: [String: QueuedSet]
@@ -422,9 +423,9 @@ extension Rebase {
         if changes.contains(where: { undecided.contains($0.key) }) { return try wait(own, changes) }
         created.formUnion(changes.lazy.filter { $0.operation == .create }.map(\.key))
         do {
-            try RedoneSet(store: store, outbox: outbox).apply(changes)
+            try SetReplay(store: store, outbox: outbox).apply(changes)
             if !own.isApplied || isEmptied { try mark(own, isApplied: true) }
-        } catch let refusal as RedoRefusal {
+        } catch let refusal as ReplayRefusal {
             if try isFetchingAnew || !parts.isEmpty {
                 failures += 1
                 try mark(own, isApplied: false)
@@ -438,11 +439,11 @@ extension Rebase {
 
     /// What is known to be refused before it is tried: an edit never sent that has become stale,
     /// or one made on top of a set that was parked.
-    private func refusal(of changes: [StoredChange], isSent: Bool) throws -> RedoRefusal? {
+    private func refusal(of changes: [StoredChange], isSent: Bool) throws -> ReplayRefusal? {
         for change in changes {
             if blocked.contains(change.key) {
                 let name = try store.typeName(ofNumber: change.number)
-                return RedoRefusal(
+                return ReplayRefusal(
                     .dependency,
                     "It was made on top of a change to the same record of \(name) that"
                         + " was refused.")
@@ -454,7 +455,7 @@ extension Rebase {
                 let newest = touchedByOthers[change.key], newest > change.baseRevision
             {
                 let name = try store.typeName(ofNumber: change.number)
-                return RedoRefusal(
+                return ReplayRefusal(
                     .stale, "Someone else changed the same record of \(name) first.")
             }
         }
@@ -470,7 +471,7 @@ extension Rebase {
         try mark(own, isApplied: false)
     }
 
-    private mutating func refuse(_ own: QueuedSet, _ refusal: RedoRefusal) throws {
+    private mutating func refuse(_ own: QueuedSet, _ refusal: ReplayRefusal) throws {
         failures += 1
         try park(own, reason: refusal.reason, message: refusal.message)
     }

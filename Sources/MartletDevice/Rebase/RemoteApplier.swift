@@ -7,7 +7,7 @@ internal import SQLiteRecords
 /// Writes the server's entries into the app's tables.
 struct RemoteApplier {
     /// How changes are written.
-    struct Manner {
+    struct ApplyMode {
         /// Whether a set's rows are all deleted before any is inserted, so that no order of writes
         /// can meet a UNIQUE constraint on the way.
         var replaces = false
@@ -22,7 +22,7 @@ struct RemoteApplier {
     }
 
     let store: LocalStore
-    var manner = Manner()
+    var manner = ApplyMode()
     let place = RemotePlace()
     let registry: ModelRegistry
     var aside: Aside

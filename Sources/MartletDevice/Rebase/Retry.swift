@@ -18,8 +18,8 @@ struct Retry {
             try resolve(&changes[index], renamed)
         }
         do {
-            try RedoneSet(store: store, outbox: outbox).apply(changes)
-        } catch let refusal as RedoRefusal {
+            try SetReplay(store: store, outbox: outbox).apply(changes)
+        } catch let refusal as ReplayRefusal {
             throw StoreError(
                 .value, refusal.message + " Drop the refused change, or make the edit anew.")
         }

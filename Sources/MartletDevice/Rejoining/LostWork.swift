@@ -154,15 +154,15 @@ struct LostWork {
     /// - Returns: Why it cannot be done again; nil where it was.
     private func redo(
         _ set: HeldSet, _ changes: [StoredChange], _ rebase: Rebase
-    ) throws -> RedoRefusal? {
+    ) throws -> ReplayRefusal? {
         do {
             for (old, change) in zip(set.changes, changes) { try judge(change, old.key, rebase) }
-        } catch let refusal as RedoRefusal {
+        } catch let refusal as ReplayRefusal {
             return refusal
         }
         do {
-            try RedoneSet(store: store, outbox: outbox).apply(changes)
-        } catch let refusal as RedoRefusal {
+            try SetReplay(store: store, outbox: outbox).apply(changes)
+        } catch let refusal as ReplayRefusal {
             return refusal
         }
         try outbox.clear(set.sequence)
@@ -179,11 +179,11 @@ struct LostWork {
     }
 
     /// - Parameter old: The record as it was called before.
-    /// - Throws: `RedoRefusal`.
+    /// - Throws: `ReplayRefusal`.
     private func judge(_ change: StoredChange, _ old: RecordKey, _ rebase: Rebase) throws {
         let name = try store.typeName(ofNumber: change.number)
         if blocked.contains(old) {
-            throw RedoRefusal(
+            throw ReplayRefusal(
                 .dependency,
                 "It was made on top of a change to the same record of \(name) that was refused.")
         }
@@ -191,14 +191,14 @@ struct LostWork {
         let truth = try ids.confirmed(change.key)
         if change.operation == .create {
             guard truth == nil else {
-                throw RedoRefusal(.stale, "Someone else made the same record of \(name).")
+                throw ReplayRefusal(.stale, "Someone else made the same record of \(name).")
             }
             return
         }
         // What the server does not have yet is own work; whether it is there shows soon.
         if case .integer(let id) = change.id, id < 0 { return }
         guard let truth else {
-            throw RedoRefusal(
+            throw ReplayRefusal(
                 .stale,
                 "The server was restored from a backup that does not have the record of \(name).")
         }
@@ -207,7 +207,7 @@ struct LostWork {
             rebase.ownRevisions[change.key] == truth.revision
             && (old != change.key || !rebase.isNew(change.key))
         guard isOwnWork || LostHistory.hasSeen(truth, base: base, common: common) else {
-            throw RedoRefusal(
+            throw ReplayRefusal(
                 .stale,
                 "The server was restored from a backup, and the record of \(name) is another one"
                     + " there than when it was edited.")

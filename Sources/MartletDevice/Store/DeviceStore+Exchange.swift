@@ -113,7 +113,7 @@ extension DeviceStore {
 
     /// Whether an answer was made for the state the file is in.
     private func fits(
-        _ sets: ArraySlice<ChangeSet>, current: Revision, _ ground: Rebase.Ground
+        _ sets: ArraySlice<ChangeSet>, current: Revision, _ ground: Rebase.DataSources
     ) throws -> Bool {
         if let common = gatheredRejoining {
             return try rejoining == common && cursor.revision == gatheredRevision
@@ -127,7 +127,7 @@ extension DeviceStore {
 
     /// Takes remote change in, in the caller's transaction: the one way in, whatever way it came.
     func reconcile(
-        _ sets: ArraySlice<ChangeSet>, from current: Revision, on ground: Rebase.Ground,
+        _ sets: ArraySlice<ChangeSet>, from current: Revision, on ground: Rebase.DataSources,
         reaching: Revision, now: Int64
     ) throws -> RebaseReport {
         try closeExternalCapture(applying, now: now)
@@ -168,7 +168,7 @@ extension DeviceStore {
             refusal.message = message
             let current = try revision
             let report = try reconcile(
-                [refusal], from: current, on: Rebase.Ground(), reaching: current, now: now)
+                [refusal], from: current, on: Rebase.DataSources(), reaching: current, now: now)
             observer?.applyingWillCommit(report)
             return report
         }

@@ -87,7 +87,7 @@ extension DeviceStore {
                 else { return nil }
                 try snapshot.reader.expect(name, of: pending.manifest)
                 let slice = try SnapshotSlice(of: snapshot.reader, from: place, limit: limit)
-                var ground = Rebase.Ground()
+                var ground = Rebase.DataSources()
                 ground.part = (snapshot, slice)
                 let report = try reconcile(
                     [], from: revision, on: ground, reaching: revision, now: now)

@@ -84,7 +84,7 @@ extension DeviceStore {
     /// that were fetched, on top of them own sets whose ground both histories share, then those of
     /// the lost history, each judged by its images.
     func rejoin(
-        _ sets: ArraySlice<ChangeSet>, upTo common: Revision, on ground: Rebase.Ground,
+        _ sets: ArraySlice<ChangeSet>, upTo common: Revision, on ground: Rebase.DataSources,
         reaching: Revision, now: Int64
     ) throws -> RebaseReport {
         try closeExternalCapture(applying, now: now)

@@ -146,8 +146,8 @@ extension DeviceStore {
     }
 
     /// Runs `body` with what is staged at hand.
-    func withGround<Result>(_ body: (Rebase.Ground) throws -> Result) throws -> Result {
-        var ground = Rebase.Ground()
+    func withGround<Result>(_ body: (Rebase.DataSources) throws -> Result) throws -> Result {
+        var ground = Rebase.DataSources()
         guard try hasStaged else { return try body(ground) }
         let inbox = Inbox(store: applying)
         ground.hasStaged = try !inbox.isEmpty
@@ -211,7 +211,7 @@ extension DeviceStore {
                 return .needsExchange
             }
             let sets = try batch.changeSets(after: current, schema: applying.schema)
-            var ground = Rebase.Ground()
+            var ground = Rebase.DataSources()
             ground.isLenient = batch.from == nil
             var report = try reconcile(
                 sets[...], from: current, on: ground, reaching: batch.nextVersion, now: now)

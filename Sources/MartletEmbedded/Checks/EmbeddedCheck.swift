@@ -31,7 +31,7 @@ package final class EmbeddedCheck: CheckSource {
     package func compare(_ request: CheckRequest) throws(StorageFault) -> CheckAnswer {
         do throws(StorageFault) {
             let connection = try opened()
-            try SettledMoment(settling: settling).begin(on: connection)
+            try ConsistentRead(settling: settling).begin(on: connection)
             defer { connection.rollback() }
             do throws(SQLiteError) {
                 return try compare(request, on: connection)

@@ -32,7 +32,7 @@ public final class SnapshotMaker {
     private let plan: SeedingPlan
     private let filter: VisibilityFilter
     private let unsendable: UnsendableRows
-    private let moment: SettledMoment
+    private let moment: ConsistentRead
 
     /// - Parameter store: The data set's storage, for its place only; it is not touched.
     public convenience init(
@@ -61,7 +61,7 @@ public final class SnapshotMaker {
         filter: VisibilityFilter = .everything, unsendable: UnsendableRows = UnsendableRows(),
         settling: Settling?
     ) {
-        moment = SettledMoment(settling: settling, mayBeOld: true)
+        moment = ConsistentRead(settling: settling, mayBeOld: true)
         self.unsendable = unsendable
         source = path
         self.vfs = vfs

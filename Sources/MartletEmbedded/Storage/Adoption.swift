@@ -125,7 +125,7 @@ struct Adoption {
         for (address, _) in created where !types.contains(address.type) {
             types.append(address.type)
         }
-        var account = SetAccount(types: types)
+        var account = SetEffects(types: types)
         let revision = try session.nextRevision()
         for (address, row) in created {
             account.set(address, .created, session.columns[address.type].withoutNulls(row))

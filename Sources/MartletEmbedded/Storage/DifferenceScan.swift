@@ -37,7 +37,7 @@ final class DifferenceScan {
 
     /// See `LogSource.difference`. Ends the transaction that reads, which is open.
     func part(
-        _ question: DifferenceQuestion, limit: () -> Revision
+        _ question: DifferenceRequest, limit: () -> Revision
     ) throws(SQLiteError) -> DifferencePart {
         do throws(SQLiteError) {
             let head = try head()
@@ -74,7 +74,7 @@ final class DifferenceScan {
         """
 
     private func scan(
-        _ question: DifferenceQuestion, through last: Revision, _ head: LogHead
+        _ question: DifferenceRequest, through last: Revision, _ head: LogHead
     ) throws(SQLiteError) -> DifferencePart {
         let statement = try connection.statement(Self.sql)
         defer { statement.reset() }

@@ -74,7 +74,7 @@ package final class EmbeddedLog: LogSource {
     }
 
     package func difference(
-        _ question: DifferenceQuestion, limit: () -> Revision
+        _ question: DifferenceRequest, limit: () -> Revision
     ) throws(StorageFault) -> DifferencePart {
         let (open, scan) = try reading { (connection) throws(SQLiteError) in
             if let rows { return (connection, rows) }
@@ -84,7 +84,7 @@ package final class EmbeddedLog: LogSource {
             return (connection, scan)
         }
         do throws(StorageFault) {
-            try SettledMoment(settling: settling).begin(on: open)
+            try ConsistentRead(settling: settling).begin(on: open)
         } catch {
             forget()
             throw error

@@ -109,7 +109,7 @@ extension EmbeddedSession {
         let entry = LogEntry(
             revision: revision, device: question.device,
             identifier: question.identifier, sequence: question.sequence,
-            temporaries: OwnForm.temporaries(accepted.created), body: body,
+            temporaries: AuthorFormat.temporaries(accepted.created), body: body,
             hash: head.hash.appending(body, identifier: question.identifier), time: work.now)
         try append(entry, content: question.content, now: work.now)
         return .accepted(entry, set)

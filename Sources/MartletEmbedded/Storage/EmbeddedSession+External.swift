@@ -218,7 +218,7 @@ extension EmbeddedSession {
     private func enterPart(
         _ known: ArraySlice<ExternalRecordChange>, now: Int64
     ) throws(SQLiteError) -> LogEntry {
-        var account = SetAccount(types: Set(known.map(\.address.type)).sorted())
+        var account = SetEffects(types: Set(known.map(\.address.type)).sorted())
         let revision = try nextRevision()
         for record in known {
             let address = record.address

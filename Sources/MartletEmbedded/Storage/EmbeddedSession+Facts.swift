@@ -4,7 +4,7 @@ import SQLiteKit
 
 extension EmbeddedSession {
     /// Returns the facts that a set is judged by. If they take too long to find, they say so.
-    func facts(for question: SetQuestion) throws(SQLiteError) -> SetFacts {
+    func facts(for question: FactsRequest) throws(SQLiteError) -> SetFacts {
         do throws(SQLiteError) {
             return try bounded { () throws(SQLiteError) in try allFacts(for: question) }
         } catch {
@@ -15,7 +15,7 @@ extension EmbeddedSession {
         }
     }
 
-    private func allFacts(for question: SetQuestion) throws(SQLiteError) -> SetFacts {
+    private func allFacts(for question: FactsRequest) throws(SQLiteError) -> SetFacts {
         var facts = SetFacts()
         if question.device != 0, let sequence = question.sequence {
             facts.used = try usedSequence(sequence, device: question.device)
@@ -101,7 +101,7 @@ extension EmbeddedSession {
         let verdict: DecidedSet.Verdict
     }
 
-    private func decided(_ question: SetQuestion) throws(SQLiteError) -> DecidedSet? {
+    private func decided(_ question: FactsRequest) throws(SQLiteError) -> DecidedSet? {
         guard let stored = try storedVerdict(question) else { return nil }
         if case .refused(let refusal) = stored.verdict, refusal.isOfTheSchema,
             question.plan != nil
@@ -118,7 +118,7 @@ extension EmbeddedSession {
             isSamePrincipal: isSamePrincipal)
     }
 
-    private func storedVerdict(_ question: SetQuestion) throws(SQLiteError) -> StoredVerdict? {
+    private func storedVerdict(_ question: FactsRequest) throws(SQLiteError) -> StoredVerdict? {
         if let identifier = question.identifier,
             let known = try verdict(identifier: identifier)
         {
@@ -213,7 +213,7 @@ extension EmbeddedSession {
     }
 
     func remember(
-        _ refusal: Refusal, of question: SetQuestion, now: Int64
+        _ refusal: Refusal, of question: FactsRequest, now: Int64
     ) throws(SQLiteError) {
         guard question.device != 0, question.identifier != nil || question.sequence != nil else {
             return

@@ -14,7 +14,7 @@ struct TruthRecords {
 extension EmbeddedSession {
     /// Reads the true rows for refused sets; see `ServerStorage.truths`.
     func truths(
-        of questions: [TruthQuestion], setBytes: Int, maxBytes: Int
+        of questions: [CurrentRowsRequest], setBytes: Int, maxBytes: Int
     ) throws(SQLiteError) -> [SetTruth] {
         var truths: [SetTruth] = []
         var records = TruthRecords()
@@ -32,7 +32,7 @@ extension EmbeddedSession {
     /// The present state of the records a refused set names, and of those its deletes would
     /// change: those the device may have removed on its own side.
     private func truth(
-        of question: TruthQuestion, room: Int, _ records: inout TruthRecords
+        of question: CurrentRowsRequest, room: Int, _ records: inout TruthRecords
     ) throws(SQLiteError) -> SetTruth {
         var truth = GatheredTruth(room: room)
         var deleted: [RecordAddress] = []

@@ -182,7 +182,7 @@ extension EmbeddedStore: ServerStorage {
         }
     }
 
-    package func facts(for questions: [SetQuestion]) throws(StorageFault) -> [SetFacts] {
+    package func facts(for questions: [FactsRequest]) throws(StorageFault) -> [SetFacts] {
         try working { (session) throws(SQLiteError) in
             var facts: [SetFacts] = []
             facts.reserveCapacity(questions.count)
@@ -227,7 +227,7 @@ extension EmbeddedStore: ServerStorage {
     }
 
     package func remember(
-        _ refusal: Refusal, of question: SetQuestion, now: Int64
+        _ refusal: Refusal, of question: FactsRequest, now: Int64
     ) throws(StorageFault) {
         try working { (session) throws(SQLiteError) in
             try session.remember(refusal, of: question, now: now)
@@ -235,7 +235,7 @@ extension EmbeddedStore: ServerStorage {
     }
 
     package func truths(
-        of questions: [TruthQuestion], setBytes: Int, maxBytes: Int
+        of questions: [CurrentRowsRequest], setBytes: Int, maxBytes: Int
     ) throws(StorageFault) -> [SetTruth] {
         try working { (session) throws(SQLiteError) in
             try session.truths(of: questions, setBytes: setBytes, maxBytes: maxBytes)

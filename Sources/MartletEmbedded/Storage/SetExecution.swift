@@ -16,7 +16,7 @@ struct SetExecution {
     private let revision: Revision
     /// The permanent ids of the records the set creates.
     private var assigned: [RecordAddress: RecordID] = [:]
-    private var account: SetAccount
+    private var account: SetEffects
     /// Values, rows and keys that were moved aside until the set changes their records itself.
     private var parked = ValueParking.Parked()
 
@@ -26,7 +26,7 @@ struct SetExecution {
         facts = work.facts
         device = work.question.device
         self.revision = revision
-        account = SetAccount(types: work.plan.types)
+        account = SetEffects(types: work.plan.types)
     }
 
     /// The set as everyone but its author receives it, and the ids its created records had.

@@ -94,7 +94,7 @@ package struct PostgresAdoption {
             }
         }
         let schema = try PostgresSchema.read(connection)
-        var news = ColumnNews(log, schema)
+        var news = ColumnChanges(log, schema)
         try news.announce()
         let new = (0..<schema.tables.count).filter { position in
             checks.candidates.contains { $0.table.oid == schema.tables[position].relation }

@@ -21,7 +21,7 @@ struct RangeComparison {
     private static let atOnce = 2_000
 
     private let connection: PostgresConnection
-    private let form: TableForm
+    private let form: TableFormat
     private let revision: Revision
     private let unsendable: UnsendableRows
     private var hasher: RowHasher
@@ -30,7 +30,7 @@ struct RangeComparison {
     private var changed: [[RecordID]] = []
 
     init(
-        connection: PostgresConnection, form: TableForm, attributes: [Attribute],
+        connection: PostgresConnection, form: TableFormat, attributes: [Attribute],
         revision: Revision, unsendable: UnsendableRows
     ) {
         self.connection = connection
@@ -174,14 +174,14 @@ struct RangeComparison {
 
     /// Keys in a range: numbers by size, texts by their bytes, whatever collation the column has.
     private static func condition(
-        _ form: TableForm, _ from: RecordID?, _ below: RecordID?
+        _ form: TableFormat, _ from: RecordID?, _ below: RecordID?
     ) -> String {
         func compared(_ sign: String, _ id: RecordID?) -> String? {
             switch id {
             case nil: nil
             case .integer(let number): "t.\(form.key) \(sign) \(number)"
             case .text(let text):
-                if form.table.key.form == .uuid, TextShape.isUUID(text) {
+                if form.table.key.form == .uuid, TextFormat.isUUID(text) {
                     "t.\(form.key) \(sign) '\(text)'::uuid"
                 } else {
                     "t.\(form.key)::text COLLATE \"C\" \(sign) \(literal(text))"

@@ -25,7 +25,7 @@ package struct ExternalDrain {
     }
 
     private let schema: Schema
-    private let forms: [ExternalRowForm]
+    private let forms: [ExternalRowCodec]
     private let columns: [TypeColumns]
     private let unsendable: UnsendableRows
     private let reading: ExternalScan
@@ -53,7 +53,7 @@ package struct ExternalDrain {
     ) {
         self.schema = schema
         self.unsendable = unsendable
-        forms = tables.enumerated().map { ExternalRowForm($1, at: $0) }
+        forms = tables.enumerated().map { ExternalRowCodec($1, at: $0) }
         columns = schema.types.map { TypeColumns($0, schema: schema) }
         reading = ExternalScan(forms, extent, unsendable)
         held = ExternalHeld(columns, catchUp: catchUp ?? { true })

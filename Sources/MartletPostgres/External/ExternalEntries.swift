@@ -7,7 +7,7 @@ import PostgresKit
 struct ExternalEntries {
     private let connection: PostgresConnection
     private let schema: Schema
-    private let forms: [ExternalRowForm]
+    private let forms: [ExternalRowCodec]
     private let columns: [TypeColumns]
     private let unsendable: UnsendableRows
     private let now: Int64
@@ -19,7 +19,7 @@ struct ExternalEntries {
     ///   - head: The end of the log, which is the writer's alone.
     ///   - now: Milliseconds since 1970.
     init(
-        on connection: PostgresConnection, schema: Schema, forms: [ExternalRowForm],
+        on connection: PostgresConnection, schema: Schema, forms: [ExternalRowCodec],
         columns: [TypeColumns], unsendable: UnsendableRows, head: LogHead, now: Int64
     ) {
         self.connection = connection
@@ -45,7 +45,7 @@ struct ExternalEntries {
     private mutating func enterPart(
         _ records: ArraySlice<ExternalRecord>, authors: [String?]
     ) throws(PostgresError) {
-        var account = SetAccount(types: Set(records.map(\.address.type)).sorted())
+        var account = SetEffects(types: Set(records.map(\.address.type)).sorted())
         var touched: [(address: RecordAddress, isDeleted: Bool)] = []
         var leftOut: [RecordAddress] = []
         for record in records {

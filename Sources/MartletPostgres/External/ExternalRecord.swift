@@ -36,7 +36,7 @@ struct ExternalChange {
 }
 
 /// How a table's rows are read: one column with the values as texts, whatever the table.
-struct ExternalRowForm {
+struct ExternalRowCodec {
     let table: PostgresTable
     /// The type's place in the schema.
     let position: Int
@@ -113,7 +113,7 @@ struct ExternalRowForm {
             ? .unsendable(UnsendableValue.ofLargeRow.reason) : .present(attributes)
     }
 
-    private static func value(_ text: String, _ form: ColumnForm) -> Value {
+    private static func value(_ text: String, _ form: ColumnCodec) -> Value {
         switch form {
         case .boolean: .boolean(text == "true")
         case .integer: Int64(text).map { .integer($0) } ?? .text(text)

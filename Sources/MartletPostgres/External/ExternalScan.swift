@@ -28,7 +28,7 @@ struct ExternalScan {
         var isLast = false
     }
 
-    private let forms: [ExternalRowForm]
+    private let forms: [ExternalRowCodec]
     private let unsendable: UnsendableRows
     private let positions: [Int64: Int]
     /// A lateral subquery `k` with the row of the change `c`.
@@ -37,7 +37,7 @@ struct ExternalScan {
     let extent: ExternalDrain.Extent
 
     init(
-        _ forms: [ExternalRowForm], _ extent: ExternalDrain.Extent, _ unsendable: UnsendableRows
+        _ forms: [ExternalRowCodec], _ extent: ExternalDrain.Extent, _ unsendable: UnsendableRows
     ) {
         self.extent = extent
         self.unsendable = unsendable

@@ -38,7 +38,7 @@ struct DifferenceScan {
     /// - Returns: Nil where other programs have written what is not in the log yet: rows would be newer
     ///   than what they are said to be of.
     func part(
-        _ question: DifferenceQuestion, limit: () -> Revision
+        _ question: DifferenceRequest, limit: () -> Revision
     ) throws(PostgresError) -> DifferencePart? {
         let logical = try LogicalMoment(connection)
         defer { logical?.close() }
@@ -50,7 +50,7 @@ struct DifferenceScan {
 
     /// As `part`, in an open transaction of a moment at which nothing is pending.
     func settledPart(
-        _ question: DifferenceQuestion, limit: () -> Revision
+        _ question: DifferenceRequest, limit: () -> Revision
     ) throws(PostgresError) -> DifferencePart {
         let head = try head()
         return try scan(question, through: min(head.revision, limit()), head)
@@ -65,7 +65,7 @@ struct DifferenceScan {
     }
 
     private func scan(
-        _ question: DifferenceQuestion, through last: Revision, _ head: LogHead
+        _ question: DifferenceRequest, through last: Revision, _ head: LogHead
     ) throws(PostgresError) -> DifferencePart {
         var rows = GatheredDifference(question, head: head)
         var after = Place(

@@ -112,7 +112,7 @@ package final class PostgresLog: LogSource {
     }
 
     package func difference(
-        _ question: DifferenceQuestion, limit: () -> Revision
+        _ question: DifferenceRequest, limit: () -> Revision
     ) throws(StorageFault) -> DifferencePart {
         // The moment may be fixed twice where the connection was lost; the limit is asked for once.
         var asked: Revision?
@@ -135,7 +135,7 @@ package final class PostgresLog: LogSource {
 
     /// A difference at a moment that is made for it: what other programs wrote is taken into the log.
     private func settledDifference(
-        _ question: DifferenceQuestion, limit: () -> Revision
+        _ question: DifferenceRequest, limit: () -> Revision
     ) throws(StorageFault) -> DifferencePart {
         guard let moment else {
             throw StorageFault(

@@ -18,7 +18,7 @@ struct PostgresModel {
 
     let schema: Schema
     /// In the order of the schema's types.
-    let forms: [TableForm]
+    let forms: [TableFormat]
     let cascades: CascadeMap
     /// The position of a type by its number in Martlet's tables.
     let positions: [Int64: Int]
@@ -46,7 +46,7 @@ struct PostgresModel {
         schema: Schema, tables: [PostgresTable], _ connection: PostgresConnection
     ) throws(PostgresError) {
         self.schema = schema
-        forms = tables.enumerated().map { TableForm(position: $0, table: $1, schema: schema) }
+        forms = tables.enumerated().map { TableFormat(position: $0, table: $1, schema: schema) }
         cascades = CascadeMap(schema)
         var positions: [Int64: Int] = [:]
         for (position, table) in tables.enumerated() { positions[table.number] = position }

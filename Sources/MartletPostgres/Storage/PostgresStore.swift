@@ -201,7 +201,7 @@ extension PostgresStore: ServerStorage {
         }
     }
 
-    package func facts(for questions: [SetQuestion]) throws(StorageFault) -> [SetFacts] {
+    package func facts(for questions: [FactsRequest]) throws(StorageFault) -> [SetFacts] {
         try working { (session) throws(PostgresError) in try session.facts(for: questions) }
     }
 
@@ -210,7 +210,7 @@ extension PostgresStore: ServerStorage {
     }
 
     package func remember(
-        _ refusal: Refusal, of question: SetQuestion, now: Int64
+        _ refusal: Refusal, of question: FactsRequest, now: Int64
     ) throws(StorageFault) {
         try working { (session) throws(PostgresError) in
             try session.remember(refusal, of: question, now: now)
@@ -226,7 +226,7 @@ extension PostgresStore: ServerStorage {
     }
 
     package func truths(
-        of questions: [TruthQuestion], setBytes: Int, maxBytes: Int
+        of questions: [CurrentRowsRequest], setBytes: Int, maxBytes: Int
     ) throws(StorageFault) -> [SetTruth] {
         try working { (session) throws(PostgresError) in
             try session.truths(of: questions, setBytes: setBytes, maxBytes: maxBytes)

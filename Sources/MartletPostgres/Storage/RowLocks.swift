@@ -16,7 +16,7 @@ struct RowLocks {
     private(set) var all: [RecordAddress] = []
 
     /// - Parameter barred: Types whose rows cannot be locked.
-    init(_ questions: [SetQuestion], _ facts: [SetFacts], barred: Set<Int>) {
+    init(_ questions: [FactsRequest], _ facts: [SetFacts], barred: Set<Int>) {
         var named: Set<RecordAddress> = []
         func isNew(_ address: RecordAddress) -> Bool {
             guard !address.id.isTemporary, named.insert(address).inserted else { return false }
@@ -46,7 +46,7 @@ struct RowLocks {
     }
 
     /// One for each of `types`. Rows that somebody else has locked are passed over.
-    func statements(_ forms: [TableForm], isVersioned: Bool) -> [PostgresStatement] {
+    func statements(_ forms: [TableFormat], isVersioned: Bool) -> [PostgresStatement] {
         changed.sorted { $0.key < $1.key }.map {
             forms[$0.key].locking(
                 Array($0.value), isDelete: false, skips: true, isVersioned: isVersioned)
@@ -64,7 +64,7 @@ struct RowLocks {
 
     /// Notes what a statement locked.
     static func add(
-        _ rows: PostgresRows, _ form: TableForm, to held: inout HeldRows
+        _ rows: PostgresRows, _ form: TableFormat, to held: inout HeldRows
     ) throws(PostgresError) {
         for row in 0..<rows.count {
             held[RecordAddress(form.position, try form.id(rows, row, 0))] =
@@ -93,7 +93,7 @@ struct RecordFacts {
     var contested: Set<RecordAddress> = []
 }
 
-extension TableForm {
+extension TableFormat {
     /// Locks rows, and gives their keys.
     /// - Parameters:
     ///   - isDelete: Whether they are to be deleted: then nobody may point at them meanwhile.

@@ -40,7 +40,7 @@ struct SetExecution {
     private let parking: Bool
     private let session: StoreSession
     private let revision: Revision
-    private var account: SetAccount
+    private var account: SetEffects
     private var stored: [RecordAddress: Attributes] = [:]
     private var settled: [RecordAddress: Row] = [:]
     private var present: Set<RecordAddress> = []
@@ -58,7 +58,7 @@ struct SetExecution {
         self.assigned = assigned
         self.parking = parking
         captures = Self.captures(work, session)
-        account = SetAccount(types: work.plan.types)
+        account = SetEffects(types: work.plan.types)
         steps = SetSteps(
             session, work.plan, work.facts, assigned: assigned, savepoint: savepoint,
             captures: captures, parking: parking, limit: session.slow.limit(of: work),
@@ -302,7 +302,7 @@ struct SetExecution {
     }
 
     private static func row(
-        _ place: Row?, _ names: [String]?, _ form: TableForm
+        _ place: Row?, _ names: [String]?, _ form: TableFormat
     ) throws(SetFailure) -> Attributes? {
         guard let place else { return nil }
         return try SetFailure.of { () throws(PostgresError) in

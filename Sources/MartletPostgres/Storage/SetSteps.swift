@@ -294,11 +294,11 @@ private struct Parking {
         let attribute: String
     }
 
-    let forms: [TableForm]
+    let forms: [TableFormat]
     private var parked: [Place: (ids: [RecordID], values: [Attributes])] = [:]
     private var number: Int64 = 0
 
-    init(forms: [TableForm]) {
+    init(forms: [TableFormat]) {
         self.forms = forms
     }
 
@@ -318,7 +318,7 @@ private struct Parking {
     }
 
     /// Nil for types that have no value to spare.
-    private static func spare(_ form: ColumnForm, _ number: Int64) -> Value? {
+    private static func spare(_ form: ColumnCodec, _ number: Int64) -> Value? {
         switch form {
         case .integer(let bytes): .integer(-(Int64(1) << (Int64(bytes) * 8 - 2)) - number)
         case .real, .double: .real(-1e30 - Double(number) * 1e25)

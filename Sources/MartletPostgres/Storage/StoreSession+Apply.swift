@@ -314,7 +314,7 @@ extension StoreSession {
         let entry = LogEntry(
             revision: head.revision + 1, device: question.device,
             identifier: question.identifier, sequence: question.sequence,
-            temporaries: OwnForm.temporaries(accepted.created), body: body,
+            temporaries: AuthorFormat.temporaries(accepted.created), body: body,
             hash: head.hash.appending(body, identifier: question.identifier), time: work.now)
         head = LogHead(revision: entry.revision, hash: entry.hash)
         slow.noteEndOfObstruction(of: work)

@@ -92,7 +92,7 @@ struct ReferenceHolders {
     }
 }
 
-extension TableForm {
+extension TableFormat {
     /// The records of the type that point at one of `parents`: their keys, and at which.
     /// - Parameter isChain: Whether to include the records that refer to one of these, and so on.
     fileprivate func holding(
@@ -118,7 +118,7 @@ extension StoreSession {
     /// Finds what the ON DELETE actions of the sets' deletes would do. The facts of the records
     /// found are left open.
     func addAffected(
-        to facts: inout [SetFacts], of questions: [SetQuestion]
+        to facts: inout [SetFacts], of questions: [FactsRequest]
     ) throws(PostgresError) {
         var deleted: [[RecordAddress]] = []
         var updated: [[RecordAddress: Attributes]] = []

@@ -48,7 +48,7 @@ extension StoreSession {
 
     /// Why sets cannot be held, by position; their questions are to be asked without their texts.
     func refusalsForCharacters(
-        _ questions: [SetQuestion]
+        _ questions: [FactsRequest]
     ) throws(PostgresError) -> [Int: Refusal] {
         guard lacksCharacters else { return [:] }
         let texts = questions.map(\.texts)
@@ -65,9 +65,9 @@ extension StoreSession {
     }
 
     /// The question without what the database cannot be asked about.
-    func askable(_ question: SetQuestion, _ refusal: Refusal?) -> SetQuestion {
+    func askable(_ question: FactsRequest, _ refusal: Refusal?) -> FactsRequest {
         guard let refusal else { return question }
-        return SetQuestion(
+        return FactsRequest(
             device: question.device, principal: question.principal,
             identifier: question.identifier.flatMap { canHold($0) ? $0 : nil },
             sequence: question.sequence, dependency: nil, content: question.content,
@@ -77,7 +77,7 @@ extension StoreSession {
     /// Keeps a refusal, unless the set's name is one that the database cannot keep: it is then refused
     /// again when it is sent again.
     func remember(
-        _ refusal: Refusal, of question: SetQuestion, now: Int64
+        _ refusal: Refusal, of question: FactsRequest, now: Int64
     ) throws(PostgresError) {
         if let identifier = question.identifier, !canHold(identifier) { return }
         try lookUp(charactersOf: [refusal.message])
@@ -95,7 +95,7 @@ extension StoreSession {
     }
 }
 
-extension SetQuestion {
+extension FactsRequest {
     /// All texts that the set has the database look for or keep.
     fileprivate var texts: [String] {
         var texts = [identifier, dependency].compactMap(\.self)

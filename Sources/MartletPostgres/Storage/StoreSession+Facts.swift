@@ -13,7 +13,7 @@ private struct FactsWanted {
     /// Whether a set deletes what other records may go with.
     var deletesParents = false
 
-    init(_ questions: [SetQuestion], _ model: PostgresModel) {
+    init(_ questions: [FactsRequest], _ model: PostgresModel) {
         keys = Array(repeating: 0, count: model.forms.count)
         for question in questions {
             guard let plan = question.plan else { continue }
@@ -37,7 +37,7 @@ private struct FactsWanted {
 }
 
 extension StoreSession {
-    func facts(for questions: [SetQuestion]) throws(PostgresError) -> [SetFacts] {
+    func facts(for questions: [FactsRequest]) throws(PostgresError) -> [SetFacts] {
         var refusals = try refusalsForCharacters(questions)
         refusals.merge(try refusalsForNewColumns(questions)) { first, _ in first }
         guard !refusals.isEmpty else { return try storableFacts(for: questions) }
@@ -50,7 +50,7 @@ extension StoreSession {
     /// Puts off sets that name a type or an attribute that is not known, by position, if the tables have
     /// changed since they were read.
     private func refusalsForNewColumns(
-        _ questions: [SetQuestion]
+        _ questions: [FactsRequest]
     ) throws(PostgresError) -> [Int: Refusal] {
         let unknown = questions.indices.filter { index in
             guard case .failure(let refusal) = questions[index].reading else { return false }
@@ -67,7 +67,7 @@ extension StoreSession {
     }
 
     private func storableFacts(
-        for questions: [SetQuestion]
+        for questions: [FactsRequest]
     ) throws(PostgresError) -> [SetFacts] {
         let wanted = FactsWanted(questions, model)
         var statements = takePending()
@@ -133,7 +133,7 @@ extension StoreSession {
 
     /// What is known before the first question: permanent ids.
     private static func resolved(
-        _ question: SetQuestion, _ permanent: [TemporaryAddress: Int64]
+        _ question: FactsRequest, _ permanent: [TemporaryAddress: Int64]
     ) -> SetFacts {
         var facts = SetFacts()
         guard question.device != 0, let plan = question.plan else { return facts }
@@ -146,7 +146,7 @@ extension StoreSession {
     }
 
     private func fill(
-        _ facts: inout SetFacts, _ question: SetQuestion, _ verdicts: StoredVerdicts,
+        _ facts: inout SetFacts, _ question: FactsRequest, _ verdicts: StoredVerdicts,
         _ used: [TemporaryAddress: Int64], _ known: [RecordAddress: RowFacts]
     ) {
         facts.used = verdicts.used(by: question)

@@ -6,7 +6,7 @@ import PostgresKit
 extension StoreSession {
     /// Reads the true rows for refused sets; see `ServerStorage.truths`.
     func truths(
-        of questions: [TruthQuestion], setBytes: Int, maxBytes: Int
+        of questions: [CurrentRowsRequest], setBytes: Int, maxBytes: Int
     ) throws(PostgresError) -> [SetTruth] {
         try lookUp(
             charactersOf: questions.lazy.flatMap(\.set.types).flatMap {
@@ -59,7 +59,7 @@ extension StoreSession {
         return changesOthers ? deleted : nil
     }
 
-    private func wanted(by question: TruthQuestion) -> [TruthWanted] {
+    private func wanted(by question: CurrentRowsRequest) -> [TruthWanted] {
         var wanted: [TruthWanted] = []
         for changes in question.set.types {
             guard let type = schema.index(of: changes.name) else { continue }
@@ -85,7 +85,7 @@ extension StoreSession {
 
     /// Finds the permanent ids of records that are named by temporary ones.
     private func permanent(
-        _ wanted: [[TruthWanted]], _ questions: [TruthQuestion]
+        _ wanted: [[TruthWanted]], _ questions: [CurrentRowsRequest]
     ) throws(PostgresError) -> [[TruthWanted]] {
         let permanent = try permanentIDs(wanted, questions)
         var found = wanted
@@ -101,7 +101,7 @@ extension StoreSession {
     }
 
     private func permanentIDs(
-        _ wanted: [[TruthWanted]], _ questions: [TruthQuestion]
+        _ wanted: [[TruthWanted]], _ questions: [CurrentRowsRequest]
     ) throws(PostgresError) -> [TemporaryAddress: Int64] {
         var temporaries: [TemporaryAddress] = []
         for (wanted, question) in zip(wanted, questions) where question.device != 0 {

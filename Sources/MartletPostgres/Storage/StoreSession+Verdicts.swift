@@ -52,7 +52,7 @@ struct StoredVerdicts {
         """
 
     /// Both questions, for all sets.
-    static func statements(_ questions: [SetQuestion]) -> [PostgresStatement] {
+    static func statements(_ questions: [FactsRequest]) -> [PostgresStatement] {
         var identifiers: [String] = []
         var devices: [Int64] = []
         var sequences: [Int64] = []
@@ -107,19 +107,19 @@ struct StoredVerdicts {
     }
 
     /// The set that the question's device numbered so before.
-    func used(by question: SetQuestion) -> UsedSequence? {
+    func used(by question: FactsRequest) -> UsedSequence? {
         numbered(as: question).map {
             UsedSequence(identifier: $0.identifier, content: $0.content)
         }
     }
 
-    private func numbered(as question: SetQuestion) -> Stored? {
+    private func numbered(as question: FactsRequest) -> Stored? {
         guard question.device != 0, let sequence = question.sequence else { return nil }
         return bySequence[Place(device: question.device, sequence: sequence)]
     }
 
     /// The earlier verdict on the set; nil where it is to be judged.
-    func decided(_ question: SetQuestion) -> DecidedSet? {
+    func decided(_ question: FactsRequest) -> DecidedSet? {
         let named = question.identifier.flatMap { self[$0] }
         guard let stored = named ?? numbered(as: question) else { return nil }
         if case .refused(let refusal) = stored.verdict, refusal.isOfTheSchema,

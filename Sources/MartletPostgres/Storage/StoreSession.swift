@@ -49,7 +49,7 @@ final class StoreSession {
     /// looked for.
     var barring = (isDue: false, isDone: false)
     /// Keys that PostgreSQL gave out and no record has yet.
-    var keys: KeyPool
+    var keys: ReservedKeys
     /// Devices met; what is said of them here does not change but for `acknowledged`, which may
     /// be behind.
     var devices: [String: KnownDevice] = [:]
@@ -106,7 +106,7 @@ final class StoreSession {
         try connection.execute(Self.settings)
         model = try PostgresModel(schema: schema.schema, tables: tables, connection)
         checks = schema.checks
-        keys = KeyPool(count: tables.count)
+        keys = ReservedKeys(count: tables.count)
         head = LogHead(revision: 0, hash: LineageHash(stored: []))
         floor = 0
         // Where the connection was lost in the middle of a commit, the server may not know it yet:

@@ -88,30 +88,30 @@ extension PostgresColumn {
         case .binary:
             return Base64.decode(text) == nil ? "expected base64 text, found other text" : nil
         case .numeric:
-            return TextShape.isDecimal(text)
+            return TextFormat.isDecimal(text)
                 ? nil : "expected a decimal number such as “-12.5”, found other text"
         case .uuid:
-            return TextShape.isUUID(text)
+            return TextFormat.isUUID(text)
                 ? nil : "expected a UUID in lower case with hyphens, found other text"
         case .date:
             // Of a moment PostgreSQL takes the day.
-            return TextShape.isDate(text) || TextShape.isMoment(text, hasZone: false)
+            return TextFormat.isDate(text) || TextFormat.isMoment(text, hasZone: false)
                 ? nil : "expected a date such as “2026-01-31”"
         case .time:
-            return TextShape.isTime(text[...]) ? nil : "expected a time such as “09:30:00”"
+            return TextFormat.isTime(text[...]) ? nil : "expected a time such as “09:30:00”"
         case .timestamp:
-            return TextShape.isMoment(text, hasZone: false)
+            return TextFormat.isMoment(text, hasZone: false)
                 ? nil : "expected a date and time such as “2026-01-31 09:30:00”"
         case .timestamptz:
-            return TextShape.isMoment(text, hasZone: true)
+            return TextFormat.isMoment(text, hasZone: true)
                 ? nil : "expected a date, time and zone such as “2026-01-31 09:30:00+00”"
         case .array:
             return ["{", "["].contains(text.unicodeScalars.first)
                 && text.utf8.last == UInt8(ascii: "}")
                 ? nil : "expected an array such as “{1,2}”, found other text"
         // A type may have got a value since the tables were read.
-        case .json: return JSONShape.fault(of: text, expands: false)
-        case .jsonb: return JSONShape.fault(of: text, expands: true)
+        case .json: return JSONFormat.fault(of: text, expands: false)
+        case .jsonb: return JSONFormat.fault(of: text, expands: true)
         case .boolean, .integer, .real, .double, .enumeration: return nil
         }
     }
@@ -137,7 +137,7 @@ extension PostgresColumn {
 }
 
 /// The shapes of texts, judged as far as that is cheap: not whether the month has that day.
-enum TextShape {
+enum TextFormat {
     static func isUUID(_ text: String) -> Bool {
         let bytes = Array(text.utf8)
         guard bytes.count == 36 else { return false }

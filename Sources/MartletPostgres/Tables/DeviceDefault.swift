@@ -5,7 +5,7 @@ internal import SQLiteRecords
 enum DeviceDefault {
     /// - Parameter expression: As `pg_get_expr` writes it, such as `'open'::character varying`.
     /// - Returns: An SQL literal; nil where it is none.
-    static func text(_ expression: String, _ form: ColumnForm) -> String? {
+    static func text(_ expression: String, _ form: ColumnCodec) -> String? {
         guard let literal = literal(expression) else { return nil }
         switch form {
         case .boolean:

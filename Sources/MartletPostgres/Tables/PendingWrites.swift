@@ -16,7 +16,7 @@ struct PendingWrites {
 
     private struct StoredRefusal {
         let refusal: Refusal
-        let question: SetQuestion
+        let question: FactsRequest
         let now: Int64
     }
 
@@ -41,7 +41,7 @@ struct PendingWrites {
         entries.append((entry, content))
     }
 
-    mutating func remember(_ refusal: Refusal, of question: SetQuestion, now: Int64) {
+    mutating func remember(_ refusal: Refusal, of question: FactsRequest, now: Int64) {
         guard question.device != 0, question.identifier != nil || question.sequence != nil else {
             return
         }

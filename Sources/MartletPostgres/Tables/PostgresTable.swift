@@ -56,7 +56,7 @@ package struct PostgresColumn: Hashable, Sendable {
     package let name: String
     /// The declared type as SQL writes it, such as `character varying(20)`: what a text is cast to.
     package let declaration: String
-    package let form: ColumnForm
+    package let form: ColumnCodec
     /// Characters that a varchar or char holds; nil for no limit.
     package let length: Int?
     /// Whether PostgreSQL computes it, or keeps others from writing it: devices have it, and it is
@@ -64,7 +64,7 @@ package struct PostgresColumn: Hashable, Sendable {
     package let isComputed: Bool
 
     package init(
-        name: String, declaration: String, form: ColumnForm, length: Int? = nil,
+        name: String, declaration: String, form: ColumnCodec, length: Int? = nil,
         isComputed: Bool = false
     ) {
         self.name = name
@@ -93,7 +93,7 @@ package struct PostgresForeignKey: Hashable, Sendable {
 }
 
 /// How a column's values stand on the wire, and on devices.
-package enum ColumnForm: Hashable, Sendable {
+package enum ColumnCodec: Hashable, Sendable {
     /// JSON true and false.
     case boolean
     /// smallint, integer, bigint: JSON integers of so many bytes.

@@ -136,7 +136,7 @@ package final class CachedLog: LogSource {
     }
 
     package func difference(
-        _ question: DifferenceQuestion, limit: () -> Revision
+        _ question: DifferenceRequest, limit: () -> Revision
     ) throws(StorageFault) -> DifferencePart {
         try source.difference(question, limit: limit)
     }

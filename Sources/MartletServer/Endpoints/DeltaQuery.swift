@@ -46,13 +46,13 @@ struct DeltaQuery: Sendable {
 
     /// What a listener who may see what `principal` may asks for.
     /// - Parameters:
-    ///   - byteLimit: See `DeltaQuestion`.
+    ///   - byteLimit: See `DeltaRequest`.
     ///   - mostEntryBytes: See there.
     func question(
         _ principal: Principal, byteLimit: Int = Listening.batchBytes,
         mostEntryBytes: Int = Listening.entryBytes
-    ) -> DeltaQuestion {
-        var question = DeltaQuestion(principal: principal, since: since, byteLimit: byteLimit)
+    ) -> DeltaRequest {
+        var question = DeltaRequest(principal: principal, since: since, byteLimit: byteLimit)
         question.clientID = clientID
         question.dataSet = dataSet
         question.lineage = lineage

@@ -34,7 +34,7 @@ struct Listening: Sendable {
     ///   - quiet: Gives a sign of life, each `heartbeat` of the handler's.
     /// - Throws: What `send` and `quiet` throw, `CancellationError`, and the storage's failures.
     func run(
-        _ question: DeltaQuestion, _ first: DeltaBatchBytes? = nil,
+        _ question: DeltaRequest, _ first: DeltaBatchBytes? = nil,
         send: (DeltaBatchBytes) async throws -> Void, quiet: () async throws -> Void
     ) async throws -> Ending {
         var question = question
@@ -47,7 +47,7 @@ struct Listening: Sendable {
     }
 
     private func follow(
-        _ start: DeltaQuestion, _ tokens: Int64,
+        _ start: DeltaRequest, _ tokens: Int64,
         send: (DeltaBatchBytes) async throws -> Void, quiet: () async throws -> Void
     ) async throws -> Ending {
         var question = start
@@ -92,7 +92,7 @@ struct Listening: Sendable {
         record.expires.map { .milliseconds($0 - handler.now()) }
     }
 
-    private func batch(_ question: DeltaQuestion) async -> Result<DeltaBatchBytes, Problem> {
+    private func batch(_ question: DeltaRequest) async -> Result<DeltaBatchBytes, Problem> {
         if let made = service.madeDeltas(question) { return .success(made) }
         // Bytes that wait for a listener count elsewhere, so another may have its batch made.
         let claim = AnswerClaim(of: RequestHandler.party(record))

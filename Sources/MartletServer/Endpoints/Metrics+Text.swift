@@ -250,9 +250,9 @@ extension Metrics {
     }
 
     /// Replication slots that other programs' writes are read from.
-    private func append(_ slots: [(String, SlotAccount)], to text: inout PrometheusText) {
+    private func append(_ slots: [(String, SlotStatus)], to text: inout PrometheusText) {
         guard !slots.isEmpty else { return }
-        let families: [(String, String, (SlotAccount) -> Int64)] = [
+        let families: [(String, String, (SlotStatus) -> Int64)] = [
             ("active", "1 where a server reads the replication slot.", { $0.isActive ? 1 : 0 }),
             (
                 "lost", "1 where the slot is gone or has lost what it had to send.",

@@ -69,7 +69,7 @@ extension Problem {
         detail: "The server could not open the data set of your token; its log says why.",
         retryAfter: 10)
 
-    static let dataSetIsElsewhere = Problem(
+    static let dataSetNotServed = Problem(
         status: 503, kind: "storage",
         detail: "This server does not have the data set of your token; ask who runs it.",
         retryAfter: 60)

@@ -71,7 +71,7 @@ extension RequestHandler {
     // MARK: - Once
 
     private func poll(
-        _ question: DeltaQuestion, _ first: DeltaBatchBytes, _ wait: Int64,
+        _ question: DeltaRequest, _ first: DeltaBatchBytes, _ wait: Int64,
         _ dataSet: String, _ request: HTTPRequest, _ claim: AnswerClaim
     ) async throws -> Outcome {
         var batch = first
@@ -89,13 +89,13 @@ extension RequestHandler {
         let isWorthwhile = batch.json.count > 512
         let acceptsGzip = ContentCoding.acceptsGzip(request.headers["accept-encoding"])
         return Outcome.json(
-            batch.json, gzip: isWorthwhile && acceptsGzip ? WholeGzip.compress(batch.json) : nil)
+            batch.json, gzip: isWorthwhile && acceptsGzip ? OneShotGzip.compress(batch.json) : nil)
     }
 
     // MARK: - As events
 
     private func stream(
-        _ question: DeltaQuestion, _ first: DeltaBatchBytes, _ token: TokenRecord,
+        _ question: DeltaRequest, _ first: DeltaBatchBytes, _ token: TokenRecord,
         _ request: HTTPRequest, _ begin: ContinuousClock.Instant
     ) -> Outcome {
         var response = HTTPResponse(

@@ -13,7 +13,7 @@ extension RequestHandler {
             let acceptsGzip = ContentCoding.acceptsGzip(request.headers["accept-encoding"])
             let document = try await dataSets.use(token.dataSet) { $0.schemaDocument }
             var outcome = Outcome.json(
-                document, gzip: acceptsGzip ? WholeGzip.compress(document) : nil)
+                document, gzip: acceptsGzip ? OneShotGzip.compress(document) : nil)
             outcome.note(token)
             return outcome
         } catch {

@@ -14,7 +14,7 @@ extension RequestHandler {
             let acceptsGzip = ContentCoding.acceptsGzip(request.headers["accept-encoding"])
             return Outcome.json(
                 document,
-                gzip: acceptsGzip && document.count > 512 ? WholeGzip.compress(document) : nil)
+                gzip: acceptsGzip && document.count > 512 ? OneShotGzip.compress(document) : nil)
         }
     }
 

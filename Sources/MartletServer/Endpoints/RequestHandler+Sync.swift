@@ -118,7 +118,7 @@ extension RequestHandler {
     }
 
     private func outcome(_ answer: PreparedAnswer) -> Outcome {
-        let gzip = answer.gainsByGzip ? WholeGzip.compress(answer.body) : nil
+        let gzip = answer.gainsByGzip ? OneShotGzip.compress(answer.body) : nil
         var outcome = Outcome.json(answer.body, gzip: answer.isGzip ? answer.body : gzip)
         let refused = answer.refused.flatMap { reason, count in
             [String](repeating: reason.rawValue, count: count)

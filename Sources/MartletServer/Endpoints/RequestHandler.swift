@@ -6,7 +6,7 @@ internal import SystemKit
 /// Answers requests: finds the address, lets in who may come in, and tells the log and the
 /// metrics.
 struct RequestHandler: Sendable {
-    let tokens: Confined<TokenDesk>
+    let tokens: Confined<TokenAuthenticator>
     let dataSets: DataSetDirectory
     let redis: RedisHub?
     let metrics: Metrics
@@ -102,11 +102,11 @@ struct RequestHandler: Sendable {
     /// client a sentence.
     func failed(_ error: any Error, _ dataSet: String? = nil) -> Outcome {
         if let denial = error as? TokenDenial { return Self.unauthorized(denial) }
-        if error is ConfinedValueIsGone { return Outcome(Problem.stopping) }
+        if error is ServerStopped { return Outcome(Problem.stopping) }
         if let problem = error as? Problem { return Outcome(problem) }
         // The log has named the reason once.
         if error is DataSetCannotBeOpened { return Outcome(Problem.dataSetCannotBeOpened) }
-        if error is DataSetIsElsewhere { return Outcome(Problem.dataSetIsElsewhere) }
+        if error is DataSetNotServed { return Outcome(Problem.dataSetNotServed) }
         var fields = [("reason", ServerLog.Field.text(String(describing: error)))]
         if let dataSet { fields.append(("dataSet", .text(dataSet))) }
         log.log(.error, "storage", fields)

@@ -53,7 +53,7 @@ struct RequestReading: Sendable {
         default: throw .unsupportedEncoding
         }
         do {
-            return try WholeGzip.inflate(
+            return try OneShotGzip.inflate(
                 request.body, limit: Limits.inflatedBytes, ratio: Limits.inflationRatio,
                 ratioFloor: Limits.inflationRatioFloor)
         } catch {

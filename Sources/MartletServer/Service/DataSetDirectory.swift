@@ -22,7 +22,7 @@ final class DataSetDirectory: Sendable {
         var metrics: Metrics
         var log: ServerLog
         /// Runs what is to be done after a while.
-        var later: Later
+        var later: Scheduler
     }
 
     /// The limits on open data sets.
@@ -109,7 +109,7 @@ final class DataSetDirectory: Sendable {
 
     /// Calls `body` with a data set, and opens the data set first if it is closed. It stays open
     /// during the call.
-    /// - Throws: `DataSetCannotBeOpened`, `DataSetIsElsewhere`, `ConfinedValueIsGone`, a `Problem`
+    /// - Throws: `DataSetCannotBeOpened`, `DataSetNotServed`, `ServerStopped`, a `Problem`
     ///   if too many are in use, and errors of `body`.
     func use<Answer>(
         _ name: String, _ body: (DataSetService) async throws -> Answer
@@ -143,7 +143,7 @@ final class DataSetDirectory: Sendable {
         }
         while true {
             let step = try state.withLock { state -> Step in
-                guard !state.isStopped else { throw ConfinedValueIsGone() }
+                guard !state.isStopped else { throw ServerStopped() }
                 if let open = state.open[name] {
                     state.open[name]?.users += 1
                     return .use(open.service)
@@ -221,7 +221,7 @@ final class DataSetDirectory: Sendable {
             }
             guard isWanted else {
                 await service.stop()
-                throw ConfinedValueIsGone()
+                throw ServerStopped()
             }
             telling.metrics.countDataSet(isOpened: true)
             if state.withLock({ $0.failed.removeValue(forKey: name) }) != nil {
@@ -232,7 +232,7 @@ final class DataSetDirectory: Sendable {
         } catch {
             state.withLock { $0.opening[name] = nil }
             switch error {
-            case is ConfinedValueIsGone, is DataSetIsElsewhere, is Problem: throw error
+            case is ServerStopped, is DataSetNotServed, is Problem: throw error
             default: throw cannotOpen(name, error)
             }
         }
@@ -375,7 +375,7 @@ final class DataSetDirectory: Sendable {
     /// among them: the server can serve the others, and would be taken out of service for all.
     func hindrances() -> [(dataSet: String, reason: String)] {
         open.compactMap { name, service in
-            (change(of: name) ?? service.hindrance).map { (name, $0) }
+            (change(of: name) ?? service.unreadyReason).map { (name, $0) }
         }
     }
 

@@ -7,7 +7,7 @@ internal import SystemKit
 
 extension DataSetService {
     /// What looks at a data set beside its writer, and brings memory up to what it sees.
-    final class Lookout {
+    final class StorageWatcher {
         let watch: any StorageWatch
         private let reader: LogReader
         private let feed: DataSetFeed
@@ -34,7 +34,7 @@ extension DataSetService {
 
     /// A follower at work.
     struct Following: Sendable {
-        let lookout: Confined<Lookout>
+        let lookout: Confined<StorageWatcher>
         let follower: Follower
         /// What brings what other programs write to where it is looked for; nil where they do.
         let reading: ExternalReading?
@@ -52,18 +52,18 @@ extension DataSetService {
         let dataSet: String
         /// Seconds since the storage last answered.
         let lag: Double
-        let account: StorageAccount?
+        let account: StorageStatus?
     }
 
     /// Begins to follow what others write to the data set.
     static func follow(
         _ name: String, _ opened: Opening, _ writer: Confined<DataSetNode>,
-        _ announcer: Announcer, _ health: WriterHealth, _ setup: Setup
+        _ announcer: CommitPublisher, _ health: WriterHealth, _ setup: Setup
     ) async throws -> Following {
         let feed = opened.feed
         let lookout = try await Confined.making(label: "martlet.lookout.\(name)") {
             [readers = opened.readers] in
-            Lookout(
+            StorageWatcher(
                 readers.watch(),
                 LogReader(feed: feed, log: readers.log(), check: readers.check()), feed)
         }
@@ -177,7 +177,7 @@ extension DataSetService {
         let reader = try await Confined<any ExternalReader>.making(label: "martlet.changes.\(name)")
         {
             [readers = opened.readers] in
-            guard let reader = try readers.externalReader() else { throw ConfinedValueIsGone() }
+            guard let reader = try readers.externalReader() else { throw ServerStopped() }
             return reader
         }
         let reading = ExternalReading(
@@ -230,7 +230,7 @@ extension DataSetService {
     /// - Returns: Whether there is more.
     private static func takeExternalWrites(
         _ name: String, _ writer: Confined<DataSetNode>, _ feed: DataSetFeed,
-        _ announcer: Announcer, _ setup: Setup
+        _ announcer: CommitPublisher, _ setup: Setup
     ) -> Bool {
         let before = feed.head.revision
         let more = try? writer.here { node in

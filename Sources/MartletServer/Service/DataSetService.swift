@@ -46,7 +46,7 @@ final class DataSetService: Sendable {
         /// Where all the server's snapshots are made.
         var queue: DispatchQueue
         /// Runs what is to be done after a while.
-        var later: Later
+        var later: Scheduler
     }
 
     /// The answer to `GET /schema`.
@@ -66,7 +66,7 @@ final class DataSetService: Sendable {
     /// that a slow storage keeps only its own requests waiting, and none that memory can answer.
     private let (memoryRoom, logRoom) = (AnswerRoom(), AnswerRoom())
     private let queue: WriterQueue<AdmittedRequest, NodeAnswer>
-    private let announcer: Announcer
+    private let announcer: CommitPublisher
     private let health: WriterHealth
     /// What brings what others write.
     private let following: Following
@@ -106,7 +106,7 @@ final class DataSetService: Sendable {
         reader = try await Confined.making(label: "martlet.reader.\(name)") { makeReader() }
         comparer = try await Confined.making(label: "martlet.comparer.\(name)") { makeReader() }
         snapshots = SnapshotService(opened.snapshots(name, setup, unsendable, settling))
-        announcer = Announcer(
+        announcer = CommitPublisher(
             feed: opened.feed, signal: signal, snapshots: snapshots,
             outlet: try await opened.readers.outlet(of: opened.feed, name: name),
             notices: DispatchQueue(label: "martlet.notices.\(name)"))
@@ -189,9 +189,9 @@ final class DataSetService: Sendable {
 
     private static func work(
         _ name: String, _ writer: Confined<DataSetNode>, _ feed: DataSetFeed,
-        _ announcer: Announcer, _ health: WriterHealth, _ setup: Setup
+        _ announcer: CommitPublisher, _ health: WriterHealth, _ setup: Setup
     ) -> WriterQueue<AdmittedRequest, NodeAnswer>.Work {
-        let rest = StorageRest()
+        let rest = FailureCooldown()
         return .init(
             setCount: { $0.request.changeSets.count },
             dependencies: { dependencies(of: $0.request) },
@@ -270,7 +270,7 @@ final class DataSetService: Sendable {
 
     /// Why the data set cannot be served just now; nil where it can: its storage answers, and what
     /// others wrote is known.
-    var hindrance: String? {
+    var unreadyReason: String? {
         let age = following.follower.age
         guard age < .seconds(3) else {
             return "its storage has not answered for \(age.components.seconds) s"
@@ -278,7 +278,7 @@ final class DataSetService: Sendable {
         if let wait = health.commitWait { return Self.waits(for: wait) }
         return health.isHindered
             ? "nothing could be written for \(health.blocked.components.seconds) s"
-            : following.reading?.hindrance
+            : following.reading?.unreadyReason
     }
 
     /// How many of the data set's tables another program keeps locked.
@@ -326,12 +326,12 @@ final class DataSetService: Sendable {
 
     /// The deltas after a cursor where they were just made for another listener; nil where there is
     /// work to do. Takes a moment only.
-    func madeDeltas(_ question: DeltaQuestion) -> DeltaBatchBytes? { feed.madeDeltas(question) }
+    func madeDeltas(_ question: DeltaRequest) -> DeltaBatchBytes? { feed.madeDeltas(question) }
 
     /// The deltas after a cursor.
     /// - Parameter claim: Takes the place in which they are made.
     func deltas(
-        _ question: DeltaQuestion, _ claim: AnswerClaim
+        _ question: DeltaRequest, _ claim: AnswerClaim
     ) async -> Result<DeltaBatchBytes, Problem> {
         do { try await claim.take(in: memoryRoom) } catch { return .failure(.gone) }
         let result = await batch(question, claim)
@@ -340,7 +340,7 @@ final class DataSetService: Sendable {
     }
 
     private func batch(
-        _ question: DeltaQuestion, _ claim: AnswerClaim
+        _ question: DeltaRequest, _ claim: AnswerClaim
     ) async -> Result<DeltaBatchBytes, Problem> {
         switch feed.deltas(question) {
         case .batch(let batch): return .success(batch)

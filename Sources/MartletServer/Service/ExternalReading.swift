@@ -33,7 +33,7 @@ final class ExternalReading: Sendable {
     var isLimited: Bool { trouble.withLock { !$0.faults.isEmpty } }
 
     /// Why no writes of other programs are read; nil if they are, here or by another process.
-    var hindrance: String? {
+    var unreadyReason: String? {
         trouble.withLock { trouble in
             guard let since = trouble.since, .now - since >= Self.patience else { return nil }
             return "what other programs write cannot be read"
@@ -78,7 +78,7 @@ final class ExternalReading: Sendable {
             } else {
                 again(hasFailed: false)
             }
-        } catch is ConfinedValueIsGone {
+        } catch is ServerStopped {
             return
         } catch {
             if !hasFailed { report(String(describing: error), true) }

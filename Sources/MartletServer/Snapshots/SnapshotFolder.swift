@@ -86,7 +86,7 @@ struct SnapshotFolder {
         var plain = SnapshotManifest.Sum(bytes: 0, crc32: 0)
         var checksum = CRC32()
         while true {
-            guard isWanted() else { throw ConfinedValueIsGone() }
+            guard isWanted() else { throw ServerStopped() }
             let piece = try source.next(atMost: 256 << 10)
             try zstd.write(piece)
             try gzip.write(piece)

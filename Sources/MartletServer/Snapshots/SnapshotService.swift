@@ -34,7 +34,7 @@ final class SnapshotService: Sendable {
         /// Where all the server's snapshots are made.
         var queue: DispatchQueue
         /// Runs what is to be done after a while.
-        var later: Later
+        var later: Scheduler
         var metrics: Metrics
         var log: ServerLog
         var name: String

@@ -52,21 +52,21 @@ protocol DataSetReaders: Sendable {
 protocol StorageWatch: AnyObject {
     func look() throws(StorageFault) -> StorageLook
     /// What operators are told: not asked for every change.
-    func account() throws(StorageFault) -> StorageAccount
+    func account() throws(StorageFault) -> StorageStatus
 }
 
 /// How other programs' writes stand.
-struct StorageAccount: Sendable {
+struct StorageStatus: Sendable {
     /// Changes that are in no entry of the log yet.
     var waiting: Int
     /// How long the oldest transaction has been open that has written something, in seconds.
     var oldestWriterSeconds: Double
     /// How a replication slot stands that other programs' writes are read from.
-    var slot: SlotAccount?
+    var slot: SlotStatus?
 }
 
 /// How a replication slot stands.
-struct SlotAccount {
+struct SlotStatus {
     /// Whether a server reads it.
     var isActive: Bool
     /// Whether it is gone, or has lost what it had yet to send.

@@ -110,9 +110,9 @@ struct EmbeddedBacking: DataSetBacking {
 
         func look() throws(StorageFault) -> StorageLook { try watch.look() }
 
-        func account() throws(StorageFault) -> StorageAccount {
+        func account() throws(StorageFault) -> StorageStatus {
             // A writer holds up all others, and they say so; nobody needs to look for it.
-            StorageAccount(waiting: try watch.waiting(), oldestWriterSeconds: 0)
+            StorageStatus(waiting: try watch.waiting(), oldestWriterSeconds: 0)
         }
     }
 }

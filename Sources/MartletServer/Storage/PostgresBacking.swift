@@ -134,12 +134,12 @@ extension PostgresBacking {
 }
 
 extension PostgresWatch: StorageWatch {
-    func account() throws(StorageFault) -> StorageAccount {
+    func account() throws(StorageFault) -> StorageStatus {
         let external = try external()
-        return StorageAccount(
+        return StorageStatus(
             waiting: external.waiting, oldestWriterSeconds: external.oldestWriterSeconds,
             slot: external.slot.map {
-                SlotAccount(
+                SlotStatus(
                     isActive: $0.isActive, isLost: $0.isLost, retainedBytes: $0.retainedBytes,
                     lagBytes: $0.lagBytes)
             })

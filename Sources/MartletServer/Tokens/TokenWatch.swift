@@ -12,7 +12,7 @@ final class TokenWatch: Sendable {
     private let state = Mutex(State())
 
     /// The state of the tokens as a number that changes with them; at most a second old.
-    func generation(_ tokens: Confined<TokenDesk>) async throws -> Int64 {
+    func generation(_ tokens: Confined<TokenAuthenticator>) async throws -> Int64 {
         let now = ContinuousClock.now
         let known: Int64? = state.withLock { state in
             if let checked = state.checked, now - checked < .seconds(1) { return state.generation }

@@ -12,7 +12,7 @@ extension AnswerBuilder {
     func differenceAnswer(to question: Question) throws(Failure) -> PreparedAnswer {
         let limit = room(question)
         let part = try difference(
-            DifferenceQuestion(
+            DifferenceRequest(
                 since: question.since, cursor: question.cursor, maxBytes: limit,
                 partBytes: min(max(3 * limit, partBytes), Limits.differenceBytes)))
         let rows = try encoded(filter.rows(part, for: question.principal).changeSet)
@@ -45,7 +45,7 @@ extension AnswerBuilder {
     }
 
     /// The next part of a difference, up to the newest entry that is known in memory.
-    func difference(_ question: DifferenceQuestion) throws(Failure) -> DifferencePart {
+    func difference(_ question: DifferenceRequest) throws(Failure) -> DifferencePart {
         guard let log else { throw .notInMemory }
         do throws(StorageFault) {
             return try log.difference(question) {

@@ -225,7 +225,7 @@ struct AnswerBuilder {
         if let own = question.own[entry.revision] { return own }
         guard question.device != 0, entry.device == question.device else { return entry.body }
         do throws(WireFault) {
-            return try OwnForm.bytes(of: entry)
+            return try AuthorFormat.bytes(of: entry)
         } catch {
             throw .fault(StorageFault(.failed, "an entry of the log cannot be read: \(error)"))
         }

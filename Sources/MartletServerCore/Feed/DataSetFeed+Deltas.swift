@@ -2,7 +2,7 @@ public import MartletModel
 public import MartletProtocol
 
 /// What a listener asks for.
-public struct DeltaQuestion: Sendable {
+public struct DeltaRequest: Sendable {
     public var principal: Principal
     /// The cursor: everything up to it is there.
     public var since: Revision
@@ -62,14 +62,14 @@ extension DataSetFeed {
 
     /// The deltas after a cursor, where memory suffices; an empty batch where there are none.
     /// - Complexity: O(*n*) in the bytes of the batch; O(1) for one just made for another listener.
-    public func deltas(_ question: DeltaQuestion) -> DeltaOutcome {
+    public func deltas(_ question: DeltaRequest) -> DeltaOutcome {
         deltas(question, log: nil)
     }
 
     /// The batch after a cursor where it was the last made for anybody; nil: `deltas` has to make
     /// it. For a listener that `deltas` has answered before and that has nothing but a cursor since.
     /// - Complexity: O(1).
-    public func madeDeltas(_ question: DeltaQuestion) -> DeltaBatchBytes? {
+    public func madeDeltas(_ question: DeltaRequest) -> DeltaBatchBytes? {
         let place = DeltaCache.Place(
             since: question.since, head: cache.head, byteLimit: question.byteLimit)
         guard question.lineage == nil, !question.wantsRows,
@@ -83,7 +83,7 @@ extension DataSetFeed {
         return isOwn || known.principal != question.principal.identity ? nil : made
     }
 
-    func deltas(_ question: DeltaQuestion, log: (any LogSource)?) -> DeltaOutcome {
+    func deltas(_ question: DeltaRequest, log: (any LogSource)?) -> DeltaOutcome {
         let head = cache.head
         var request = SyncRequest(maxRevision: question.since)
         request.clientID = question.clientID
@@ -116,7 +116,7 @@ extension DataSetFeed {
     }
 
     private func batch(
-        _ question: DeltaQuestion, device: Int64, head: LogHead, _ builder: AnswerBuilder
+        _ question: DeltaRequest, device: Int64, head: LogHead, _ builder: AnswerBuilder
     ) throws(AnswerBuilder.Failure) -> DeltaBatchBytes {
         let goesOn = UnfinishedLineage.isNamed(question.lineage)
         if question.wantsRows || goesOn || question.since < cache.floor {
@@ -132,14 +132,14 @@ extension DataSetFeed {
     }
 
     private func withoutEntries(
-        _ question: DeltaQuestion, head: LogHead, _ builder: AnswerBuilder
+        _ question: DeltaRequest, head: LogHead, _ builder: AnswerBuilder
     ) throws(AnswerBuilder.Failure) -> DeltaBatchBytes {
         guard question.takesEntriesOnly else { return try difference(question, builder) }
         return behind(question, head)
     }
 
     /// A batch without deltas that says to fetch everything up to the present head with `POST /sync`.
-    func behind(_ question: DeltaQuestion, _ head: LogHead) -> DeltaBatchBytes {
+    func behind(_ question: DeltaRequest, _ head: LogHead) -> DeltaBatchBytes {
         var batch = DeltaBatch(
             from: question.since, deltas: [], nextVersion: question.since, dataSet: identity)
         batch.isBehind = true
@@ -151,7 +151,7 @@ extension DataSetFeed {
     }
 
     private func entries(
-        _ question: DeltaQuestion, device: Int64, head: LogHead, _ builder: AnswerBuilder
+        _ question: DeltaRequest, device: Int64, head: LogHead, _ builder: AnswerBuilder
     ) throws(AnswerBuilder.Failure) -> DeltaBatchBytes {
         let isShared = filter.showsEverything(to: question.principal)
         let place = DeltaCache.Place(
@@ -214,13 +214,13 @@ extension DataSetFeed {
     }
 
     private func piece(
-        _ entry: LogEntry, isOwn: Bool, _ question: DeltaQuestion, _ builder: AnswerBuilder
+        _ entry: LogEntry, isOwn: Bool, _ question: DeltaRequest, _ builder: AnswerBuilder
     ) throws(AnswerBuilder.Failure) -> [UInt8] {
         let isShared = !isOwn && filter.showsEverything(to: question.principal)
         if isShared, let held = deltaCache.piece(of: entry) { return held }
         let piece: [UInt8]
         do throws(WireFault) {
-            let bytes = isOwn ? try OwnForm.bytes(of: entry) : entry.body
+            let bytes = isOwn ? try AuthorFormat.bytes(of: entry) : entry.body
             let set = try SyncCoder.decodeChangeSet(
                 filter.entry(bytes, for: question.principal))
             piece = try SyncCoder.encodeDeltas(

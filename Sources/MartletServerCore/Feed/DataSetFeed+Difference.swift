@@ -6,10 +6,10 @@ extension DataSetFeed {
     /// of one revision stay together; a listener before one that has more than a batch holds is told that
     /// it is behind, and fetches them with `POST /sync`.
     func difference(
-        _ question: DeltaQuestion, _ builder: AnswerBuilder
+        _ question: DeltaRequest, _ builder: AnswerBuilder
     ) throws(AnswerBuilder.Failure) -> DeltaBatchBytes {
         let found = try builder.difference(
-            DifferenceQuestion(
+            DifferenceRequest(
                 since: question.since, cursor: question.rowCursor,
                 maxBytes: question.byteLimit, partBytes: Limits.differenceBytes,
                 keepsRevisions: true))

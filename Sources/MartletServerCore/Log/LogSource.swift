@@ -31,7 +31,7 @@ package protocol LogSource: AnyObject {
     /// - Parameter limit: Called once the moment is fixed. The part ends at the revision that it
     ///   returns, even if there are more.
     func difference(
-        _ question: DifferenceQuestion, limit: () -> Revision
+        _ question: DifferenceRequest, limit: () -> Revision
     ) throws(StorageFault) -> DifferencePart
     /// When entries were accepted, in milliseconds since 1970; those that do not exist are left
     /// out.
@@ -61,7 +61,7 @@ extension LogSource {
     package func difference(
         after revision: Revision, maxBytes: Int, limit: () -> Revision
     ) throws(StorageFault) -> DifferencePart {
-        try difference(DifferenceQuestion(since: revision, maxBytes: maxBytes), limit: limit)
+        try difference(DifferenceRequest(since: revision, maxBytes: maxBytes), limit: limit)
     }
 }
 

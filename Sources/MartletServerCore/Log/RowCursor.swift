@@ -49,7 +49,7 @@ package struct RowCursor: Hashable, Comparable, Sendable {
 }
 
 /// The start of a difference, and the size of the part that is wanted.
-package struct DifferenceQuestion: Sendable {
+package struct DifferenceRequest: Sendable {
     /// The revision after which rows have changed.
     package let since: Revision
     /// The row up to which the revision after `since` has been sent.
@@ -77,7 +77,7 @@ package struct DifferenceQuestion: Sendable {
 
 /// Gathers the rows of one part of a difference, in the same way for every storage.
 package struct GatheredDifference {
-    private let question: DifferenceQuestion
+    private let question: DifferenceRequest
     private let head: LogHead
     private var rows: [DifferencePart.Row] = []
     private var last: RowCursor?
@@ -86,7 +86,7 @@ package struct GatheredDifference {
     private var announced: Set<RowCursor> = []
     private var bytes = 0
 
-    package init(_ question: DifferenceQuestion, head: LogHead) {
+    package init(_ question: DifferenceRequest, head: LogHead) {
         self.question = question
         self.head = head
     }

@@ -65,7 +65,7 @@ extension BatchDecision {
             guard !asked.isEmpty else { break }
             let truths = try storage.truths(
                 of: asked.map { place in
-                    TruthQuestion(
+                    CurrentRowsRequest(
                         device: works[place.request]?.device ?? 0,
                         set: works[place.request]?.refused[place.set] ?? ChangeSet())
                 }, setBytes: Limits.answerBytes, maxBytes: room)

@@ -13,7 +13,7 @@ struct BatchDecision {
         /// The position of its request.
         let request: Int
         let set: ChangeSet
-        let question: SetQuestion
+        let question: FactsRequest
         var facts = SetFacts()
         /// Whether only its earlier verdicts are known, and the rest is asked for when its turn comes.
         var isPartial = false
@@ -51,7 +51,7 @@ struct BatchDecision {
     private var works: [RequestWork?] = []
     private var requests: [AdmittedRequest?] = []
     private var items: [Item] = []
-    private var age: FactsAge
+    private var age: StaleFacts
     /// Sets that were judged and not carried out yet, in order, by position in `items`.
     private var judged: [(item: Int, verdict: Verdict)] = []
 
@@ -66,7 +66,7 @@ struct BatchDecision {
         self.rules = rules
         self.hashes = hashes
         self.now = now
-        age = FactsAge(schema: storage.schema)
+        age = StaleFacts(schema: storage.schema)
     }
 
     /// Decides on requests, in order.
@@ -199,15 +199,15 @@ struct BatchDecision {
     }
 
     /// The question of a set that is put off: it names nothing.
-    private static func unasked(_ admitted: AdmittedRequest) -> SetQuestion {
-        SetQuestion(
+    private static func unasked(_ admitted: AdmittedRequest) -> FactsRequest {
+        FactsRequest(
             device: 0, principal: admitted.principal, identifier: nil, sequence: nil,
             dependency: nil, content: [], reading: .failure(DataSetNode.unbearable))
     }
 
     private func question(
         _ set: ChangeSet, _ admitted: AdmittedRequest, _ device: Int64
-    ) -> SetQuestion {
+    ) -> FactsRequest {
         let reading: Result<SetPlan, Refusal>
         do throws(Refusal) {
             reading = .success(
@@ -215,7 +215,7 @@ struct BatchDecision {
         } catch {
             reading = .failure(error)
         }
-        return SetQuestion(
+        return FactsRequest(
             device: device, principal: admitted.principal, identifier: set.identifier,
             sequence: set.sequence, dependency: set.dependencyIdentifier,
             content: SHA256.digest(admitted.source, set.source.start, set.source.end),

@@ -272,12 +272,12 @@ public final class DataSetNode {
         do throws(StorageFault) {
             for (entry, set) in work.accepted {
                 forms[entry.revision] = try Self.own { () throws(WireFault) in
-                    try OwnForm.bytes(of: entry, holding: set)
+                    try AuthorFormat.bytes(of: entry, holding: set)
                 }
             }
             for entry in try log.entries(at: work.repeats.filter { forms[$0] == nil }) {
                 forms[entry.revision] = try Self.own { () throws(WireFault) in
-                    try OwnForm.bytes(of: entry)
+                    try AuthorFormat.bytes(of: entry)
                 }
             }
         } catch {

@@ -45,7 +45,7 @@ public final class LogReader {
     }
 
     /// As `DataSetFeed.deltas(_:)`; never `.needsLog`.
-    public func deltas(_ question: DeltaQuestion) -> DataSetFeed.DeltaOutcome {
+    public func deltas(_ question: DeltaRequest) -> DataSetFeed.DeltaOutcome {
         let outcome = feed.deltas(question, log: log)
         guard case .problem(let problem) = outcome, feed.isShared,
             RequestCheck.isOfHistory(problem)

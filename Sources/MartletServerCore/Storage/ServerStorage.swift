@@ -71,13 +71,13 @@ package protocol ServerStorage: AnyObject {
 
     /// Whether a set of that identifier has been accepted or finally refused.
     func isDecided(_ identifier: String) throws(StorageFault) -> Bool
-    func facts(for questions: [SetQuestion]) throws(StorageFault) -> [SetFacts]
+    func facts(for questions: [FactsRequest]) throws(StorageFault) -> [SetFacts]
     /// Carries out sets that were judged acceptable, in order.
     /// - Returns: How they ended. The first one that is refused is the last: those behind it were
     ///   not tried.
     func apply(_ works: [SetWork]) throws(StorageFault) -> [SetOutcome]
     /// Keeps a final refusal.
-    func remember(_ refusal: Refusal, of question: SetQuestion, now: Int64) throws(StorageFault)
+    func remember(_ refusal: Refusal, of question: FactsRequest, now: Int64) throws(StorageFault)
     /// Raises the floor towards `target` within the open transaction, and empties the bodies of
     /// the entries it passes; those their authors have not acknowledged keep theirs until they do.
     /// Everything else of an entry stays.
@@ -96,7 +96,7 @@ package protocol ServerStorage: AnyObject {
     ///     returned.
     /// - Returns: The rows for the first questions, as many as have room: at least one.
     func truths(
-        of questions: [TruthQuestion], setBytes: Int, maxBytes: Int
+        of questions: [CurrentRowsRequest], setBytes: Int, maxBytes: Int
     ) throws(StorageFault) -> [SetTruth]
 }
 
@@ -156,7 +156,7 @@ package struct KnownDevice: Hashable, Sendable {
 }
 
 /// A change set whose facts are wanted.
-package struct SetQuestion: Sendable {
+package struct FactsRequest: Sendable {
     package let device: Int64
     package let principal: Principal
     package let identifier: String?
@@ -181,8 +181,8 @@ package struct SetQuestion: Sendable {
     }
 
     /// The question without the set's content: what was decided before is all that is found.
-    var withoutPlan: SetQuestion {
-        SetQuestion(
+    var withoutPlan: FactsRequest {
+        FactsRequest(
             device: device, principal: principal, identifier: identifier, sequence: sequence,
             dependency: dependency, content: content,
             reading: .failure(Refusal(.invalid, "the set was not looked at")))
@@ -196,7 +196,7 @@ package struct SetQuestion: Sendable {
 
 /// A change set to carry out.
 package struct SetWork: Sendable {
-    package let question: SetQuestion
+    package let question: FactsRequest
     package let plan: SetPlan
     package let facts: SetFacts
     /// The user's time, as sent.
@@ -205,7 +205,7 @@ package struct SetWork: Sendable {
     package let now: Int64
 
     package init(
-        question: SetQuestion, plan: SetPlan, facts: SetFacts, timestamp: String?, now: Int64
+        question: FactsRequest, plan: SetPlan, facts: SetFacts, timestamp: String?, now: Int64
     ) {
         self.question = question
         self.plan = plan
@@ -223,7 +223,7 @@ package enum SetOutcome: Sendable {
 }
 
 /// A refused set whose truth is wanted.
-package struct TruthQuestion: Sendable {
+package struct CurrentRowsRequest: Sendable {
     package let device: Int64
     package let set: ChangeSet
 

@@ -91,7 +91,7 @@ extension MigrationContext {
     ) -> StoreError {
         let error = refusal.error
         if error.isUniqueViolation, let statement = refusal.statement, statement.isUnique {
-            return UniqueOffence.refusal(of: statement, error, on: connection)
+            return UniqueViolation.refusal(of: statement, error, on: connection)
         }
         guard error.isStatementError else { return StoreError(error) }
         let what = refusal.statement.map { " (\($0.kind.word) “\($0.name)”)" } ?? ""

@@ -5,9 +5,9 @@ extension Confined {
     /// then; `body` sees by the sign when the task is cancelled later.
     /// - Throws: `StoreError` `.cancelled`; what `body` throws.
     package func runUnlessCancelled<Result: Sendable>(
-        _ body: @escaping @Sendable (inout Value, StopSign) throws -> Result
+        _ body: @escaping @Sendable (inout Value, CancellationFlag) throws -> Result
     ) async throws -> Result {
-        let sign = StopSign()
+        let sign = CancellationFlag()
         return try await withTaskCancellationHandler {
             try await run { value in
                 try sign.check()

@@ -222,6 +222,6 @@ extension DatabasePool {
     public func writeBlocking<Result>(
         _ body: (WriteContext) throws -> Result
     ) throws -> Result {
-        try writer.runBlocking { try Self.open($0).write(StopSign(), body) }
+        try writer.runBlocking { try Self.open($0).write(CancellationFlag(), body) }
     }
 }

@@ -25,7 +25,7 @@ final class DatabaseWriter {
 
     /// - Parameter sign: Seen before the commit; a save that is not wanted any more is taken back.
     func write<Result>(
-        _ sign: StopSign, _ body: (WriteContext) throws -> Result
+        _ sign: CancellationFlag, _ body: (WriteContext) throws -> Result
     ) throws -> Result {
         var made = 0
         while true {

@@ -5,7 +5,7 @@ internal import SystemKit
 package final class ReaderPool: Sendable {
     /// Nil once it was closed.
     private let readers: [Confined<Session?>]
-    private let line: ReaderLine
+    private let line: ReaderQueue
 
     /// - Parameter count: At least one reader is made.
     package init(
@@ -14,7 +14,7 @@ package final class ReaderPool: Sendable {
         var readers: [Confined<Session?>] = []
         for _ in 0..<max(1, count) { readers.append(try Self.confined(label: label, make)) }
         self.readers = readers
-        line = ReaderLine(count: readers.count)
+        line = ReaderQueue(count: readers.count)
     }
 
     private static func confined(

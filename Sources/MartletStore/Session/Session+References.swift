@@ -14,7 +14,7 @@ extension Session {
 
     /// The references as “table.column”: those of the row without a parent, and those by which
     /// children hold on to it. Empty where they cannot be found.
-    func offendedReferences(_ write: RowWrite) -> [String] {
+    func violatedReferences(_ write: RowWrite) -> [String] {
         (try? references(write)) ?? []
     }
 

@@ -191,7 +191,7 @@ extension WriteContext {
             if var refusal = known as? StoreError, refusal.constraint?.kind == .foreignKey,
                 refusal.constraint?.columns.isEmpty == true
             {
-                refusal.constraint?.columns = session.offendedReferences(write)
+                refusal.constraint?.columns = session.violatedReferences(write)
                 known = refusal
             }
             throw known

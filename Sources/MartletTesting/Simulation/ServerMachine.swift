@@ -126,7 +126,7 @@ final class ServerMachine {
     }
 
     /// The deltas after a listener's version, or why there are none.
-    func deltas(_ question: DeltaQuestion) -> Result<DeltaBatchBytes, Problem>? {
+    func deltas(_ question: DeltaRequest) -> Result<DeltaBatchBytes, Problem>? {
         switch log?.deltas(question) {
         case .batch(let batch): .success(batch)
         case .problem(let problem): .failure(problem)

@@ -57,8 +57,8 @@ extension Simulator {
         push()
     }
 
-    private func question(_ listener: Listener, lineage: String?) -> DeltaQuestion {
-        var question = DeltaQuestion(
+    private func question(_ listener: Listener, lineage: String?) -> DeltaRequest {
+        var question = DeltaRequest(
             principal: Principal(name: "staff"), since: listener.position, byteLimit: 5_000)
         question.clientID = listener.cursor.clientID
         question.dataSet = listener.cursor.dataSet

@@ -72,18 +72,18 @@ struct ImportBatch: Sendable {
         }
     }
 
-    private typealias Later = (attribute: String, target: String, given: RecordID)
+    private typealias Scheduler = (attribute: String, target: String, given: RecordID)
 
     private func attributes(
         of row: [Value], _ context: WriteContext, _ maps: [String: [RecordID: RecordID]],
         _ own: [RecordID: RecordID]
-    ) throws -> (Attributes, given: RecordID?, [Later]) {
+    ) throws -> (Attributes, given: RecordID?, [Scheduler]) {
         var names: [String] = []
         var values: [Value] = []
         names.reserveCapacity(row.count)
         values.reserveCapacity(row.count)
         var given: RecordID?
-        var later: [Later] = []
+        var later: [Scheduler] = []
         for (column, value) in zip(columns, row) {
             switch column {
             case .key:

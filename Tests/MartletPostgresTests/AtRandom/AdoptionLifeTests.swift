@@ -155,7 +155,7 @@ private final class AdoptedWorld {
         try run(
             "DELETE FROM words WHERE id = ''; DELETE FROM clubs WHERE id <= 0; DELETE FROM members WHERE id <= 0"
         )
-        if server.capture == .logical, server.hindrance == nil { try settle() }
+        if server.capture == .logical, server.unreadyReason == nil { try settle() }
         try server.adopt(request)
         adopted.formUnion(some)
         dropped.subtract(some)
@@ -177,7 +177,7 @@ private final class AdoptedWorld {
     }
 
     private func changeCapture() throws {
-        guard !adopted.isEmpty, server.hindrance == nil else { return }
+        guard !adopted.isEmpty, server.unreadyReason == nil else { return }
         let new: ExternalCapture = server.capture == .logical ? .triggers : .logical
         history.append("-- capture by \(new)")
         if adopted.contains("cells"), !dropped.contains("cells") {
@@ -268,7 +268,7 @@ private final class AdoptedWorld {
     private func exchange() throws {
         guard !adopted.isEmpty else { return }
         try settle()
-        guard server.hindrance == nil else { return }
+        guard server.unreadyReason == nil else { return }
         let tables = try LiveTable.all(server.connection)
         let keys = Dictionary(uniqueKeysWithValues: tables.map { ($0.oid, $0.key?.type ?? "") })
         for table in tables { device.make(table, keys: keys, server.folded, &chance) }
@@ -287,7 +287,9 @@ private final class AdoptedWorld {
         guard !adopted.isEmpty else { return }
         try settle()
         history.append("-- judged")
-        if let hindrance = server.hindrance { faults.append("not taken up: \(hindrance)") }
+        if let unreadyReason = server.unreadyReason {
+            faults.append("not taken up: \(unreadyReason)")
+        }
         let differences = try server.differences()
         guard !differences.isEmpty else { return }
         let diagnosis = try server.diagnosis()

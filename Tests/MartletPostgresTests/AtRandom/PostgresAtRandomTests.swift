@@ -280,7 +280,9 @@ private final class ExternalWorldAtRandom {
         try server.settle()
         let differences = try server.differences()
         history.append("-- judged")
-        if let hindrance = server.hindrance { faults.append("not taken up: \(hindrance)") }
+        if let unreadyReason = server.unreadyReason {
+            faults.append("not taken up: \(unreadyReason)")
+        }
         guard !differences.isEmpty else { return }
         let diagnosis = try server.diagnosis()
         for difference in differences where !server.isTold(difference, diagnosis) {

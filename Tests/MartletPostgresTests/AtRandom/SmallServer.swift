@@ -30,7 +30,7 @@ final class SmallServer {
     private(set) var store: TestStore?
     var folded = FoldedLog()
     /// Why the tables could not be taken up at the last try; nil if they are as the server has them.
-    private(set) var hindrance: String?
+    private(set) var unreadyReason: String?
     /// What a server never does, whatever the tables are.
     var faults: [String] = []
     /// Why the last batch was not carried out.
@@ -140,9 +140,9 @@ final class SmallServer {
             new.now = max(new.now, store?.now ?? 0)
             stop()
             store = new
-            hindrance = nil
+            unreadyReason = nil
         } catch {
-            hindrance = "\(error)"
+            unreadyReason = "\(error)"
             said.all.withLock { $0.append("\(error)") }
             if !(error is AdoptionError) { faults.append("opening: \(error)") }
         }
@@ -150,7 +150,8 @@ final class SmallServer {
 
     /// Takes the tables up if they are others than before.
     func look() {
-        guard let now = try? TableState.read(connection), now != state || hindrance != nil else {
+        guard let now = try? TableState.read(connection), now != state || unreadyReason != nil
+        else {
             return
         }
         beforeLook()
@@ -183,7 +184,7 @@ final class SmallServer {
     /// Has everything taken into the log that was committed, and follows it.
     func settle() throws {
         // The write-ahead log is not read while the tables cannot be taken up.
-        if capture == .logical, hindrance == nil {
+        if capture == .logical, unreadyReason == nil {
             let wait = LogicalWait(owner)
             defer { wait.close() }
             for _ in 0..<(isHeldBack() ? 1 : 10) {
@@ -223,7 +224,7 @@ final class SmallServer {
 
     /// Whether an operator is told of a difference, in a sentence that names the table.
     func isTold(_ difference: TablesJudge.Difference, _ diagnosis: [String]) -> Bool {
-        (diagnosis + sentences + [hindrance].compactMap(\.self)).contains { sentence in
+        (diagnosis + sentences + [unreadyReason].compactMap(\.self)).contains { sentence in
             [difference.type, difference.table ?? difference.type].contains {
                 sentence.contains("“\($0)”")
             }

@@ -150,12 +150,13 @@ private final class ChangedWorld {
 
     private func judge(_ when: String) throws {
         // While the tables cannot be taken up, /readyz says so.
-        if let hindrance = server.hindrance {
+        if let unreadyReason = server.unreadyReason {
             let name = changes.indices.map { "“items\($0)”" }
             guard
-                !changes.contains(where: \.isObstacle) || !name.contains(where: hindrance.contains)
+                !changes.contains(where: \.isObstacle)
+                    || !name.contains(where: unreadyReason.contains)
             else { return }
-            faults.append("\(when): not taken up: \(hindrance)")
+            faults.append("\(when): not taken up: \(unreadyReason)")
         }
         let differences = try server.differences()
         guard !differences.isEmpty else { return }

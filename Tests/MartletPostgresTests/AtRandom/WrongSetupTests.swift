@@ -122,7 +122,7 @@ private final class MisconfiguredWorld {
         let before = server.sentences.count
         server.look()
         let words = try named(setup.words, number)
-        let new = server.sentences.dropFirst(before) + [server.hindrance].compactMap(\.self)
+        let new = server.sentences.dropFirst(before) + [server.unreadyReason].compactMap(\.self)
         if !new.contains(where: { $0.contains(words) }) {
             faults.append("the server that runs does not say “\(words)”: \(Array(new))")
         }

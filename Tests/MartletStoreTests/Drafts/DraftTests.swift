@@ -179,11 +179,11 @@ struct DraftTests {
         let stored = try await database.pool.read { try database.players.find(1, in: $0) }
         #expect(stored == Player(id: 1, name: "Theirs", team: 3))
         // While a draft is open, other processes are watched for.
-        try await other.write { _ = try $0.rows("UPDATE players SET name = 'Later'") }
+        try await other.write { _ = try $0.rows("UPDATE players SET name = 'Scheduler'") }
         await database.sleeps.pass()
         try await database.run("INSERT INTO teams(name) VALUES ('Owls')")
         #expect(book.notices.count == 2)
-        #expect(draft.value.name == "Later")
+        #expect(draft.value.name == "Scheduler")
         try await other.write { _ = try $0.rows("DELETE FROM players") }
         draft.update { $0.name = "Mine" }
         let error = await #expect(throws: DraftError.self) { try await draft.save() }

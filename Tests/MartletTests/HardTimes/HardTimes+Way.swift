@@ -130,7 +130,7 @@ extension HardTimes {
             }
             put(.event(ended(number)), after: 20)
         case .well, .late:
-            var question = DeltaQuestion(
+            var question = DeltaRequest(
                 principal: Principal(name: "staff"), since: cursor.since, byteLimit: 20_000)
             question.clientID = cursor.clientID
             question.dataSet = cursor.dataSet

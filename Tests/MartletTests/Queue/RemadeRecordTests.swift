@@ -50,7 +50,7 @@ struct RemadeRecordTests {
         try device.store.inApplyingTransaction {
             _ = try device.store.reconcile(
                 [.entry(3, TypeChanges(name: "notes", delete: [.text("other")]))], from: 2,
-                on: Rebase.Ground(), reaching: 3, now: 1)
+                on: Rebase.DataSources(), reaching: 3, now: 1)
         }
         try device.write { try $0.update("notes", .text("x"), ["body": "c"]) }
         #expect(
@@ -79,7 +79,7 @@ struct RemadeRecordTests {
         ]
         try device.store.inApplyingTransaction {
             _ = try device.store.reconcile(
-                sets[...], from: 2, on: Rebase.Ground(), reaching: 5, now: 1)
+                sets[...], from: 2, on: Rebase.DataSources(), reaching: 5, now: 1)
         }
         #expect(try device.store.parked().map(\.message) == [])
         #expect(try device.store.outboxCount == 2)

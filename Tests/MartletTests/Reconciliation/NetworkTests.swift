@@ -92,7 +92,7 @@ struct NetworkTests {
         let again = try #require(try world.handle(.timer(sooner.number)).sent)
         // The device believes the server itself.
         let busy = answered(
-            world, again.exchange, 503, #"{"kind":"busy","detail":"Later.","retryAfter":7200}"#)
+            world, again.exchange, 503, #"{"kind":"busy","detail":"Scheduler.","retryAfter":7200}"#)
         #expect(busy.timer?.milliseconds == 7_200_000)
     }
 

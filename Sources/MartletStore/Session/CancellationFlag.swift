@@ -2,7 +2,7 @@ internal import SQLiteKit
 internal import Synchronization
 
 /// Whether work is still wanted: set by whoever cancels it, seen by the connection that runs it.
-package final class StopSign: Sendable {
+package final class CancellationFlag: Sendable {
     private let flag = Atomic<Bool>(false)
 
     package init() {}
@@ -28,7 +28,7 @@ package final class StopSign: Sendable {
 extension Session {
     /// Runs `body`; a statement that is under way when the sign is set ends with an error.
     package func stopping<Result>(
-        by sign: StopSign, _ body: () throws -> Result
+        by sign: CancellationFlag, _ body: () throws -> Result
     ) throws -> Result {
         connection.stopStatements { sign.isSet }
         defer { connection.stopStatements(when: nil) }

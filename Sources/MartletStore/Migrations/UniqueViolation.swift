@@ -3,7 +3,7 @@ internal import SQLiteKit
 internal import SQLiteRecords
 
 /// Finds what keeps a unique index from being made.
-enum UniqueOffence {
+enum UniqueViolation {
     /// The refusal of an index that existing rows violate, with the key of one of them.
     static func refusal(
         of statement: CreateStatement, _ error: SQLiteError, on connection: Connection

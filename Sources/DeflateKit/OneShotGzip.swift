@@ -4,7 +4,7 @@ public import CompressionKit
 /// Whole bodies in the gzip format by libdeflate, which takes half of zlib's time.
 ///
 /// Same results and same errors as `Gzip`.
-public enum WholeGzip {
+public enum OneShotGzip {
     /// - Parameter level: 1 (fastest) to 12 (smallest); others are brought into that range.
     public static func compress(_ bytes: [UInt8], level: Int32 = 1) -> [UInt8] {
         guard let compressor = libdeflate_alloc_compressor(min(max(level, 1), 12)) else {

@@ -1,7 +1,7 @@
 internal import MartletProtocol
 
 /// The form that the body of an answer has.
-package enum AnswerForm {
+package enum AnswerFormat {
     /// Returns whether a body has the form of an answer: an object that has its end, and this member. What
     /// another program answers has not; neither has half of an answer, if the cut is not behind an inner bracket.
     package static func hasForm(_ body: [UInt8], member: String = "maxRevision") -> Bool {

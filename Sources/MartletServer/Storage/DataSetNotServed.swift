@@ -1,2 +1,2 @@
 /// A good token names a data set that this server does not have.
-struct DataSetIsElsewhere: Error, Hashable, Sendable {}
+struct DataSetNotServed: Error, Hashable, Sendable {}

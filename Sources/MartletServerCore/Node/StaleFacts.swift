@@ -5,7 +5,7 @@ import MartletProtocol
 ///
 /// Sets are noted when they are decided on, before they are carried out: one that the storage then
 /// refuses stays noted, which costs a question and nothing else.
-struct FactsAge {
+struct StaleFacts {
     private struct SetNumber: Hashable {
         let device: Int64
         let sequence: Int64
@@ -27,7 +27,7 @@ struct FactsAge {
     }
 
     /// Notes a set that was decided on.
-    mutating func note(_ question: SetQuestion) {
+    mutating func note(_ question: FactsRequest) {
         if let identifier = question.identifier { identifiers.insert(identifier) }
         if question.device != 0, let sequence = question.sequence {
             numbers.insert(SetNumber(device: question.device, sequence: sequence))
@@ -66,13 +66,13 @@ struct FactsAge {
     }
 
     /// Whether a number of the device was decided on that this set bears too.
-    func isNumbered(_ question: SetQuestion) -> Bool {
+    func isNumbered(_ question: FactsRequest) -> Bool {
         guard question.device != 0, let sequence = question.sequence else { return false }
         return numbers.contains(SetNumber(device: question.device, sequence: sequence))
     }
 
     /// Whether the facts have to be asked for anew.
-    mutating func outdates(_ facts: SetFacts, of question: SetQuestion) -> Bool {
+    mutating func outdates(_ facts: SetFacts, of question: FactsRequest) -> Bool {
         if let identifier = question.identifier, identifiers.contains(identifier) { return true }
         if let dependency = question.dependency, identifiers.contains(dependency) { return true }
         if isNumbered(question) { return true }
@@ -106,7 +106,7 @@ struct FactsAge {
     }
 
     /// Whether a set deletes records to which others may refer.
-    mutating func reachesOthers(_ question: SetQuestion) -> Bool {
+    mutating func reachesOthers(_ question: FactsRequest) -> Bool {
         for type in Set(question.plan?.deletes.map(\.type) ?? []) where !reach(of: type).isEmpty {
             return true
         }

@@ -1,7 +1,7 @@
 package import MartletModel
 
 /// Rows that changed behind a set's statements: by ON DELETE actions, triggers, cascades.
-extension SetAccount {
+extension SetEffects {
     /// What has to be noted of a record's facts.
     package enum Settled: Sendable {
         /// Nothing: the set's own deed says it, or there is none.

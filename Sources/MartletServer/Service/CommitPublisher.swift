@@ -7,7 +7,7 @@ internal import SystemKit
 
 /// Tells everyone that a data set has moved on: who listens, who makes snapshots, and, of what this
 /// process has committed, the other processes.
-struct Announcer: Sendable {
+struct CommitPublisher: Sendable {
     let feed: DataSetFeed
     let signal: RevisionSignal
     let snapshots: SnapshotService

@@ -8,7 +8,7 @@ internal import SQLiteRecords
 /// temporary ids it makes permanent, and those that share a record with any of these.
 ///
 /// The sets whose fate the answer brings are marked as settling in the queue.
-struct Affected {
+struct AffectedSets {
     let store: LocalStore
     let plan: Rebase.Plan
 

@@ -4,7 +4,7 @@ import Testing
 
 /// JSON texts that PostgreSQL would make too much of.
 @Suite("The shape of JSON")
-struct JSONShapeTests {
+struct JSONFormatTests {
     private static func nested(_ levels: Int) -> String {
         String(repeating: "[", count: levels) + String(repeating: "]", count: levels)
     }
@@ -17,7 +17,7 @@ struct JSONShapeTests {
             "\"\(String(repeating: "[", count: 9_000))\"",
         ])
     func taken(text: String) {
-        #expect(JSONShape.fault(of: text, expands: true) == nil)
+        #expect(JSONFormat.fault(of: text, expands: true) == nil)
     }
 
     @Test(
@@ -27,16 +27,16 @@ struct JSONShapeTests {
             "[" + Array(repeating: "1e300", count: 60).joined(separator: ",") + "]",
         ])
     func exponents(text: String) {
-        #expect(JSONShape.fault(of: text, expands: true)?.contains("exponents") == true)
+        #expect(JSONFormat.fault(of: text, expands: true)?.contains("exponents") == true)
         // As json it stays as it was written.
-        #expect(JSONShape.fault(of: text, expands: false) == nil)
+        #expect(JSONFormat.fault(of: text, expands: false) == nil)
     }
 
     @Test("is refused if it is nested too deep")
     func depth() {
         for expands in [true, false] {
             #expect(
-                JSONShape.fault(of: Self.nested(2_001), expands: expands)?.contains("levels")
+                JSONFormat.fault(of: Self.nested(2_001), expands: expands)?.contains("levels")
                     == true)
         }
     }

@@ -5,7 +5,7 @@ import SQLiteKit
 ///
 /// What other programs wrote is in the tables before it is in the log. A reader that finds some of it
 /// waiting has the writer take it in, and begins again while the writer keeps everybody out.
-struct SettledMoment {
+struct ConsistentRead {
     /// What has the writer do that; without it, a reader that finds something fails.
     var settling: Settling?
     /// Whether the file may be one that an older version wrote and no newer one has opened: nothing is

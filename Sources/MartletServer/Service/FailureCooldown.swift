@@ -4,7 +4,7 @@ internal import Synchronization
 ///
 /// A database that refuses connections says so at once and is asked every time; one that is not
 /// reached at all would hold up every request for as long as a connection may take.
-final class StorageRest: Sendable {
+final class FailureCooldown: Sendable {
     private let end = Mutex<ContinuousClock.Instant?>(nil)
 
     var isOn: Bool {

@@ -5,7 +5,7 @@ package import PostgresKit
 
 /// Announces to devices the columns of synchronised tables that are new, or whose values ALTER
 /// TABLE changed, with their values.
-struct ColumnNews {
+struct ColumnChanges {
     private let log: LogAppender
     private let schema: PostgresSchema
     /// Sentences about what changed.
@@ -263,7 +263,7 @@ extension PostgresSchema {
         return try connection.transaction {
             let log = try LogAppender(on: connection, now: now)
             let schema = try read(connection)
-            var news = ColumnNews(log, schema)
+            var news = ColumnChanges(log, schema)
             try news.announce()
             try log.finish()
             return schema.adding(notes: news.notes)

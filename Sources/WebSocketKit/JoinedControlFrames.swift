@@ -4,7 +4,7 @@
 /// code that only the first one begins with: a letter of several bytes that the network had cut was taken
 /// for broken UTF-8 (found by fuzzing). It needs the heads of all frames for that (RFC 6455 §5.2); whether
 /// they are right is left to wslay.
-struct WholeControlFrames {
+struct JoinedControlFrames {
     /// What has come of a head, or of a control frame, and is not whole.
     private var gathered: [UInt8] = []
     /// Bytes of the frame under way that are yet to come; they need not be held back.

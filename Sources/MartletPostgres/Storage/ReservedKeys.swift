@@ -3,7 +3,7 @@ import PostgresKit
 
 /// Keys that PostgreSQL gave out for records to come. Those of sets that were refused are used for
 /// later ones: nobody has seen them.
-struct KeyPool {
+struct ReservedKeys {
     private var free: [[Int64]]
 
     /// - Parameter count: Of the types.
@@ -34,7 +34,7 @@ struct KeyPool {
     }
 }
 
-extension TableForm {
+extension TableFormat {
     /// Draws keys never given before.
     /// - Parameter untaken: Whether those that a record has all the same are left out: other
     ///   programs may have written keys of their own choice.

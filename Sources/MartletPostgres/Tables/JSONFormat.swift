@@ -1,5 +1,5 @@
 /// Tells of a JSON text that PostgreSQL would take, or try to take, at a price out of proportion.
-enum JSONShape {
+enum JSONFormat {
     /// The levels that may be nested. PostgreSQL gives up for want of stack at some tens of thousands.
     static let mostDepth = 2_000
     /// How many digits the numbers of a text may have once their exponents are written out: so many times its

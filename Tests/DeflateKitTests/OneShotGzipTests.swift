@@ -11,7 +11,7 @@ func expectSame(
 }
 
 @Suite("Whole gzip")
-struct WholeGzipTests {
+struct OneShotGzipTests {
     private let limits = InflationLimits(bytes: 64 << 20, ratio: 250, ratioFloor: 1 << 20)
 
     private func text(_ count: Int) -> [UInt8] {
@@ -22,16 +22,16 @@ struct WholeGzipTests {
     func roundTrip(count: Int) throws {
         let plain = text(count)
         for level in [0, 1, 6, 12, 99] as [Int32] {
-            let packed = WholeGzip.compress(plain, level: level)
-            expectSame(try WholeGzip.inflate(packed, limits: limits), plain)
+            let packed = OneShotGzip.compress(plain, level: level)
+            expectSame(try OneShotGzip.inflate(packed, limits: limits), plain)
             expectSame(try Gzip.inflate(packed, limits: limits), plain)
         }
-        expectSame(try WholeGzip.inflate(Gzip.compress(plain), limits: limits), plain)
+        expectSame(try OneShotGzip.inflate(Gzip.compress(plain), limits: limits), plain)
     }
 
     @Test("says of every bad body what zlib says")
     func sameErrors() {
-        let packed = WholeGzip.compress(text(50))
+        let packed = OneShotGzip.compress(text(50))
         var wrongSum = packed
         wrongSum[packed.count - 8] ^= 1
         var wrongLength = packed
@@ -48,7 +48,7 @@ struct WholeGzipTests {
         ]
         for (bytes, kind) in bad {
             let error = #expect(throws: CompressionError.self) {
-                try WholeGzip.inflate(bytes, limits: limits)
+                try OneShotGzip.inflate(bytes, limits: limits)
             }
             #expect(error?.kind == kind)
         }
@@ -56,22 +56,22 @@ struct WholeGzipTests {
 
     @Test("refuses bodies beyond the limits, whatever length they tell")
     func bombs() {
-        let bomb = WholeGzip.compress([UInt8](repeating: 0, count: 4 << 20), level: 9)
+        let bomb = OneShotGzip.compress([UInt8](repeating: 0, count: 4 << 20), level: 9)
         var liar = bomb
         liar.replaceSubrange((bomb.count - 4)..., with: [1, 0, 0, 0])
         for bytes in [bomb, liar] {
             let error = #expect(throws: CompressionError.self) {
-                try WholeGzip.inflate(bytes, limits: limits)
+                try OneShotGzip.inflate(bytes, limits: limits)
             }
             #expect(error?.kind == .ratio)
         }
         let plain = text(10_000)
-        let packed = WholeGzip.compress(plain)
+        let packed = OneShotGzip.compress(plain)
         #expect(throws: Never.self) {
-            try WholeGzip.inflate(packed, limit: plain.count, ratio: 250, ratioFloor: 0)
+            try OneShotGzip.inflate(packed, limit: plain.count, ratio: 250, ratioFloor: 0)
         }
         let error = #expect(throws: CompressionError.self) {
-            try WholeGzip.inflate(packed, limit: plain.count - 1, ratio: 250, ratioFloor: 0)
+            try OneShotGzip.inflate(packed, limit: plain.count - 1, ratio: 250, ratioFloor: 0)
         }
         #expect(error?.kind == .tooLarge)
     }

@@ -2,7 +2,7 @@ package import MartletModel
 
 /// What a column's type comes to.
 struct ResolvedType {
-    let form: ColumnForm
+    let form: ColumnCodec
     /// Characters of a varchar or char.
     let length: Int?
     /// Whether a domain says NOT NULL.
@@ -35,7 +35,7 @@ extension Catalogue {
             isPadded: type.schema == "pg_catalog" && type.name == "bpchar")
     }
 
-    private func form(of type: CatalogueType) -> ColumnForm? {
+    private func form(of type: CatalogueType) -> ColumnCodec? {
         if type.kind == "e" { return .enumeration(type.labels) }
         guard type.kind == "b", type.schema == "pg_catalog" else { return nil }
         if type.element != 0 {
@@ -49,7 +49,7 @@ extension Catalogue {
         return Self.forms[type.name]
     }
 
-    private static let forms: [String: ColumnForm] = [
+    private static let forms: [String: ColumnCodec] = [
         "bool": .boolean, "int2": .integer(bytes: 2), "int4": .integer(bytes: 4),
         "int8": .integer(bytes: 8), "float4": .real, "float8": .double, "numeric": .numeric,
         "text": .text, "varchar": .text, "bpchar": .text, "uuid": .uuid, "date": .date,
@@ -58,7 +58,7 @@ extension Catalogue {
     ]
 }
 
-extension ColumnForm {
+extension ColumnCodec {
     /// What devices take it as.
     package var kind: AttributeKind {
         switch self {

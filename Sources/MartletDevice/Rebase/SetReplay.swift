@@ -5,7 +5,7 @@ internal import SQLiteKit
 internal import SQLiteRecords
 
 /// Why an own set cannot be applied on top of what has arrived.
-struct RedoRefusal: Error {
+struct ReplayRefusal: Error {
     let reason: RefusalReason
     let message: String
 
@@ -19,7 +19,7 @@ struct RedoRefusal: Error {
 ///
 /// What it says of attributes and types the schema no longer has is passed over: the set keeps it,
 /// and it is sent.
-struct RedoneSet {
+struct SetReplay {
     let store: LocalStore
     let outbox: Outbox
 
@@ -28,7 +28,7 @@ struct RedoneSet {
     /// Records of one set may hand a unique value on to each other, in an order of statements that
     /// is not kept. Deletes come first, to make room. If that is not enough, all rows of the set
     /// are taken out before any is put in.
-    /// - Throws: `RedoRefusal` when the set no longer fits.
+    /// - Throws: `ReplayRefusal` when the set no longer fits.
     func apply(_ changes: [StoredChange]) throws {
         let connection = store.connection
         try connection.run("SAVEPOINT martlet_redo")
@@ -40,7 +40,7 @@ struct RedoneSet {
                 try perform(changes, by: replace)
             }
             try connection.run("RELEASE martlet_redo")
-        } catch let refusal as RedoRefusal {
+        } catch let refusal as ReplayRefusal {
             try connection.run("ROLLBACK TO martlet_redo")
             try connection.run("RELEASE martlet_redo")
             throw refusal
@@ -105,15 +105,15 @@ struct RedoneSet {
         }
     }
 
-    private func misfit(_ error: SQLiteError, _ type: Int) -> RedoRefusal {
-        RedoRefusal(
+    private func misfit(_ error: SQLiteError, _ type: Int) -> ReplayRefusal {
+        ReplayRefusal(
             .constraint,
             "A record of \(store.schema.types[type].name) no longer fits what others changed:"
                 + " \(error.message).")
     }
 
-    private func isGone(_ type: Int) -> RedoRefusal {
-        RedoRefusal(
+    private func isGone(_ type: Int) -> ReplayRefusal {
+        ReplayRefusal(
             .stale,
             "A record of \(store.schema.types[type].name) is not there any more: it was deleted elsewhere,"
                 + " or the server was restored from a backup that lacks it.")
@@ -194,7 +194,7 @@ struct RedoneSet {
             else { continue }
             let table = store.tables[target]
             if try !table.exists(id), try table.equal(to: id) == nil {
-                throw RedoRefusal(
+                throw ReplayRefusal(
                     .dependency,
                     "\(type.name).\(reference.attribute) names a record of"
                         + " \(reference.target) that is not there any more.")
@@ -209,7 +209,7 @@ struct RedoneSet {
         let name = store.schema.types[type].name
         for (index, child, reference) in store.schema.references(to: name) {
             if try !store.tables[index].ids(where: reference, holds: change.id).isEmpty {
-                throw RedoRefusal(
+                throw ReplayRefusal(
                     .stale,
                     "Someone else tied a record of \(child.name) to the deleted record of"
                         + " \(name).")

@@ -5,7 +5,7 @@ import Testing
 @testable import MartletServerCore
 
 @Suite("What became of a set's records")
-struct SetAccountTests {
+struct SetEffectsTests {
     private static let type = EntityType(
         name: "teams", key: "id", keyKind: .integer,
         attributes: [
@@ -17,14 +17,14 @@ struct SetAccountTests {
     private let known = RowFacts(revision: 3, author: 1, others: 0)
 
     private func settle(
-        _ account: inout SetAccount, _ names: [String]?, _ facts: RowFacts?, row: Attributes?
-    ) -> SetAccount.Settled {
+        _ account: inout SetEffects, _ names: [String]?, _ facts: RowFacts?, row: Attributes?
+    ) -> SetEffects.Settled {
         account.settle(address, listing: names, facts: facts, of: columns) { _ in row }
     }
 
     @Test("a row that is not there and never was, or was deleted before, is nobody's news")
     func neverThere() {
-        var account = SetAccount(types: [0])
+        var account = SetEffects(types: [0])
         let gone = RowFacts(revision: 3, author: 1, others: 0, isDeleted: true)
         for facts in [nil, gone] {
             guard case .noted = settle(&account, nil, facts, row: nil) else {
@@ -42,7 +42,7 @@ struct SetAccountTests {
 
     @Test("a removal that did not come about is no news")
     func notRemoved() {
-        var account = SetAccount(types: [0])
+        var account = SetEffects(types: [0])
         guard case .noted = settle(&account, [], known, row: Attributes()) else {
             Issue.record("it is told")
             return
@@ -52,7 +52,7 @@ struct SetAccountTests {
 
     @Test("an attribute whose row has no value for it is told as null")
     func absent() {
-        var account = SetAccount(types: [0])
+        var account = SetEffects(types: [0])
         let row = Attributes(names: ["name"], values: ["A"])
         guard case .changed(isNew: false) = settle(&account, ["name"], known, row: row) else {
             Issue.record("a change is not told")

@@ -3,7 +3,7 @@ internal import MartletProtocol
 
 /// The form in which a device receives a set of its own: with its identifier, its number, and the
 /// ids its records had.
-package enum OwnForm {
+package enum AuthorFormat {
     /// See `LogEntry.temporaries`.
     package static func temporaries(_ ids: [RecordID?]) -> String? {
         guard ids.contains(where: { $0 != nil }) else { return nil }

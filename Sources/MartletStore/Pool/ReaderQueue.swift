@@ -3,7 +3,7 @@ internal import Synchronization
 
 /// Hands out a number of readers, by their numbers, to the callers that ask for one: first come,
 /// first served, and each caller gets the reader that is idle first.
-final class ReaderLine: Sendable {
+final class ReaderQueue: Sendable {
     private struct Waiter {
         let ticket: Int
         let resume: @Sendable (Result<Int, StoreError>) -> Void
@@ -120,7 +120,9 @@ final class ReaderLine: Sendable {
         _ ticket: Int, _ resume: @escaping @Sendable (Result<Int, StoreError>) -> Void
     ) {
         let given = state.withLock { state -> Result<Int, StoreError>? in
-            guard !state.cancelled.contains(ticket) else { return .failure(StopSign.cancelled) }
+            guard !state.cancelled.contains(ticket) else {
+                return .failure(CancellationFlag.cancelled)
+            }
             if let reader = state.idle.popLast() { return .success(reader) }
             state.waiting.append(Waiter(ticket: ticket, resume: resume))
             return nil
@@ -136,6 +138,6 @@ final class ReaderLine: Sendable {
             }
             return state.waiting.remove(at: index)
         }
-        waiter?.resume(.failure(StopSign.cancelled))
+        waiter?.resume(.failure(CancellationFlag.cancelled))
     }
 }

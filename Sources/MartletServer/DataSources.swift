@@ -10,7 +10,7 @@ internal import SystemKit
 
 /// What a server's data sets stand on: files in its folder, or databases. Looked at before anything
 /// is made on disk.
-struct Ground: Sendable {
+struct DataSources: Sendable {
     let plan: SeedingPlan
     /// The rules for a data set's types; throws where they do not fit.
     let rules: @Sendable (Schema) throws -> Rules
@@ -135,7 +135,7 @@ struct Ground: Sendable {
     }
 
     /// What keeps a data set.
-    /// - Throws: `DataSetIsElsewhere` for one that is in none of the databases.
+    /// - Throws: `DataSetNotServed` for one that is in none of the databases.
     func backing(
         of name: String, _ configuration: ServerConfiguration
     ) throws -> any DataSetBacking {
@@ -144,7 +144,7 @@ struct Ground: Sendable {
                 path: "\(configuration.dataDirectory)/\(name).sqlite",
                 script: configuration.schema)
         }
-        guard let place = places[name] else { throw DataSetIsElsewhere() }
+        guard let place = places[name] else { throw DataSetNotServed() }
         return PostgresBacking(
             place: place, plan: plan, redis: redis, log: configuration.log, now: configuration.now)
     }

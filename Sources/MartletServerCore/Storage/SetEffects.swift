@@ -2,7 +2,7 @@ package import MartletModel
 package import MartletProtocol
 
 /// What became of each record a set touched, in the order it was touched.
-package struct SetAccount {
+package struct SetEffects {
     /// What was done to a record.
     package enum Deed {
         case created

@@ -4,7 +4,7 @@ import MartletServerCore
 import PostgresKit
 
 /// One table as statements write and read it. SQL is made once for each list of columns.
-final class TableForm {
+final class TableFormat {
     /// Of the type in the schema.
     let position: Int
     let table: PostgresTable
@@ -243,4 +243,4 @@ final class TableForm {
 }
 
 @available(*, unavailable)
-extension TableForm: Sendable {}
+extension TableFormat: Sendable {}

@@ -1,7 +1,7 @@
 internal import SQLiteKit
 
 /// Where tokens are shown: the server's own, and those of an issuer.
-struct TokenDesk {
+struct TokenAuthenticator {
     private var index: TokenIndex
     private var signed: SignedTokens?
     /// Milliseconds since 1970.
