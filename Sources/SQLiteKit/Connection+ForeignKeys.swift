@@ -9,7 +9,7 @@ extension Connection {
     /// transaction that deferred them, and where this SQLite does not work that way
     /// (https://sqlite.org/pragma.html leaves that open).
     public func deferForeignKeys() throws(SQLiteError) {
-        try handle.settle()
+        try handle.makeUp()
         let pragma = try Statement(handle: handle, sql: "PRAGMA defer_foreign_keys = ON")
         let isDone = try defersForeignKeys
         if hasCompiledWithoutDeferring || !isDone { try pragma.run() }

@@ -80,7 +80,7 @@ public final class Connection {
 
     /// Runs a script of any number of statements without values.
     public func execute(_ sql: String) throws(SQLiteError) {
-        try handle.settle()
+        try handle.makeUp()
         let code = sqlite3_exec(handle.pointer, sql, nil, nil, nil)
         guard code == SQLITE_OK else { throw handle.error(code, sql: sql) }
     }
@@ -264,7 +264,7 @@ public final class Connection {
         defer { statement.reset() }
         guard try statement.step(), !statement.isNull(0) else { return nil }
         let text = statement.text(0)
-        try handle.settle()
+        try handle.makeUp()
         return text
     }
 }

@@ -56,7 +56,7 @@ final class Handle {
     /// To be called before anything is done. Makes up for values being read without errors, and for
     /// rollbacks: what follows one that failed must not happen.
     /// - Throws: `SQLiteError` once after a value was lost, and while a rollback is owed.
-    func settle() throws(SQLiteError) {
+    func makeUp() throws(SQLiteError) {
         guard hasLostValue || owesRollback else { return }
         if owesRollback { rollback(by: nil) }
         guard hasLostValue || owesRollback else { return }

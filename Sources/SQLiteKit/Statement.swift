@@ -77,7 +77,7 @@ public final class Statement {
                 extendedCode: bindFailure, message: String(cString: sqlite3_errstr(bindFailure)),
                 sql: sql)
         }
-        try handle.settle()
+        try handle.makeUp()
         let code = sqlite3_step(pointer)
         switch code {
         case SQLITE_ROW: return true

@@ -100,7 +100,7 @@ final class Witness {
 
     /// Notes what the tables show after an exchange. What is in them now is no edit that waits, but for withheld
     /// records: they are edited if they differ from what the server has.
-    func settle(_ rows: Rows, _ served: Rows, withheld: [WithheldRecord]) {
+    func converge(_ rows: Rows, _ served: Rows, withheld: [WithheldRecord]) {
         see(rows)
         base = Self.whole(rows)
         for record in withheld {

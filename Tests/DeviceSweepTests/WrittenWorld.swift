@@ -264,7 +264,7 @@ final class WrittenWorld {
         for record in try colleague.store.withheld().reversed() {
             try giveUp(mayBeNeeded: true) { try colleague.store.drop(record) }
         }
-        try settle(colleague)
+        try converge(colleague)
         // Two may have written the same record.
         isLoose = true
         if writes { isDisturbed = true }
@@ -329,7 +329,7 @@ final class WrittenWorld {
         {
             #expect(settled == served, "differs once all is settled: \(story)")
         }
-        try settle(device)
+        try converge(device)
         stillWithheld = try device.store.withheld().map(\.type)
         history.append("-- exchanged")
         isLoose = false
@@ -361,8 +361,8 @@ final class WrittenWorld {
         return witness
     }
 
-    private func settle(_ device: SmallDevice) throws {
-        try witness(of: device).settle(
+    private func converge(_ device: SmallDevice) throws {
+        try witness(of: device).converge(
             Witness.visible(schema, device.connection()), rows(world.server.connection()),
             withheld: device.store.withheld())
     }
@@ -387,7 +387,7 @@ final class WrittenWorld {
             let missing = witness.missing(before, after)
             #expect(missing.isEmpty, "saved and not there: \(missing) \(story)")
         }
-        try settle(device)
+        try converge(device)
     }
 
     /// An exchange whose answer is lost, and writes after it.

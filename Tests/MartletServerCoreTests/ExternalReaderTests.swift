@@ -33,18 +33,18 @@ struct ExternalReaderTests {
     /// What a reader's settling does, as a server has its writer do it.
     private func settling(_ server: TestServer) -> Settling {
         { (body) throws(StorageFault) in
-            while try !server.node.settle(now: 5, body) {}
+            while try !server.node.whenCaughtUp(now: 5, body) {}
         }
     }
 
-    private func reader(_ server: TestServer, settling: Settling?) -> LogReader {
+    private func reader(_ server: TestServer, consistently: Settling?) -> LogReader {
         LogReader(
             feed: server.node.feed,
             log: EmbeddedLog(path: server.path, vfs: nil, schema: server.store.schema),
             check: EmbeddedCheck(
                 path: server.path, vfs: nil, schema: server.store.schema,
                 unsendable: UnsendableRows()),
-            settling: settling)
+            consistently: settling)
     }
 
     private static let rows = #"{"protocol":1,"maxRevision":0,"rows":true,"changeSets":[]}"#
@@ -64,7 +64,7 @@ struct ExternalReaderTests {
     @Test("A reader beside the node has it taken in, for answers and for the stream")
     func beside() throws {
         let server = try server()
-        let reader = reader(server, settling: settling(server))
+        let reader = reader(server, consistently: settling(server))
         guard case .answer(let prepared) = reader.answer(to: try server.admitted(Self.rows)) else {
             Issue.record("no answer")
             return
@@ -89,7 +89,7 @@ struct ExternalReaderTests {
         let check = EmbeddedCheck(
             path: server.path, vfs: nil, schema: server.store.schema,
             unsendable: UnsendableRows())
-        check.settling = settling(server)
+        check.consistently = settling(server)
         let type = CheckedType(
             name: "players", attributes: [CheckedAttribute(name: "team", kind: "integer")],
             ranges: [CheckedRange(hash: RangeHash(count: 40, sum: 1))])
@@ -107,7 +107,7 @@ struct ExternalReaderTests {
     func snapshot() throws {
         let server = try server()
         let path = server.folder.appendingPathComponent("all.sqlite").path
-        let cut = try SnapshotMaker(path: server.path, settling: settling(server)).make(
+        let cut = try SnapshotMaker(path: server.path, consistently: settling(server)).make(
             for: VisibilityFilter.everything.permissionClasses[0]
         ) { _ in path }
         #expect(cut.revision == 3)
@@ -122,7 +122,7 @@ struct ExternalReaderTests {
     func alone() throws {
         let server = try server()
         guard
-            case .problem(let problem) = reader(server, settling: nil)
+            case .problem(let problem) = reader(server, consistently: nil)
                 .answer(to: try server.admitted(Self.rows))
         else {
             Issue.record("an answer")
@@ -140,7 +140,8 @@ struct ExternalReaderTests {
         // Afterwards both work.
         #expect(!server.node.takeExternalWrites(now: 5))
         guard
-            case .answer = reader(server, settling: nil).answer(to: try server.admitted(Self.rows))
+            case .answer = reader(server, consistently: nil).answer(
+                to: try server.admitted(Self.rows))
         else {
             Issue.record("no answer")
             return
@@ -153,7 +154,7 @@ struct ExternalReaderTests {
         let other = try Connection(path: server.path)
         try other.execute("PRAGMA busy_timeout = 0")
         var calls = 0
-        while try !server.node.settle(
+        while try !server.node.whenCaughtUp(
             now: 5,
             { () throws(StorageFault) in
                 calls += 1
@@ -167,7 +168,7 @@ struct ExternalReaderTests {
         try other.execute("INSERT INTO teams VALUES (8, 'C')")
         // What the reader throws leaves the node as it was.
         #expect(throws: StorageFault(.full, "a")) {
-            while try !server.node.settle(
+            while try !server.node.whenCaughtUp(
                 now: 6,
                 { () throws(StorageFault) in
                     throw StorageFault(.full, "a")

@@ -220,7 +220,7 @@ struct TroubleTests {
         }
 
         /// Waits until everything is everywhere, and each thing once.
-        func settle(_ count: Int) async throws {
+        func converge(_ count: Int) async throws {
             try await waitUntil("all that was written is in the tables") {
                 try await database.column("SELECT count(*)::text FROM teams") == ["\(count)"]
             }
@@ -282,7 +282,7 @@ struct TroubleTests {
             }
             try await ServedDatabase.blocking { try Self.flush(servers.redisURL, keeping: before) }
         }
-        try await team.settle(480)
+        try await team.converge(480)
         // One who was not there reads the blocks, whatever they are.
         let late = try await team.database.device("late", team.ports[1])
         try await waitUntil("the late one has all") {
@@ -346,7 +346,7 @@ struct TroubleTests {
                 try await servers.order("postgres start")
             }
         }
-        try await team.settle(240)
+        try await team.converge(240)
         for port in team.ports {
             try await waitUntil("they are ready again") {
                 try await ServedDatabase.get(port, "/readyz").status == 200

@@ -87,7 +87,7 @@ struct DeviceKillTests {
 
         for name in (1...Self.devices).map({ "device-\($0)" }) + ["fresh"] {
             let client = try await server.client(name)
-            try await client.settle()
+            try await client.converge()
             #expect(try await client.marks() == account.marks, "\(name) differs")
             #expect(try await client.status().parked == 0)
             // Each mark has its note, and all but the newest of each writer their edit.

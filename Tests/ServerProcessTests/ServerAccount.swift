@@ -84,7 +84,7 @@ extension MartletClient {
 
     /// Exchanges until nothing is queued.
     /// - Throws: The last failure, once as many exchanges as are allowed have failed in a row.
-    func settle(failures allowed: Int = 100) async throws {
+    func converge(failures allowed: Int = 100) async throws {
         var failures = 0
         repeat {
             do {

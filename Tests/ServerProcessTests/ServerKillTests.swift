@@ -112,9 +112,9 @@ struct ServerKillTests {
         _ server: URL, _ clients: [MartletClient], saved: [ServerAccount.Mark],
         servers: [ServerProcess] = []
     ) async throws {
-        for client in clients { try await client.settle() }
+        for client in clients { try await client.converge() }
         // Now that nobody writes, everybody fetches what the others sent last.
-        for client in clients { try await client.settle() }
+        for client in clients { try await client.converge() }
         let account = try await account(of: server, through: Revision(saved.count))
 
         let expected = Dictionary(uniqueKeysWithValues: saved.map { ($0, 1) })

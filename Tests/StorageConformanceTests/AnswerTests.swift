@@ -64,7 +64,7 @@ struct AnswerTests {
     }
 
     @Test("own sets come in their own form wherever they are read from", arguments: StorageKind.all)
-    func ownForm(kind: StorageKind) async throws {
+    func authorFormat(kind: StorageKind) async throws {
         let server = try await Self.server(kind)
         let request = #"{"clientId":"d2","maxRevision":40,"changeSets":[]}"#
         let answer = try server.answer(request)

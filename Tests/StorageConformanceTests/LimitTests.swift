@@ -225,7 +225,7 @@ struct LimitTests {
     }
 
     @Test("an entry longer than a device takes: its author gets the ids, and the values as rows")
-    func ownForm() throws {
+    func authorFormat() throws {
         var type = TypeChanges(name: "pages", create: [.integer(7)])
         type.entries = [
             RecordEntry(

@@ -75,7 +75,7 @@ final class TestDataSet {
     func reader(of feed: DataSetFeed? = nil) -> LogReader {
         LogReader(
             feed: feed ?? node.feed, log: log(), check: home.check(storage.schema),
-            settling: { [node] (body) throws(StorageFault) in try node.settle(body) })
+            consistently: { [node] (body) throws(StorageFault) in try node.whenCaughtUp(body) })
     }
 
     /// The hash after an entry, as on the wire.

@@ -14,7 +14,7 @@ protocol DemoBackEnd: Sendable {
     /// Ends when `isOver` says so.
     func disturb(until isOver: @escaping @Sendable () -> Bool) async throws
     /// Waits until everything other programs wrote is in the log.
-    func settle() async throws
+    func awaitLog() async throws
     /// A SQLite file that holds what the server's tables hold.
     /// - Parameter schema: The types, as the devices have them.
     func tables(_ schema: Schema) async throws -> String
@@ -75,7 +75,7 @@ struct EmbeddedBackEnd: DemoBackEnd {
     var isRunning: Bool { server.isRunning }
     var isCalm: Bool { true }
     func disturb(until isOver: @escaping @Sendable () -> Bool) {}
-    func settle() {}
+    func awaitLog() {}
     func tables(_ schema: Schema) throws -> String { try folder.serverFile() }
     var others: OtherMarks { OtherMarks() }
     var story: String? { nil }

@@ -122,7 +122,7 @@ final class PostgresBackEnd: DemoBackEnd {
         }
     }
 
-    func settle() async throws {
+    func awaitLog() async throws {
         let connection = try PostgresConnection(address)
         defer { connection.close() }
         for _ in 0..<600 {

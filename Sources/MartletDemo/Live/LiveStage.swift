@@ -35,7 +35,7 @@ struct LiveStage: Sendable {
             async let joining = join(team)
             try await work(team, saves: saves)
             var (joiner, figures) = try await joining
-            try await settle((team.devices + [joiner]).map(\.client))
+            try await awaitLast((team.devices + [joiner]).map(\.client))
             figures.end = try await joiner.client.status().revision
             for device in team.devices + [joiner] { await device.client.stop() }
             group.cancelAll()
@@ -82,7 +82,7 @@ struct LiveStage: Sendable {
     }
 
     /// Waits until everybody shows the last change; what is late then is counted as such.
-    private func settle(_ clients: [MartletClient]) async throws {
+    private func awaitLast(_ clients: [MartletClient]) async throws {
         let end = ContinuousClock.now + Self.patience
         for client in clients {
             while try await client.status().revision < meter.newest,

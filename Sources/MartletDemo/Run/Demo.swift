@@ -60,7 +60,7 @@ public struct Demo: Sendable {
         report.seconds.append(clock.now - watching)
         report.seconds.append(
             try await clock.measure {
-                try await backEnd.settle()
+                try await backEnd.awaitLog()
                 try await team.drain(tries: options.tries) { tell(.drain, $0, $1, $2) }
                 // What was saved last went out only now.
                 _ = try await joiner.sync(tries: options.tries)

@@ -29,8 +29,8 @@ package final class LocalStore {
     private let isApplying: Bool
     /// The number of the schema by which the tables and capture's triggers were seen to be in order.
     var orderedSchema: Int64?
-    /// The schema by which triggers were settled last, and how many copies that made.
-    private var triggersSettled: (version: Int64?, copies: Int)?
+    /// The schema by which triggers were prepared last, and how many copies that made.
+    private var triggersPrepared: (version: Int64?, copies: Int)?
 
     /// A store on a connection whose file is set up for the schema.
     /// - Parameter keepsClauses: Whether conflict clauses in declarations of tables count when
@@ -206,23 +206,23 @@ extension LocalStore {
 
     /// Turns capture off or on; off only inside a transaction that turns it on again.
     package func setCapture(_ isOn: Bool) throws {
-        if isApplying, !isOn { try settleTriggers() }
+        if isApplying, !isOn { try prepareTriggers() }
         try connection.run("UPDATE martlet_control SET capture = \(isOn ? 1 : 0)")
     }
 
     /// Turns the file's triggers off on the connection that applies remote change, and copies those
     /// of the app's that are needed there. The capture triggers would find capture off at every
     /// row, which costs half as much as the insert.
-    private func settleTriggers() throws {
+    private func prepareTriggers() throws {
         let version = try connection.integer("PRAGMA schema_version")
         let copies = RemoteTriggers(connection: connection)
-        if let settled = triggersSettled, settled.version == version,
-            try settled.copies == copies.count
+        if let prepared = triggersPrepared, prepared.version == version,
+            try prepared.copies == copies.count
         {
             return
         }
         try connection.setTriggers(enabled: false)
         try copies.bring()
-        triggersSettled = (version, try copies.count)
+        triggersPrepared = (version, try copies.count)
     }
 }

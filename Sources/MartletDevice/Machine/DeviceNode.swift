@@ -306,7 +306,7 @@ extension DeviceNode {
             let isWhole = try hasDifference || isRejoining || store.hasStaged
             // A difference that was cut leads to no true state. Nor is one taken in, or a snapshot,
             // while the fate of sent sets is open: it may show what they made.
-            let isOpen = try store.hasUnsettled(besides: unanswered)
+            let isOpen = try store.hasUndecided(besides: unanswered)
             if isWhole, isOpen || (hasDifference || isRejoining) && answer.more {
                 return try stage(answer, now: now)
             }

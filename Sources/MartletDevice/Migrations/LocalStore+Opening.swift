@@ -29,7 +29,7 @@ extension LocalStore {
             tracksTables: true)
         try Self.configure(connection)
         let migration = SyncedMigration(connection: connection, sink: sink)
-        let (schema, numbers) = try migration.settle(script: script)
+        let (schema, numbers) = try migration.migrate(script: script)
         try connection.execute("PRAGMA foreign_keys = ON")
         self.init(connection: connection, schema: schema, numbers: numbers, keepsClauses: true)
     }
@@ -55,7 +55,7 @@ extension LocalStore {
             guard outcome.failure == nil else {
                 return (try LocalStore(readingFrom: path, vfs: vfs), outcome)
             }
-            let (schema, numbers) = try migration.settle(script: nil)
+            let (schema, numbers) = try migration.migrate(script: nil)
             try connection.execute("PRAGMA foreign_keys = ON")
             return (
                 LocalStore(

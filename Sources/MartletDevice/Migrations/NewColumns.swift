@@ -24,10 +24,10 @@ struct NewColumns {
     private var stored: StoredAttributes { StoredAttributes(connection: store.connection) }
 
     /// - Throws: `StoreError` `.constraint` for a value that the table refuses.
-    func settle() throws {
+    func fill() throws {
         try takeAside()
-        try settleDefaults()
-        try settleEditedRows()
+        try fillDefaults()
+        try fillEditedRows()
     }
 
     // MARK: - Values that came before the column
@@ -91,7 +91,7 @@ struct NewColumns {
     // MARK: - Defaults
 
     /// Puts the value existing rows begin with where an image would mean null by saying nothing.
-    func settleDefaults() throws {
+    func fillDefaults() throws {
         var defaults = Attributes()
         var announced = Attributes()
         for column in columns where column.hasDefault && !renamed.contains(column.name) {
@@ -121,7 +121,7 @@ struct NewColumns {
 
     /// Such a row is its confirmed image with the queued edits on top. Both may hold values from a
     /// time when the table had the column before.
-    func settleEditedRows() throws {
+    func fillEditedRows() throws {
         try stored.rewriteImages(in: .base, of: number) { id, image in
             try update(id, values(in: image))
             return false

@@ -20,7 +20,7 @@ struct NewTable {
     private var number: Int64 { store.numbers[type] }
 
     /// - Throws: `StoreError` `.constraint` for a record that the table refuses.
-    func settle() throws {
+    func fill() throws {
         let columns = NewColumns(
             store: store, type: type, columns: described.attributes.filter { !$0.isGenerated },
             renamed: [])
@@ -48,7 +48,7 @@ struct NewTable {
         try MissingRecords(store: store, type: type).forget()
         guard !taken.isEmpty else { return }
         try columns.follow(taken)
-        try columns.settleEditedRows()
+        try columns.fillEditedRows()
     }
 
     private func insert(_ id: RecordID, _ values: Attributes) throws {

@@ -14,7 +14,7 @@ package final class SyncedMigration: MigrationHost {
     private let connection: Connection
     private let file: DeviceFile
     private let sink: (any ChangeSetSink)?
-    /// The schema up to which all is settled; renamed and dropped columns are followed at once.
+    /// The schema up to which all is done; renamed and dropped columns are followed at once.
     private var known = Schema(types: [])
     /// The tables while capture is up.
     private var store: LocalStore?
@@ -96,7 +96,7 @@ package final class SyncedMigration: MigrationHost {
         try store.setState("openSet", .integer(ownSet ?? 0))
     }
 
-    /// The tables as they are, with all settled that they have gained, and capture up.
+    /// The tables as they are, with all that they have gained filled, and capture up.
     /// - Parameter isByOthers: Whether other programs changed the tables, and not a version of the app.
     private func raised(isByOthers: Bool = false) throws -> LocalStore {
         if let store { return store }
@@ -111,10 +111,10 @@ package final class SyncedMigration: MigrationHost {
             connection: connection, schema: schema, numbers: try file.numbers(of: schema))
         var news: [TypeChanges] = []
         if isByOthers {
-            news = try schema.types.indices.compactMap { try settle($0, of: raised) }
+            news = try schema.types.indices.compactMap { try fillReturned($0, of: raised) }
         } else {
             try RemoteTriggers(connection: connection).runAlone {
-                for index in schema.types.indices { try settleOwn(index, of: raised) }
+                for index in schema.types.indices { try fillOwn(index, of: raised) }
             }
         }
         try file.setUpCapture(of: schema, numbers: raised.numbers)
@@ -140,20 +140,20 @@ package final class SyncedMigration: MigrationHost {
     }
 
     /// Brings a table to what the server said before the app had it, or some of its columns.
-    private func settleOwn(_ index: Int, of store: LocalStore) throws {
+    private func fillOwn(_ index: Int, of store: LocalStore) throws {
         let type = store.schema.types[index]
         guard known[type.name] != nil else {
-            return try NewTable(store: store, type: index).settle()
+            return try NewTable(store: store, type: index).fill()
         }
         let columns = gained(type)
         guard !columns.isEmpty else { return }
         try NewColumns(
             store: store, type: index, columns: columns, renamed: renamed[type.name] ?? []
-        ).settle()
+        ).fill()
     }
 
     /// Returns what the server said of a table, or of columns, that another program had taken away.
-    private func settle(_ index: Int, of store: LocalStore) throws -> TypeChanges? {
+    private func fillReturned(_ index: Int, of store: LocalStore) throws -> TypeChanges? {
         let type = store.schema.types[index]
         guard known[type.name] != nil else {
             return try ReturnedValues(
@@ -165,7 +165,7 @@ package final class SyncedMigration: MigrationHost {
         try NewColumns(
             store: store, type: index, columns: columns, renamed: renamed[type.name] ?? [],
             unannounced: unannounced[type.name] ?? []
-        ).settleDefaults()
+        ).fillDefaults()
         return try ReturnedValues(store: store, type: index, columns: Set(columns.map(\.name)))
             .changes()
     }
@@ -215,7 +215,7 @@ extension SyncedMigration {
             throw StoreError(
                 .schema,
                 "Table “\(name)” has edits the server has not confirmed, or has refused; dropping it"
-                    + " would lose them. Keep the table until they are settled.")
+                    + " would lose them. Keep the table until they are decided.")
         }
         if try connection.integer(
             "SELECT 1 FROM martlet_records WHERE type = \(number) LIMIT 1") != nil
@@ -237,8 +237,8 @@ extension SyncedMigration {
     /// Sets a file up and brings its tables to `script`, in one transaction.
     /// - Parameter script: The app's DDL; nil to take the tables as they are.
     /// - Returns: The schema, and the types' numbers.
-    package func settle(script: String?) throws -> (Schema, [Int64]) {
-        if let settled = try settled(script: script) { return settled }
+    package func migrate(script: String?) throws -> (Schema, [Int64]) {
+        if let unchanged = try unchanged(script: script) { return unchanged }
         defer { store = nil }
         return try connection.transaction {
             try begin()
@@ -256,9 +256,9 @@ extension SyncedMigration {
                 try UnannouncedColumns(connection).removeAll()
             }
             try end()
-            let settled = try raised()
+            let migrated = try raised()
             connection.clearStatementCache()
-            return (settled.schema, settled.numbers)
+            return (migrated.schema, migrated.numbers)
         }
     }
 }
@@ -266,7 +266,7 @@ extension SyncedMigration {
 extension SyncedMigration {
     /// Returns the schema and the types' numbers of a file that needs no change; nil if it needs
     /// one, or has to be refused. It only reads, because another program may be writing for long.
-    private func settled(script: String?) throws -> (Schema, [Int64])? {
+    private func unchanged(script: String?) throws -> (Schema, [Int64])? {
         try connection.beginReading()
         defer {
             connection.rollback()

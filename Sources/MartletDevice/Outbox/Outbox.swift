@@ -333,7 +333,7 @@ extension Outbox {
         return changes
     }
 
-    /// Removes a set that was settled.
+    /// Removes a set that was decided.
     func remove(_ sequence: Int64) throws {
         try clear(sequence)
         let row = try store.connection.statement("DELETE FROM martlet_outbox WHERE sequence = ?")

@@ -7,13 +7,13 @@ internal import SQLiteRecords
 /// Which waiting sets an answer moves: those that touch a record it touches, those that refer to
 /// temporary ids it makes permanent, and those that share a record with any of these.
 ///
-/// The sets whose fate the answer brings are marked as settling in the queue.
+/// The sets whose fate the answer brings are marked as decided in the queue.
 struct AffectedSets {
     let store: LocalStore
     let plan: Rebase.Plan
 
     /// The first condition is that of the index.
-    private static let settling =
+    private static let decided =
         "(SELECT sequence FROM martlet_outbox WHERE settling > 0 AND settling = 1)"
 
     /// The sets' numbers; nil if it is not cheap to tell, which means all.
@@ -22,22 +22,22 @@ struct AffectedSets {
         if let (rows, slice) = plan.ground.part { return try sequences(slice, of: rows) }
         if try !unapplied().isEmpty || comesWithoutTelling() { return nil }
         let deletes = "SELECT 1 FROM martlet_changes WHERE operation = 3 AND sequence NOT IN"
-        let hasDeletes = try store.connection.integer("\(deletes) \(Self.settling) LIMIT 1") != nil
+        let hasDeletes = try store.connection.integer("\(deletes) \(Self.decided) LIMIT 1") != nil
         var found = try numbers(
             """
             SELECT DISTINCT other.sequence FROM (
-                SELECT DISTINCT type, id FROM martlet_changes WHERE sequence IN \(Self.settling)
-            ) AS settled CROSS JOIN martlet_changes AS other
-                ON other.type = settled.type AND other.id = settled.id
-            WHERE other.sequence NOT IN \(Self.settling)
+                SELECT DISTINCT type, id FROM martlet_changes WHERE sequence IN \(Self.decided)
+            ) AS decided CROSS JOIN martlet_changes AS other
+                ON other.type = decided.type AND other.id = decided.id
+            WHERE other.sequence NOT IN \(Self.decided)
             """)
         found.formUnion(
             try numbers(
                 """
                 SELECT DISTINCT r.sequence FROM martlet_changes AS a JOIN martlet_references AS r
                     ON r.target = a.type AND r.temporary = a.id
-                WHERE a.operation = 1 AND a.sequence IN \(Self.settling)
-                    AND r.sequence NOT IN \(Self.settling)
+                WHERE a.operation = 1 AND a.sequence IN \(Self.decided)
+                    AND r.sequence NOT IN \(Self.decided)
                 """))
         var met: Set<RecordKey> = []
         for set in plan.sets where isFresh(set) {
@@ -78,7 +78,7 @@ struct AffectedSets {
             while try touched.step() { found.insert(touched.integer(0)) }
         }
         try close(&found, [])
-        return found.subtracting(plan.settled).subtracting(unapplied)
+        return found.subtracting(plan.decided).subtracting(unapplied)
     }
 
     /// Returns the waiting sets whose edits do not show in the tables.
@@ -147,7 +147,7 @@ struct AffectedSets {
                 deletes.bind(1, integer: store.numbers[target])
                 deletes.bind(2, id)
                 while try deletes.step() {
-                    if !plan.settled.contains(deletes.integer(0)) {
+                    if !plan.decided.contains(deletes.integer(0)) {
                         found.insert(deletes.integer(0))
                     }
                 }
@@ -187,7 +187,7 @@ struct AffectedSets {
         defer { find.reset() }
         var sequences: [Int64] = []
         while try find.step() {
-            if !plan.settled.contains(find.integer(0)) { sequences.append(find.integer(0)) }
+            if !plan.decided.contains(find.integer(0)) { sequences.append(find.integer(0)) }
         }
         return sequences
     }

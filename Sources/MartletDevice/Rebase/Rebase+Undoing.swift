@@ -39,7 +39,7 @@ extension Rebase {
         try isWhole ? store.connection.run("DELETE FROM martlet_base") : forget(keys)
     }
 
-    /// The bases of the sets that are settled or moved, each found by its key: the other sets that wait
+    /// The bases of the sets that are decided or moved, each found by its key: the other sets that wait
     /// are not gone through.
     private static let moved = """
         (SELECT DISTINCT change.type, change.id FROM martlet_outbox AS own

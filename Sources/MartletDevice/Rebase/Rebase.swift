@@ -9,7 +9,7 @@ internal import SQLiteRecords
 /// Own edits are undone from their base images, the remote sets are applied as the server made
 /// them, and the own edits still unconfirmed are redone in order. What cannot be redone, or has
 /// become stale, is parked whole. Where the remote sets touch nothing the waiting edits touch,
-/// those stay in place and only the settled ones are undone.
+/// those stay in place and only the decided ones are undone.
 ///
 /// Foreign keys are off on this connection, so that order inside a set does not matter; redone
 /// sets are checked here instead.
@@ -95,13 +95,13 @@ struct Rebase {
         for identifier in ground.identifiers + sets.compactMap(\.identifier) {
             own[identifier] = try outbox.queued(identifier)
         }
-        var settled = Set(ground.identifiers.compactMap { own[$0]?.sequence })
+        var decided = Set(ground.identifiers.compactMap { own[$0]?.sequence })
         for set in sets where set.retryAfter == nil {
-            if let own = set.identifier.flatMap({ own[$0] }) { settled.insert(own.sequence) }
+            if let own = set.identifier.flatMap({ own[$0] }) { decided.insert(own.sequence) }
         }
-        try mark(settled, as: 1)
+        try mark(decided, as: 1)
         let plan = Plan(
-            ground: ground, sets: sets, own: own, settled: settled, current: current,
+            ground: ground, sets: sets, own: own, decided: decided, current: current,
             hasWaiting: try outbox.hasQueued(where: Outbox.isWaiting))
         hasWaiting = try plan.hasWaiting || !withheld.isEmpty
         covered = current
@@ -188,7 +188,7 @@ struct Rebase {
         /// The sets of the queue that the answer names, by their identifiers.
         let own: [String: QueuedSet]
         /// The numbers of those whose verdict it brings.
-        let settled: Set<Int64>
+        let decided: Set<Int64>
         let current: Revision
         /// Whether any set of the queue waits for another answer.
         let hasWaiting: Bool

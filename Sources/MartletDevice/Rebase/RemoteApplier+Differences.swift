@@ -33,7 +33,7 @@ extension RemoteApplier {
                     let known = try split(
                         entry, type: type, isCreate: true, revision: newest)
                     try put(type, entry.id, known, isWhole: true)
-                    try settle(entry, type: type, revision: newest)
+                    try noteTaken(entry, type: type, revision: newest)
                 }
             }
         }
@@ -92,7 +92,7 @@ extension RemoteApplier {
         func write(_ applier: inout RemoteApplier) throws {
             let known = try applier.split(entry, type: type, isCreate: true, revision: revision)
             try applier.store.tables[type].insert(entry.id, known, absentMeansNull: true)
-            try applier.settle(entry, type: type, revision: revision)
+            try applier.noteTaken(entry, type: type, revision: revision)
         }
         guard manner.isCareful else { return try write(&self) }
         if let reason = try attempt({ try write(&$0) }) {
@@ -103,7 +103,7 @@ extension RemoteApplier {
     }
 
     /// Books a row of a difference that its table has taken.
-    private mutating func settle(_ entry: RecordEntry, type: Int, revision: Revision) throws {
+    private mutating func noteTaken(_ entry: RecordEntry, type: Int, revision: Revision) throws {
         let name = store.schema.types[type].name
         // The values kept aside while the table was away may be older than a row that the table refused before.
         if try quarantine.record(name, entry.id)?.revision ?? 0 <= revision {
@@ -133,7 +133,7 @@ extension RemoteApplier {
             let known = try split(entry, type: type, isCreate: true, revision: newest)
             func write(_ applier: inout RemoteApplier) throws {
                 try table.insert(entry.id, known, absentMeansNull: true)
-                try applier.settle(entry, type: type, revision: newest)
+                try applier.noteTaken(entry, type: type, revision: newest)
             }
             guard manner.isCareful else {
                 try write(&self)
@@ -169,8 +169,8 @@ extension RemoteApplier {
     }
 
     /// Tries a record in quarantine again, in the form an entry gives it.
-    /// - Returns: Whether it was in quarantine; its fate is settled then, one way or the other.
-    mutating func settleQuarantined(
+    /// - Returns: Whether it was in quarantine; its fate is decided then, one way or the other.
+    mutating func retryQuarantined(
         _ entry: RecordEntry, type: Int, isCreate: Bool, revision: Revision
     ) throws -> Bool {
         let name = store.schema.types[type].name
@@ -190,7 +190,7 @@ extension RemoteApplier {
         let reason = try attempt { applier in
             let known = try applier.split(entry, type: type, isCreate: true, revision: revision)
             try applier.put(type, entry.id, known, isWhole: true)
-            try applier.settle(entry, type: type, revision: revision)
+            try applier.noteTaken(entry, type: type, revision: revision)
         }
         guard let reason else { return }
         try quarantine.put(

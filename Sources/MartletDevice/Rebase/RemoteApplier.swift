@@ -70,7 +70,7 @@ struct RemoteApplier {
                 place.note(changes.name, entry.id, newest)
                 if !manner.replaces {
                     guard
-                        try !settleQuarantined(
+                        try !retryQuarantined(
                             entry, type: type, isCreate: isCreate, revision: newest)
                     else { continue }
                     let known = try split(
@@ -134,7 +134,7 @@ struct RemoteApplier {
         }
         // Rows that the table has refused so far wait until all others have their values.
         for (entry, shown) in quarantined {
-            _ = try settleQuarantined(
+            _ = try retryQuarantined(
                 entry, type: type, isCreate: false, revision: entry.revision ?? revision)
             guard let shown, try quarantine.record(changes.name, entry.id) != nil else { continue }
             _ = try attempt { _ in try table.insert(entry.id, shown, absentMeansNull: true) }

@@ -117,7 +117,7 @@ struct LostIDs {
 
     /// Takes note of the verdicts on sets sent as they were. Their answer names the new ids, but for
     /// one that the server has shortened since: then the old ones are right.
-    func settle(_ receipts: [Receipt]) throws {
+    func noteVerdicts(_ receipts: [Receipt]) throws {
         for receipt in receipts where receipt.outcome == .accepted {
             for (key, given) in taken[receipt.identifier] ?? []
             where try store.permanentID(of: key) == nil {

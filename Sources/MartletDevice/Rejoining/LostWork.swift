@@ -69,7 +69,7 @@ struct LostWork {
 
     /// Does the held sets again on what is there now, as new sets, or parks them.
     mutating func putBack(on rebase: Rebase, _ report: inout RebaseReport) throws {
-        try ids.settle(report.receipts)
+        try ids.noteVerdicts(report.receipts)
         try ids.giveUpStrays(&held)
         let parking = Parking(store: store)
         for receipt in report.receipts where receipt.outcome == .refused {

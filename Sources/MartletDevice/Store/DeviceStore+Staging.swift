@@ -28,7 +28,7 @@ extension DeviceStore {
     /// asked for before a difference or a snapshot is applied, which may show what these sets made
     /// without saying so.
     /// - Parameter answered: The sets whose fate is at hand.
-    package func hasUnsettled(besides answered: Set<String>) throws -> Bool {
+    package func hasUndecided(besides answered: Set<String>) throws -> Bool {
         // Sets of a history that the server does not share cannot have made anything there.
         let condition = try rejoining.map { "AND \(Outbox.isCommon(upTo: $0))" } ?? ""
         let rows = try applying.connection.statement(

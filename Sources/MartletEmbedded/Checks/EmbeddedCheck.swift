@@ -19,7 +19,7 @@ package final class EmbeddedCheck: CheckSource {
     private let schema: Schema
     private let unsendable: UnsendableRows
     private var connection: Connection?
-    package var settling: Settling?
+    package var consistently: ConsistentReading?
 
     package init(path: String, vfs: String?, schema: Schema, unsendable: UnsendableRows) {
         self.unsendable = unsendable
@@ -31,7 +31,7 @@ package final class EmbeddedCheck: CheckSource {
     package func compare(_ request: CheckRequest) throws(StorageFault) -> CheckAnswer {
         do throws(StorageFault) {
             let connection = try opened()
-            try ConsistentRead(settling: settling).begin(on: connection)
+            try ConsistentRead(consistently: consistently).begin(on: connection)
             defer { connection.rollback() }
             do throws(SQLiteError) {
                 return try compare(request, on: connection)

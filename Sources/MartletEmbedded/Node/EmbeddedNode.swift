@@ -47,6 +47,6 @@ extension LogReader {
             check: EmbeddedCheck(
                 path: store.path, vfs: store.vfs, schema: store.schema,
                 unsendable: store.unsendable),
-            settling: { (body) throws(StorageFault) in try node.settle(body) })
+            consistently: { (body) throws(StorageFault) in try node.whenCaughtUp(body) })
     }
 }

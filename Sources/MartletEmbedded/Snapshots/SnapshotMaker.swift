@@ -51,17 +51,18 @@ public final class SnapshotMaker {
         filter: VisibilityFilter = .everything, unsendable: UnsendableRows = UnsendableRows()
     ) {
         self.init(
-            path: path, vfs: vfs, plan: plan, filter: filter, unsendable: unsendable, settling: nil)
+            path: path, vfs: vfs, plan: plan, filter: filter, unsendable: unsendable,
+            consistently: nil)
     }
 
-    /// - Parameter settling: Has the data set's writer take in what other programs wrote; without it
+    /// - Parameter consistently: Has the data set's writer take in what other programs wrote; without it
     ///   a file in which some of that waits is refused.
     package init(
         path: String, vfs: String? = nil, plan: SeedingPlan = .whole,
         filter: VisibilityFilter = .everything, unsendable: UnsendableRows = UnsendableRows(),
-        settling: Settling?
+        consistently: ConsistentReading?
     ) {
-        moment = ConsistentRead(settling: settling, mayBeOld: true)
+        moment = ConsistentRead(consistently: consistently, mayBeOld: true)
         self.unsendable = unsendable
         source = path
         self.vfs = vfs

@@ -7,7 +7,7 @@ import SQLiteKit
 /// waiting has the writer take it in, and begins again while the writer keeps everybody out.
 struct ConsistentRead {
     /// What has the writer do that; without it, a reader that finds something fails.
-    var settling: Settling?
+    var consistently: ConsistentReading?
     /// Whether the file may be one that an older version wrote and no newer one has opened: nothing is
     /// noted in it.
     var mayBeOld = false
@@ -22,13 +22,13 @@ struct ConsistentRead {
             connection.rollback()
             throw StorageFault(error)
         }
-        guard let settling else {
+        guard let consistently else {
             throw StorageFault(
                 .busy,
                 "another program has written what is not in the log yet; a server that runs on"
                     + " the file takes it in")
         }
-        try settling { () throws(StorageFault) in
+        try consistently { () throws(StorageFault) in
             do throws(SQLiteError) {
                 _ = try findsWaiting(connection)
             } catch {

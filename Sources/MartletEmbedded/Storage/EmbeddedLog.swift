@@ -13,7 +13,7 @@ package final class EmbeddedLog: LogSource {
     private var connection: Connection?
     /// What reads rows on the connection.
     private var rows: DifferenceScan?
-    package var settling: Settling?
+    package var consistently: ConsistentReading?
 
     /// - Parameters:
     ///   - schema: The types whose rows go into differences; entries are read without.
@@ -84,7 +84,7 @@ package final class EmbeddedLog: LogSource {
             return (connection, scan)
         }
         do throws(StorageFault) {
-            try ConsistentRead(settling: settling).begin(on: open)
+            try ConsistentRead(consistently: consistently).begin(on: open)
         } catch {
             forget()
             throw error

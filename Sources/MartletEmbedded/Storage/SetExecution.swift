@@ -70,12 +70,12 @@ struct SetExecution {
             )
             .refusal()
         }
-        if !plan.deletes.isEmpty, let refusal = try settleDeletes() { return refusal }
+        if !plan.deletes.isEmpty, let refusal = try noteDeletes() { return refusal }
         if let capture = session.capture {
             for delete in plan.deletes {
-                try settle(facts.permanentAddress(of: delete.address), columns: nil)
+                try noteRow(facts.permanentAddress(of: delete.address), columns: nil)
             }
-            for address in try capture.changedRows() { try settle(address, columns: nil) }
+            for address in try capture.changedRows() { try noteRow(address, columns: nil) }
             if parking { return account.refusalOfKept(plan, facts, session.schema) }
         }
         return nil
@@ -164,14 +164,14 @@ struct SetExecution {
 
     /// Lists the records ON DELETE actions changed, and reads those again that the set itself
     /// created, for the actions may have changed them too.
-    private mutating func settleDeletes() throws(SQLiteError) -> Refusal? {
+    private mutating func noteDeletes() throws(SQLiteError) -> Refusal? {
         for row in facts.affected {
             switch row.effect {
-            case .removed: try settle(row.address, columns: [])
+            case .removed: try noteRow(row.address, columns: [])
             case .changed(let attribute, let held):
                 let now = try Self.row(row.address, [attribute], session)
                 guard now?[attribute] != held.value else { continue }
-                try settle(row.address, columns: [attribute])
+                try noteRow(row.address, columns: [attribute])
             }
         }
         for create in plan.creates {
@@ -189,7 +189,7 @@ struct SetExecution {
 
     /// - Parameter names: Attributes to list, beside the generated ones and those listed already;
     ///   nil lists all.
-    private mutating func settle(
+    private mutating func noteRow(
         _ address: RecordAddress, columns names: [String]?
     ) throws(SQLiteError) {
         let session = session
@@ -201,7 +201,7 @@ struct SetExecution {
                 return
             }
         }
-        let outcome = try account.settle(
+        let outcome = try account.update(
             address, listing: names, facts: before, of: session.columns[address.type]
         ) { (names) throws(SQLiteError) in try Self.row(address, names, session) }
         switch outcome {

@@ -234,7 +234,7 @@ extension ExternalParts {
                 bytes += part.bytes
                 let last = through.sorted { $0.key < $1.key }
                 guard !last.isEmpty else { continue }
-                guard try isSettled(last) else { return }
+                guard try isComplete(last) else { return }
                 try entries.enter(part.records, authors: authors)
                 try entries.write(
                     last.map { ExternalHeld.taken(numbers[$0.key], through: $0.value) })
@@ -246,7 +246,7 @@ extension ExternalParts {
     /// Whether nothing more is noted of deletions that were just read. If a record is gone, and no note of
     /// it is pending, then the transaction that deleted it has been taken, and with it all those
     /// that were noted by then: they hold the last change of whatever had referred to the record.
-    private func isSettled(_ last: [(key: Int, value: String)]) throws(PostgresError) -> Bool {
+    private func isComplete(_ last: [(key: Int, value: String)]) throws(PostgresError) -> Bool {
         guard held.catchUp() else { return false }
         for (type, id) in last
         where try reading.isNotedAnew(type, through: id, on: connection) { return false }

@@ -44,12 +44,12 @@ struct DifferenceScan {
         defer { logical?.close() }
         return try connection.atOneMoment { () throws(PostgresError) in
             guard try !StagingMoment.isPending(connection, logical) else { return nil }
-            return try settledPart(question, limit: limit)
+            return try consistentPart(question, limit: limit)
         }
     }
 
     /// As `part`, in an open transaction of a moment at which nothing is pending.
-    func settledPart(
+    func consistentPart(
         _ question: DifferenceRequest, limit: () -> Revision
     ) throws(PostgresError) -> DifferencePart {
         let head = try head()

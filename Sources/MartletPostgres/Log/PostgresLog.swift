@@ -125,7 +125,7 @@ package final class PostgresLog: LogSource {
             try scan(connection, model).part(question, limit: once)
         }
         if let part { return part }
-        return try settledDifference(question, limit: once)
+        return try consistentDifference(question, limit: once)
     }
 
     private func scan(_ connection: PostgresConnection, _ model: PostgresModel) -> DifferenceScan {
@@ -134,7 +134,7 @@ package final class PostgresLog: LogSource {
     }
 
     /// A difference at a moment that is made for it: what other programs wrote is taken into the log.
-    private func settledDifference(
+    private func consistentDifference(
         _ question: DifferenceRequest, limit: () -> Revision
     ) throws(StorageFault) -> DifferencePart {
         guard let moment else {
@@ -146,7 +146,7 @@ package final class PostgresLog: LogSource {
             let (connection, _) = try moment.open(schema.fingerprint)
             defer { connection.close() }
             return try scan(connection, PostgresModel(on: connection))
-                .settledPart(question, limit: limit)
+                .consistentPart(question, limit: limit)
         } catch let error as PostgresError {
             throw StorageFault(error)
         } catch let fault as StorageFault {

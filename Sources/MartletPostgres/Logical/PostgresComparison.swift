@@ -81,9 +81,9 @@ package struct PostgresComparison {
         var found = try comparison.find(.newer)
         var others: [ValueComparison.Found] = []
         if found.changed > 0 || comparesValues {
-            let settled = try comparison.settled()
+            let agreed = try comparison.agreed()
             let extent = ValueComparison.Extent(
-                suspects: { suspects($0, settled) }, takesOthers: comparesValues)
+                suspects: { suspects($0, agreed) }, takesOthers: comparesValues)
             others = try ValueComparison(on: connection, schema).find(extent)
             found = try comparison.find(.unknown)
         }
@@ -96,7 +96,7 @@ package struct PostgresComparison {
         }
         if !others.isEmpty {
             try connection.transaction {
-                try comparison.settle(others, notes: repairs, into: &found)
+                try comparison.addDiffering(others, notes: repairs, into: &found)
             }
         }
         try comparison.addLeftOut(to: &found)
@@ -105,8 +105,8 @@ package struct PostgresComparison {
     }
 
     /// SQL for a row `t` with a line `r` whose values have to be compared.
-    private static func suspects(_ table: PostgresTable, _ settled: UInt64?) -> String {
-        "r.others <> \(RowFacts.leftOut) AND (\(isNewer(settled)))"
+    private static func suspects(_ table: PostgresTable, _ agreed: UInt64?) -> String {
+        "r.others <> \(RowFacts.leftOut) AND (\(isNewer(agreed)))"
     }
 
     /// Waits until what other programs have committed is noted.
@@ -123,7 +123,7 @@ package struct PostgresComparison {
 
     /// Adds records whose values differ to what was found; not those that are noted, changed since they
     /// were compared, or found already. Within an open transaction.
-    private func settle(
+    private func addDiffering(
         _ others: [ValueComparison.Found], notes: Bool, into found: inout Differences
     ) throws(PostgresError) {
         var isNoted = false
@@ -156,10 +156,10 @@ package struct PostgresComparison {
     /// Looks, and changes nothing. What is noted and not in the log yet is no difference.
     package func find(_ rule: Rule) throws(PostgresError) -> Differences {
         var found = Differences()
-        let settled = try settled()
+        let agreed = try agreed()
         for table in schema.tables {
             for isDeleted in [false, true] {
-                let ids = isDeleted ? Self.gone(table) : Self.changed(table, rule, settled)
+                let ids = isDeleted ? Self.gone(table) : Self.changed(table, rule, agreed)
                 let rows = try connection.query(
                     """
                     SELECT d.id, count(*) OVER () FROM (\(ids)) AS d (id) \
@@ -195,13 +195,13 @@ package struct PostgresComparison {
         _ rule: Rule, of wanted: Set<Int64>?, also others: [ValueComparison.Found]
     ) throws(PostgresError) -> Differences {
         var found = Differences()
-        let settled = try settled()
+        let agreed = try agreed()
         // What others refer to comes first, and goes last.
         let tables = Self.parentsFirst(schema.tables).filter {
             wanted?.contains($0.number) ?? true
         }
         for table in tables {
-            let ids = Self.changed(table, rule, settled) + " ORDER BY t.\(table.key.sqlName)"
+            let ids = Self.changed(table, rule, agreed) + " ORDER BY t.\(table.key.sqlName)"
             found.changed += Int64(try note(table, ids))
             let those = others.filter { schema.tables[$0.type].number == table.number }
             found.changed += Int64(those.count)
@@ -229,19 +229,19 @@ package struct PostgresComparison {
         _ = try connection.query(
             """
             UPDATE _martlet.records SET revision = revision WHERE type = \(table.number) \
-            AND NOT deleted AND id IN (\(Self.changed(table, .newer, try settled())))
+            AND NOT deleted AND id IN (\(Self.changed(table, .newer, try agreed())))
             """)
     }
 
     /// The transaction before which all rows are as the log says; nil if there is none, or if it is
     /// so old that no row is as old.
-    private func settled() throws(PostgresError) -> UInt64? {
+    private func agreed() throws(PostgresError) -> UInt64? {
         let row = try connection.query(
             "SELECT settled, pg_snapshot_xmax(pg_current_snapshot()) FROM _martlet.dataset")
         guard row.count == 1, !row.isNull(0, 0) else { return nil }
-        let settled = UInt64(bitPattern: try row.integer(0, 0))
+        let agreed = UInt64(bitPattern: try row.integer(0, 0))
         let next = UInt64(bitPattern: try row.integer(0, 1))
-        return next < settled + 2_000_000_000 ? settled : nil
+        return next < agreed + 2_000_000_000 ? agreed : nil
     }
 
     private func note(_ table: PostgresTable, _ ids: String) throws(PostgresError) -> Int {
@@ -268,13 +268,13 @@ package struct PostgresComparison {
 
     /// Keys of rows that the log does not know as they are.
     private static func changed(
-        _ table: PostgresTable, _ rule: Rule, _ settled: UInt64?
+        _ table: PostgresTable, _ rule: Rule, _ agreed: UInt64?
     ) -> String {
         let isOther: String
         switch rule {
         case .unread(let horizon):
             isOther = isAfter("t.xmin", "\(horizon & 0xffff_ffff)", orSame: true)
-        case .newer: isOther = isNewer(settled)
+        case .newer: isOther = isNewer(agreed)
         case .every: isOther = "true"
         case .unknown: isOther = "false"
         }
@@ -287,10 +287,10 @@ package struct PostgresComparison {
     }
 
     /// SQL for whether a row was written after the log was told of it last.
-    private static func isNewer(_ settled: UInt64?) -> String {
+    private static func isNewer(_ agreed: UInt64?) -> String {
         let isAfterMark = isAfter("t.xmin", "r.xmin::text::bigint", orSame: false)
-        guard let settled else { return isAfterMark }
-        return isAfterMark + " AND " + isAfter("t.xmin", "\(settled & 0xffff_ffff)", orSame: true)
+        guard let agreed else { return isAfterMark }
+        return isAfterMark + " AND " + isAfter("t.xmin", "\(agreed & 0xffff_ffff)", orSame: true)
     }
 
     /// A row with such a key can be sent to nobody.

@@ -42,7 +42,7 @@ struct SetExecution {
     private let revision: Revision
     private var account: SetEffects
     private var stored: [RecordAddress: Attributes] = [:]
-    private var settled: [RecordAddress: Row] = [:]
+    private var current: [RecordAddress: Row] = [:]
     private var present: Set<RecordAddress> = []
     /// The facts of the records that the set changed.
     private(set) var written: [RecordAddress: RowFacts] = [:]
@@ -136,7 +136,7 @@ struct SetExecution {
             write(facts.rows[address], address, isDeleted: true)
             account.set(address, .deleted)
         }
-        if !plan.deletes.isEmpty { try settleDeletes() }
+        if !plan.deletes.isEmpty { try noteDeletes() }
     }
 
     private mutating func take(
@@ -161,11 +161,11 @@ struct SetExecution {
             for row in 0..<rows.count {
                 stored[RecordAddress(type, try form.id(rows, row, 0))] = Attributes()
             }
-        case .settled(let type):
+        case .current(let type):
             let form = session.model.forms[type]
             for row in 0..<rows.count {
                 let address = RecordAddress(type, try form.id(rows, row, 0))
-                settled[address] = Row(rows: rows, row: row)
+                current[address] = Row(rows: rows, row: row)
             }
         }
     }
@@ -228,14 +228,14 @@ struct SetExecution {
 
     /// Lists the records ON DELETE actions changed, and takes those again that the set itself
     /// created, for the actions may have changed them too.
-    private mutating func settleDeletes() throws(SetFailure) {
+    private mutating func noteDeletes() throws(SetFailure) {
         for row in facts.affected {
             switch row.effect {
-            case .removed: try settle(row.address, columns: [], before: row.facts)
+            case .removed: try noteRow(row.address, columns: [], before: row.facts)
             case .changed(let attribute, let held):
                 let now = try self.row(row.address, [attribute])
                 guard now?[attribute] != held.value else { continue }
-                try settle(row.address, columns: [attribute], before: row.facts)
+                try noteRow(row.address, columns: [attribute], before: row.facts)
             }
         }
         for create in plan.creates {
@@ -255,13 +255,13 @@ struct SetExecution {
     /// - Parameters:
     ///   - rows: The rows as they are now, by record.
     ///   - known: The facts of the records before the set, as far as there are any.
-    mutating func settle(
+    mutating func noteRow(
         _ addresses: [RecordAddress], rows: [RecordAddress: Row],
         known: [RecordAddress: RowFacts]
     ) throws(SetFailure) {
-        settled = rows
+        current = rows
         for address in addresses {
-            try settle(address, columns: nil, before: known[address])
+            try noteRow(address, columns: nil, before: known[address])
         }
         if parking, let refusal = account.refusalOfKept(plan, facts, session.schema) {
             throw .refused(refusal)
@@ -272,19 +272,19 @@ struct SetExecution {
     ///   - names: Attributes to list, beside the generated ones and those listed already; nil lists
     ///     all.
     ///   - before: The record's facts before the set.
-    private mutating func settle(
+    private mutating func noteRow(
         _ address: RecordAddress, columns names: [String]?, before: RowFacts?
     ) throws(SetFailure) {
         let before = facts.rows[address] ?? before
         let current = written[address] ?? before
-        let (place, form) = (settled[address], session.model.forms[address.type])
+        let (place, form) = (current[address], session.model.forms[address.type])
         if current == nil, account[address] == nil,
             let fault = SendableKey.fault(of: address.id, form.type)
         {
             session.unsendable.note(form.type.name, address.id, fault)
             return
         }
-        let outcome = try account.settle(
+        let outcome = try account.update(
             address, listing: names, facts: current, of: form.columns
         ) { (names) throws(SetFailure) in try Self.row(place, names, form) }
         switch outcome {
@@ -298,7 +298,7 @@ struct SetExecution {
     private func row(
         _ address: RecordAddress, _ names: [String]?
     ) throws(SetFailure) -> Attributes? {
-        try Self.row(settled[address], names, session.model.forms[address.type])
+        try Self.row(current[address], names, session.model.forms[address.type])
     }
 
     private static func row(

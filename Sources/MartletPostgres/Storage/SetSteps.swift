@@ -19,7 +19,7 @@ struct SetSteps {
         /// It returns the keys of those records that are there.
         case looked(type: Int)
         /// It returns whole rows as they are at the end of the set.
-        case settled(type: Int)
+        case current(type: Int)
         /// It returns the session's settings.
         case settings
     }
@@ -91,7 +91,7 @@ struct SetSteps {
         addCreates()
         addUpdates()
         addDeletes()
-        if !plan.deletes.isEmpty, !isProbe { addSettling() }
+        if !plan.deletes.isEmpty, !isProbe { addCurrent() }
         // The user's triggers may write to tables with deferred constraints too. If these were
         // checked at the commit, they would fail all sets of the batch.
         if isDeferring || isAlone {
@@ -249,14 +249,14 @@ struct SetSteps {
 
     /// Reads what ON DELETE actions may have changed: the records known to be affected, and those
     /// the set itself created.
-    private mutating func addSettling() {
+    private mutating func addCurrent() {
         var ids: [Int: Set<RecordID>] = [:]
         for row in facts.affected { ids[row.address.type, default: []].insert(row.address.id) }
         for create in plan.creates {
             ids[create.type, default: []].insert(assigned[create.address] ?? create.id)
         }
         for (type, ids) in ids.sorted(by: { $0.key < $1.key }) {
-            add(session.model.forms[type].reading(Array(ids)), .settled(type: type))
+            add(session.model.forms[type].reading(Array(ids)), .current(type: type))
         }
     }
 }

@@ -175,7 +175,7 @@ extension StoreSession {
         if let error = Self.failure(answers) { throw .failed(error) }
         if let last = left.last { try putBack(last) }
         try execution.finish(answers)
-        if execution.captures { try settleBehind(&execution) }
+        if execution.captures { try noteBehind(&execution) }
         try measure(execution.enlarged)
         return try enter(execution)
     }
@@ -259,10 +259,10 @@ extension StoreSession {
     }
 
     /// Takes in what changed behind a set's statements.
-    private func settleBehind(_ execution: inout SetExecution) throws(SetFailure) {
+    private func noteBehind(_ execution: inout SetExecution) throws(SetFailure) {
         let deleted = execution.deleted
         let behind = try SetFailure.of { () throws(PostgresError) in try rowsBehind(and: deleted) }
-        try execution.settle(behind.addresses, rows: behind.rows, known: behind.known)
+        try execution.noteRow(behind.addresses, rows: behind.rows, known: behind.known)
     }
 
     /// The records that changed behind a set's statements, their rows as they are now, and what was

@@ -68,7 +68,7 @@ extension MartletTables {
         }
         guard found.format < target else {
             guard found.format == target else { throw newer(found.format, target) }
-            return try settle(on: connection, horizon)
+            return try clearNotes(on: connection, horizon)
         }
         try connection.transaction {
             let rows = try connection.query("SELECT format FROM _martlet.dataset FOR UPDATE")
@@ -85,7 +85,7 @@ extension MartletTables {
                     "UPDATE _martlet.dataset SET format = $1", [.integer(format + 1)])
             }
         }
-        try settle(on: connection, horizon)
+        try clearNotes(on: connection, horizon)
     }
 
     /// SQL for an identifier that tells this database from every copy of it.
@@ -99,7 +99,7 @@ extension MartletTables {
     /// log had yet to take, so all rows are as the log says; with a replication slot, the dump lacks those
     /// changes, and the rows are compared by values (decision 0245). It does nothing if the tables are
     /// still in their database.
-    private static func settle(on connection: PostgresConnection, _ horizon: UInt64) throws {
+    private static func clearNotes(on connection: PostgresConnection, _ horizon: UInt64) throws {
         let isHome = "coalesce(home = \(home), false)"
         guard try !connection.query("SELECT \(isHome) FROM _martlet.dataset").boolean(0, 0)
         else { return }

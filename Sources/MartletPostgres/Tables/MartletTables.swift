@@ -88,7 +88,7 @@ enum MartletTables {
         """
 
     /// The database that the tables are in, and the columns that devices were told last; see
-    /// `MartletTables.settle` and `ColumnChanges`.
+    /// `MartletTables.clearNotes` and `ColumnChanges`.
     static let notes = """
         ALTER TABLE _martlet.dataset ADD COLUMN IF NOT EXISTS home text,
             ADD COLUMN IF NOT EXISTS settled xid8;

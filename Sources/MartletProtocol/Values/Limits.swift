@@ -87,7 +87,7 @@ package struct LimitRelation: Sendable {
 
     /// The bytes by which an entry grows in its author's form: the old ids of its records, and the
     /// set's identifier and number.
-    package static let ownFormBytes = Limits.recordsPerChangeSet * 36 + 8 * Limits.nameBytes
+    package static let authorFormatBytes = Limits.recordsPerChangeSet * 36 + 8 * Limits.nameBytes
 
     /// All relations.
     package static let all = [
@@ -110,7 +110,7 @@ package struct LimitRelation: Sendable {
             holds: Limits.rowBytes + Limits.requestHeadBytes <= Limits.entryBytes),
         LimitRelation(
             rule: "a device takes the greatest entry, in its author's form, beside a check's rows",
-            holds: Limits.entryBytes + LimitRelation.ownFormBytes + Limits.requestHeadBytes
+            holds: Limits.entryBytes + LimitRelation.authorFormatBytes + Limits.requestHeadBytes
                 + Limits.checkBytes + Limits.rowBytes <= Limits.inflatedBytes),
         LimitRelation(
             rule: "a device takes part of a difference, also as deltas, in which escapes double",

@@ -122,7 +122,7 @@ public struct EmbeddedBackup {
                 """)
         }
         if isThere {
-            try UnfinishedRestore(of: dataSet, in: directory).settle()
+            try UnfinishedRestore(of: dataSet, in: directory).check()
             if !acceptsOther { try refuseOther(manifest) }
         }
         let draft = path + ".restoring"

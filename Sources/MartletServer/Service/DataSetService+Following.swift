@@ -203,16 +203,16 @@ extension DataSetService {
     /// What lets readers on other queues begin at a moment at which the log has all that other
     /// programs wrote. The writer's other work goes on between the steps; the follower announces what
     /// was taken in.
-    static func settling(
+    static func consistently(
         _ name: String, _ writer: Confined<DataSetNode>, _ setup: Setup
-    ) -> SnapshotService.Settling {
+    ) -> SnapshotService.ConsistentReading {
         { (body) throws(StorageFault) in
-            for _ in 0..<DataSetNode.settlingSteps {
-                let isSettled: Bool
+            for _ in 0..<DataSetNode.intakeSteps {
+                let isCaughtUp: Bool
                 do {
-                    isSettled = try writer.wait { node in
+                    isCaughtUp = try writer.wait { node in
                         defer { setup.metrics.countExternal(taken: node.takeExternalCount()) }
-                        return try node.settle(now: setup.now(), body)
+                        return try node.whenCaughtUp(now: setup.now(), body)
                     }
                 } catch let fault as StorageFault {
                     report(fault, of: name, setup)
@@ -220,9 +220,9 @@ extension DataSetService {
                 } catch {
                     throw StorageFault(.failed, "the server is stopping")
                 }
-                if isSettled { return }
+                if isCaughtUp { return }
             }
-            throw StorageFault.neverSettled
+            throw StorageFault.neverCaughtUp
         }
     }
 

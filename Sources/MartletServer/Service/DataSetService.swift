@@ -97,15 +97,15 @@ final class DataSetService: Sendable {
         feed = opened.feed
         signal = RevisionSignal(opened.feed.head.revision)
         schemaDocument = opened.schemaDocument
-        let settling = Self.settling(name, writer, setup)
+        let consistently = Self.consistently(name, writer, setup)
         let makeReader: @Sendable () -> LogReader = {
             LogReader(
                 feed: opened.feed, log: opened.readers.log(), check: opened.readers.check(),
-                settling: settling)
+                consistently: consistently)
         }
         reader = try await Confined.making(label: "martlet.reader.\(name)") { makeReader() }
         comparer = try await Confined.making(label: "martlet.comparer.\(name)") { makeReader() }
-        snapshots = SnapshotService(opened.snapshots(name, setup, unsendable, settling))
+        snapshots = SnapshotService(opened.snapshots(name, setup, unsendable, consistently))
         announcer = CommitPublisher(
             feed: opened.feed, signal: signal, snapshots: snapshots,
             outlet: try await opened.readers.outlet(of: opened.feed, name: name),
@@ -157,13 +157,13 @@ final class DataSetService: Sendable {
 
         func snapshots(
             _ name: String, _ setup: Setup, _ unsendable: UnsendableRows,
-            _ settling: @escaping SnapshotService.Settling
+            _ consistently: @escaping SnapshotService.ConsistentReading
         ) -> SnapshotService.Setup {
             let plan = setup.snapshots.plan
             let folder = setup.snapshots.folder
             return .init(
                 source: { [readers] in try readers.snapshotFile(in: folder, while: $0) },
-                settling: settling,
+                consistently: consistently,
                 folder: folder, identity: identity, schema: schema.fingerprint,
                 parts: plan.parts(of: schema), plan: plan, every: setup.snapshots.every,
                 queue: setup.snapshots.queue, later: setup.snapshots.later, metrics: setup.metrics,

@@ -11,8 +11,8 @@ internal import Synchronization
 /// a request. It makes one at a time in the whole server, so that they take one core and the memory
 /// of one. If one fails, it is tried again automatically, even if nothing more is written.
 final class SnapshotService: Sendable {
-    /// See `Settling`; from any thread.
-    typealias Settling =
+    /// See `ConsistentReading`; from any thread.
+    typealias ConsistentReading =
         @Sendable (_ body: () throws(StorageFault) -> Void) throws(StorageFault) -> Void
 
     /// What snapshots are made of and where they are kept.
@@ -20,7 +20,7 @@ final class SnapshotService: Sendable {
         /// The file they are made of.
         var source: @Sendable (_ isWanted: @escaping () -> Bool) throws -> SnapshotFile
         /// Has the writer take in what other programs wrote to that file.
-        var settling: Settling
+        var consistently: ConsistentReading
         /// The folder for this data set's snapshots.
         var folder: String
         var identity: String
@@ -264,7 +264,7 @@ final class SnapshotService: Sendable {
             let folder = try SnapshotFolder(path: folder(permissions))
             let maker = SnapshotMaker(
                 path: source.path, plan: setup.plan, filter: filter,
-                unsendable: setup.unsendable, settling: setup.settling)
+                unsendable: setup.unsendable, consistently: setup.consistently)
             let cut = try maker.make(for: permissions, while: { self.isWanted }) {
                 folder.making($0)
             }

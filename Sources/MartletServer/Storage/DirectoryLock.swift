@@ -14,7 +14,7 @@ final class DirectoryLock {
             path: path, busyTimeoutMilliseconds: 0)
         do {
             try connection.execute("BEGIN EXCLUSIVE")
-            FileOwner.settle(path, in: directory)
+            FileOwner.assign(path, in: directory)
         } catch  where error.isBusy {
             throw ServerFailure(
                 """

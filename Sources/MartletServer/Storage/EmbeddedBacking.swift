@@ -23,7 +23,7 @@ struct EmbeddedBacking: DataSetBacking {
 
     private func openFile(now: Int64, unsendable: UnsendableRows) throws -> OpenedDataSet {
         let (directory, name) = place
-        try UnfinishedRestore(of: name, in: directory).settle()
+        try UnfinishedRestore(of: name, in: directory).check()
         let store = try openStore(now: now, unsendable: unsendable)
         let readers = Readers(path: path, schema: store.schema, unsendable: unsendable)
         let connection = try Connection(path: path, mode: .readWrite)

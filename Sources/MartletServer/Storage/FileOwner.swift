@@ -23,7 +23,7 @@ struct FileOwner: Equatable {
 
     /// Gives a file to the owner of its folder if this process has made it: a command that root runs
     /// leaves nothing that the server cannot open.
-    static func settle(_ path: String, in directory: String) {
+    static func assign(_ path: String, in directory: String) {
         guard let owner = FileOwner(of: directory), FileOwner(of: path)?.user == geteuid() else {
             return
         }

@@ -91,7 +91,7 @@ struct UnfinishedRestore {
     ///
     /// The caller must have the folder to itself.
     /// - Throws: `ServerFailure`, which says what to do.
-    func settle() throws {
+    func check() throws {
         if let problem { throw ServerFailure("\(problem.what) \(problem.fix)") }
         guard let number = number(path) else { return }
         for name in names(".before-") where self.number("\(directory)/\(name)") == number {

@@ -37,7 +37,7 @@ public final class TokenStore {
         // The hashes of long random tokens tell nothing, but nobody else needs them either.
         try FileManager.default.setAttributes(
             [.posixPermissions: 0o600], ofItemAtPath: path)
-        for suffix in ["", "-wal", "-shm"] { FileOwner.settle(path + suffix, in: directory) }
+        for suffix in ["", "-wal", "-shm"] { FileOwner.assign(path + suffix, in: directory) }
         try connection.transaction {
             guard try connection.integer("SELECT count(*) FROM martlet_salt") == 0 else { return }
             let statement = try connection.statement("INSERT INTO martlet_salt VALUES (?)")

@@ -5,8 +5,8 @@ package import MartletProtocol
 ///
 /// Reads what is committed, on a connection of its own; confined to whoever holds it.
 package protocol CheckSource: AnyObject {
-    /// As `LogSource.settling`, for comparisons.
-    var settling: Settling? { get set }
+    /// As `LogSource.consistently`, for comparisons.
+    var consistently: ConsistentReading? { get set }
     /// What a comparison finds, at a revision that is no older than any answered before the call.
     func compare(_ request: CheckRequest) throws(StorageFault) -> CheckAnswer
     /// Returns the steps of the storage's machine that comparisons have taken since the last call; 0 if they
@@ -15,7 +15,7 @@ package protocol CheckSource: AnyObject {
 }
 
 extension CheckSource {
-    package var settling: Settling? {
+    package var consistently: ConsistentReading? {
         get { nil }
         set {}
     }

@@ -3,7 +3,7 @@ internal import MartletProtocol
 
 /// Carries out `body` at a moment at which the rows of a data set are what its log says, while nobody
 /// can write to either.
-package typealias Settling = (
+package typealias ConsistentReading = (
     _ body: () throws(StorageFault) -> Void
 ) throws(StorageFault) -> Void
 
@@ -13,7 +13,7 @@ package typealias Settling = (
 package protocol LogSource: AnyObject {
     /// What a difference is read with where other programs have written what is not in the log yet;
     /// set once by who can take it in. Not kept where the source sees to that by itself.
-    var settling: Settling? { get set }
+    var consistently: ConsistentReading? { get set }
     /// Frees memory and descriptors until the next question.
     func rest()
     /// Where the log ends now.
@@ -46,7 +46,7 @@ package protocol LogSource: AnyObject {
 }
 
 extension LogSource {
-    package var settling: Settling? {
+    package var consistently: ConsistentReading? {
         get { nil }
         set {}
     }

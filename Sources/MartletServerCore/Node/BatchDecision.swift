@@ -93,7 +93,7 @@ struct BatchDecision {
             }
             for item in places[index] { try decide(item) }
         }
-        try settle()
+        try carryOutJudged()
         return works
     }
 
@@ -226,7 +226,7 @@ struct BatchDecision {
     private mutating func renewNumbers(_ places: Range<Int>) throws(StorageFault) {
         let outdated = places.filter { age.isNumbered(items[$0].question) }
         guard !outdated.isEmpty else { return }
-        try settle()
+        try carryOutJudged()
         try renew(outdated)
     }
 
@@ -255,18 +255,18 @@ struct BatchDecision {
     private mutating func decide(_ item: Int) throws(StorageFault) {
         let before = storage.steps
         if items[item].isPartial ? !isPutOff(item) : isOutdated(item) {
-            try settle()
+            try carryOutJudged()
             items[item].isPartial = false
             try renew([item])
         }
         guard items[item].facts.decided == nil else { return try judgeInTurn(item) }
         let (request, records) = (items[item].request, items[item].recordCount)
         let isLarge = records >= share.largeSet
-        if isLarge { try settle() }
+        if isLarge { try carryOutJudged() }
         try judgeInTurn(item)
         works[request]?.steps += records * SetMeasure.stepsOfRecord
         guard isLarge else { return }
-        try settle()
+        try carryOutJudged()
         works[request]?.steps += storage.steps - before
         items[item].facts = SetFacts()
     }
@@ -293,10 +293,10 @@ struct BatchDecision {
         switch verdict {
         case .acceptable(let work):
             age.note(work)
-            if storage.changesMore(work) { try settle() }
+            if storage.changesMore(work) { try carryOutJudged() }
         case .refused(let refusal), .repeated(let refusal):
             // What follows in its request may be refused for the time being, too.
-            if refusal.isRetryable { try settle() }
+            if refusal.isRetryable { try carryOutJudged() }
         case .accepted:
             break
         }
@@ -364,7 +364,7 @@ struct BatchDecision {
 
     /// Carries out what was judged acceptable, and notes what came of each set. Where the storage
     /// refuses one, those behind it are judged again: they were not tried.
-    private mutating func settle() throws(StorageFault) {
+    private mutating func carryOutJudged() throws(StorageFault) {
         while !judged.isEmpty {
             let waiting = judged
             judged = []

@@ -27,7 +27,7 @@ extension DataSetNode {
     }
 
     /// How many parts of what waits are taken in by one who does it all at once.
-    package static let settlingSteps = 1_000
+    package static let intakeSteps = 1_000
 
     /// One step towards a moment at which nothing of other programs waits for the log: takes in what
     /// waits, or, where nothing does, runs `body` while nobody else can write.
@@ -35,17 +35,17 @@ extension DataSetNode {
     /// Needs a storage in which a transaction keeps everybody out.
     /// - Parameter now: Milliseconds since 1970.
     /// - Returns: Whether `body` was run.
-    package func settle(
+    package func whenCaughtUp(
         now: Int64, _ body: () throws(StorageFault) -> Void
     ) throws(StorageFault) -> Bool {
         lastTime = now
         do throws(StorageFault) {
             if needsRecovery { try recover() }
             let entries = try begin(now: now, maxBytes: Self.externalBytes)
-            let isSettled = entries.isEmpty && !storage.isExternalParted
-            if isSettled { try body() }
+            let isCaughtUp = entries.isEmpty && !storage.isExternalParted
+            if isCaughtUp { try body() }
             try commit(entries)
-            return isSettled
+            return isCaughtUp
         } catch {
             needsRecovery = true
             let found = faultAfterRecovery(from: error)
@@ -55,9 +55,9 @@ extension DataSetNode {
     }
 
     /// Runs `body` at such a moment, for what is read on the node's own thread.
-    package func settle(_ body: () throws(StorageFault) -> Void) throws(StorageFault) {
-        for _ in 0..<Self.settlingSteps where try settle(now: lastTime, body) { return }
-        throw StorageFault.neverSettled
+    package func whenCaughtUp(_ body: () throws(StorageFault) -> Void) throws(StorageFault) {
+        for _ in 0..<Self.intakeSteps where try whenCaughtUp(now: lastTime, body) { return }
+        throw StorageFault.neverCaughtUp
     }
 
     // MARK: - Transactions
@@ -68,12 +68,12 @@ extension DataSetNode {
     /// Begins a transaction with all in the log that other programs wrote and no set may pass over.
     /// What of it does not go into one transaction is committed before.
     func beginWhole(now: Int64) throws(StorageFault) -> [LogEntry] {
-        for _ in 0..<Self.settlingSteps {
+        for _ in 0..<Self.intakeSteps {
             let entries = try begin(now: now, maxBytes: Self.externalBytes)
             guard storage.isExternalParted else { return entries }
             try commit(entries)
         }
-        throw StorageFault.neverSettled
+        throw StorageFault.neverCaughtUp
     }
 
     /// Begins a transaction, with memory brought up to what others committed before it.
@@ -119,6 +119,6 @@ extension DataSetNode {
 
 extension StorageFault {
     /// Other programs write without end.
-    package static let neverSettled = StorageFault(
+    package static let neverCaughtUp = StorageFault(
         .busy, "other programs write faster than the log takes it in")
 }

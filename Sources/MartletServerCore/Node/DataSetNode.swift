@@ -62,9 +62,9 @@ public final class DataSetNode {
             fingerprint: storage.schema.fingerprint,
             filter: filter, answerBytes: answerBytes, partBytes: partBytes,
             isShared: storage.isShared)
-        log.settling = { [weak self] (body) throws(StorageFault) in
+        log.consistently = { [weak self] (body) throws(StorageFault) in
             guard let self else { throw StorageFault(.failed, "the node is gone") }
-            try settle(body)
+            try whenCaughtUp(body)
         }
     }
 

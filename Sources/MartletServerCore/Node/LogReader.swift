@@ -14,15 +14,16 @@ public final class LogReader {
     /// - Parameters:
     ///   - log: The log the feed's node writes, on a connection that nobody else uses.
     ///   - check: Compares with the same data set.
-    ///   - settling: Has the data set's writer take in what other programs wrote.
+    ///   - consistently: Has the data set's writer take in what other programs wrote.
     package init(
-        feed: DataSetFeed, log: any LogSource, check: any CheckSource, settling: Settling? = nil
+        feed: DataSetFeed, log: any LogSource, check: any CheckSource,
+        consistently: ConsistentReading? = nil
     ) {
         self.feed = feed
         self.log = log
         self.check = check
-        log.settling = settling
-        check.settling = settling
+        log.consistently = consistently
+        check.consistently = consistently
     }
 
     /// As `DataSetFeed.answer(to:)`; never `.needsLog`.

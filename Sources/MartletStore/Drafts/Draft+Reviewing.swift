@@ -24,28 +24,28 @@ extension Draft: ReviewedDraft {
 
     func look(_ state: DraftState<Element>, _ context: ReadContext) throws -> Found {
         guard let record = try table.read(state.base.key, in: context) else { return .gone }
-        let settled = DraftReferences(
-            base: try context.settledReferences(in: state.base.values, of: table.name),
-            edited: try context.settledReferences(
+        let permanent = DraftReferences(
+            base: try context.permanentReferences(in: state.base.values, of: table.name),
+            edited: try context.permanentReferences(
                 in: try table.values(of: state.value), of: table.name))
-        let fields = try state.changes(to: record, settled: settled, table)
-        return fields.isEmpty ? .unchanged(record, settled) : .changed(record, settled, fields)
+        let fields = try state.changes(to: record, permanent: permanent, table)
+        return fields.isEmpty ? .unchanged(record, permanent) : .changed(record, permanent, fields)
     }
 
     /// Asks what to do about what was found, and keeps the answer for the commit.
     func stage(_ found: Found, state: DraftState<Element>, causes: DatabaseChange.Causes) {
         let staged: Staged?
         switch found {
-        case .unchanged(let record, let settled):
+        case .unchanged(let record, let permanent):
             // Nothing to take, unless ids became permanent or a deleted record is back.
-            let isSame = state.phase == .open && record.key == state.base.key && settled.isEmpty
-            staged = isSame ? nil : .merge(record, .take, settled)
-        case .changed(let record, let settled, let fields):
+            let isSame = state.phase == .open && record.key == state.base.key && permanent.isEmpty
+            staged = isSame ? nil : .merge(record, .take, permanent)
+        case .changed(let record, let permanent, let fields):
             let answer = ask(
                 DraftNotice(
                     table: table.name, key: RecordID(record.key), causes: causes, fields: fields,
                     isDeletion: false))
-            staged = .merge(record, answer, settled)
+            staged = .merge(record, answer, permanent)
         case .gone where state.phase == .deleted:
             staged = nil
         case .gone:
@@ -85,8 +85,8 @@ extension Draft: ReviewedDraft {
             held.version += 1
             // What the record has just expressed and taken once it expresses and takes again.
             switch staged {
-            case .merge(let record, let answer, let settled):
-                try? held.state.merge(record, answer: answer, settled: settled, table)
+            case .merge(let record, let answer, let permanent):
+                try? held.state.merge(record, answer: answer, permanent: permanent, table)
             case .deletion(let answer):
                 held.state.phase = answer == .saveAsNew ? .new : .deleted
             case .save(let saved, let stored):

@@ -61,8 +61,8 @@ extension Draft {
     private func insert(_ state: DraftState<Element>, _ context: WriteContext) throws -> RecordID {
         let saved = try table.values(of: state.value)
         var values = saved
-        let settled = try context.settledReferences(in: saved, of: table.name)
-        for (name, value) in zip(settled.names, settled.values) { values[name] = value }
+        let permanent = try context.permanentReferences(in: saved, of: table.name)
+        for (name, value) in zip(permanent.names, permanent.values) { values[name] = value }
         let key = try table.insert(values, context)
         let stored = try table.read(key, in: context)
         guard key != 0 || stored != nil else { throw RowOutcome.passedOver(table.name, nil) }

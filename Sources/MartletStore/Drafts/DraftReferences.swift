@@ -8,9 +8,9 @@ struct DraftReferences: Sendable {
     func applied(toBase values: RecordValues) -> RecordValues { Self.apply(base, to: values) }
     func applied(toEdited values: RecordValues) -> RecordValues { Self.apply(edited, to: values) }
 
-    private static func apply(_ settled: RecordValues, to values: RecordValues) -> RecordValues {
+    private static func apply(_ permanent: RecordValues, to values: RecordValues) -> RecordValues {
         var applied = values
-        for (name, value) in zip(settled.names, settled.values) { applied[name] = value }
+        for (name, value) in zip(permanent.names, permanent.values) { applied[name] = value }
         return applied
     }
 }

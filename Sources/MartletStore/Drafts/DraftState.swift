@@ -39,12 +39,12 @@ struct DraftState<Element: ReadableRecord & Sendable>: Sendable {
     }
 
     /// The fields that a new state of the record changes.
-    /// - Parameter settled: References whose temporary ids became permanent: no change at all.
+    /// - Parameter permanent: References whose temporary ids became permanent: no change at all.
     func changes(
-        to theirs: DraftRecord<Element>, settled: DraftReferences, _ table: DraftTable<Element>
+        to theirs: DraftRecord<Element>, permanent: DraftReferences, _ table: DraftTable<Element>
     ) throws -> [DraftNotice.Field] {
-        let mine = settled.applied(toEdited: try table.values(of: value))
-        let base = settled.applied(toBase: base.values)
+        let mine = permanent.applied(toEdited: try table.values(of: value))
+        let base = permanent.applied(toBase: base.values)
         return theirs.values.names.compactMap { name in
             guard let new = theirs.values[name], let old = base[name], new != old else {
                 return nil
@@ -55,15 +55,15 @@ struct DraftState<Element: ReadableRecord & Sendable>: Sendable {
 
     /// Takes a new state of the record, keeping what was edited as the answer says.
     mutating func merge(
-        _ theirs: DraftRecord<Element>, answer: DraftAnswer, settled: DraftReferences,
+        _ theirs: DraftRecord<Element>, answer: DraftAnswer, permanent: DraftReferences,
         _ table: DraftTable<Element>
     ) throws {
         guard answer != .saveAsNew else {
             phase = .new
             return
         }
-        let mine = settled.applied(toEdited: try table.values(of: value))
-        let base = settled.applied(toBase: base.values)
+        let mine = permanent.applied(toEdited: try table.values(of: value))
+        let base = permanent.applied(toBase: base.values)
         var kept = RecordValues()
         for (name, value) in zip(mine.names, mine.values) where base[name] != value {
             if answer == .keep || theirs.values[name] == base[name] {

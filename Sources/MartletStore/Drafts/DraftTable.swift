@@ -47,18 +47,18 @@ struct DraftTable<Element: ReadableRecord & Sendable>: Sendable {
 extension ReadContext {
     /// The values that name records by temporary ids, with the permanent ones in their place.
     /// - Returns: Only what changes.
-    func settledReferences(in values: RecordValues, of table: String) throws -> RecordValues {
-        var settled = RecordValues()
+    func permanentReferences(in values: RecordValues, of table: String) throws -> RecordValues {
+        var permanent = RecordValues()
         guard let store = session.store, let type = store.schema.index(of: table) else {
-            return settled
+            return permanent
         }
         for reference in store.schema.types[type].references {
             guard case .integer(let number)? = values[reference.attribute], number < 0,
                 let target = store.schema.index(of: reference.target)
             else { continue }
             let id = try store.resolve(.integer(number), type: target)
-            if id != .integer(number) { settled[reference.attribute] = SQLValue(id) }
+            if id != .integer(number) { permanent[reference.attribute] = SQLValue(id) }
         }
-        return settled
+        return permanent
     }
 }

@@ -159,7 +159,7 @@ final class ServerMachine {
         if mayBeOld, let old = snapshots.first { return old }
         guard let node else { return nil }
         let maker = SnapshotMaker(path: Self.path, vfs: disk.vfsName, plan: plan) {
-            (body) throws(StorageFault) in try node.settle(body)
+            (body) throws(StorageFault) in try node.whenCaughtUp(body)
         }
         let everybody = VisibilityFilter.everything.permissionClass(of: Principal(name: "staff"))
         let cut = try maker.make(for: everybody) { "snapshot-\($0).sqlite" }

@@ -114,7 +114,7 @@ extension Simulator {
     }
 
     /// Stops all faults, lets everything run out, and compares everything with everything.
-    func settle() throws {
+    func converge() throws {
         try stopFaults()
         try comeToRest()
         try compareAll()
@@ -122,7 +122,7 @@ extension Simulator {
 
     /// Ends all that goes wrong, and switches the server on.
     func stopFaults() throws {
-        isSettling = true
+        isConverging = true
         faults = .none
         // Whoever comes as late as this begins as the others did.
         faults.snapshots = options.faults.snapshots

@@ -15,7 +15,7 @@ extension Simulator {
             let usesSnapshots = random.chance(faults.snapshots)
             try device.start(
                 usesSnapshots: usesSnapshots, now: localTime(device), randomBits: bits())
-        } catch  where !isSettling && Self.diskCode(of: error) != nil {
+        } catch  where !isConverging && Self.diskCode(of: error) != nil {
             note("start failed \(Self.diskCode(of: error) ?? 0)", device.number)
             return stop(device)
         }
@@ -36,7 +36,7 @@ extension Simulator {
         maybeBreak(device.disk)
         do {
             try device.beginAnew(now: localTime(device), randomBits: bits())
-        } catch  where !isSettling && Self.diskCode(of: error) != nil {
+        } catch  where !isConverging && Self.diskCode(of: error) != nil {
             note("anew failed \(Self.diskCode(of: error) ?? 0)", device.number)
             if device.disk.isDown { return stop(device) }
         }

@@ -10,7 +10,7 @@ extension Simulator {
         maybeBreak(server.disk)
         do {
             try server.start(randomBits: bits(), now: now)
-        } catch  where !isSettling && (error is SQLiteError || error is StorageFault) {
+        } catch  where !isConverging && (error is SQLiteError || error is StorageFault) {
             note("server start failed", 0, at: .server)
             return stopServer()
         }
@@ -65,7 +65,7 @@ extension Simulator {
     /// next batch, or after the next crash.
     func writeExternal() throws {
         // Its statements may meet whatever somebody works on.
-        guard !isSettling, app.random == nil || mix.people == .together else { return }
+        guard !isConverging, app.random == nil || mix.people == .together else { return }
         queue.put(.writeExternal, at: now + 1_000 + Int64(random.below(60_000)))
         guard server.isUp else { return }
         saves += 1

@@ -99,7 +99,7 @@ public final class Simulator {
     /// Who has a stream open, as the server sees it.
     var listeners: [Listener] = []
     var isServing = false
-    var isSettling = false
+    var isConverging = false
     var saves = 0
     public internal(set) var report = SimulationReport()
     /// What a person types to see a failure again.
@@ -157,7 +157,7 @@ public final class Simulator {
                 now = max(now, time)
                 try step(event)
             }
-            try settle()
+            try converge()
             return report
         } catch let failure as SimulationFailure {
             throw failure
@@ -203,13 +203,13 @@ public final class Simulator {
         switch event {
         case .save(let number):
             try save(devices[number])
-            if !isSettling {
+            if !isConverging {
                 queue.put(
                     .save(device: number), at: now + 1 + Int64(random.below(mix.longestPause)))
             }
         case .decide(let number):
             try decide(devices[number])
-            if !isSettling {
+            if !isConverging {
                 queue.put(.decide(device: number), at: now + Int64(random.below(60_000)))
             }
         case .use, .resolve: break

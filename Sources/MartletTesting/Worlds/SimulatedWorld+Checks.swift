@@ -10,7 +10,7 @@ extension SimulatedWorld {
 
     /// Stops all faults, lets everything come to rest, and checks everything.
     /// - Throws: `SimulationFailure` for the first broken promise.
-    public func settle() async throws {
+    public func converge() async throws {
         try guarded { try engine.stopFaults() }
         var round = 0
         repeat {

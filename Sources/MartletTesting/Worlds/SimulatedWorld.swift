@@ -14,7 +14,7 @@ internal import SQLiteKit
 /// await world.disconnect(1)
 /// try await world.devices[1].write { … }
 /// try await world.pass(.seconds(30))
-/// try await world.settle()
+/// try await world.converge()
 /// print(try await world.text())
 /// ```
 public actor SimulatedWorld {
@@ -109,7 +109,7 @@ public actor SimulatedWorld {
     public func run() async throws -> SimulationReport {
         try await begin()
         while steps < plan.steps, try await step() {}
-        try await settle()
+        try await converge()
         return report
     }
 

@@ -126,7 +126,7 @@ struct ImportBatch: Sendable {
 
     /// Fills in up to `count` references whose records have come meanwhile.
     /// - Returns: How many.
-    static func settle(
+    static func fillReferences(
         _ context: WriteContext, count: Int, maps: [String: [RecordID: RecordID]], schema: Schema
     ) throws -> Int {
         let waiting = try context.rows(

@@ -56,7 +56,8 @@ public struct Importer: Sendable {
                 try await afterSet(report.changeSets)
             }
         }
-        try await settle(journal, maps: maps, schema: schema, report: &report, afterSet: afterSet)
+        try await fillReferences(
+            journal, maps: maps, schema: schema, report: &report, afterSet: afterSet)
         return report
     }
 
@@ -156,16 +157,16 @@ public struct Importer: Sendable {
     }
 
     /// Fills in the references that pointed at records further down.
-    private func settle(
+    private func fillReferences(
         _ journal: ImportJournal, maps: [String: [RecordID: RecordID]], schema: Schema,
         report: inout ImportReport, afterSet: (Int) async throws -> Void
     ) async throws {
         while true {
             let count = options.setSize
-            let settled = try await client.write { context in
-                try ImportBatch.settle(context, count: count, maps: maps, schema: schema)
+            let filled = try await client.write { context in
+                try ImportBatch.fillReferences(context, count: count, maps: maps, schema: schema)
             }
-            guard settled > 0 else { return }
+            guard filled > 0 else { return }
             report.changeSets += 1
             try await afterSet(report.changeSets)
         }

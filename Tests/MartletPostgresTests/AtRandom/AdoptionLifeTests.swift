@@ -155,7 +155,7 @@ private final class AdoptedWorld {
         try run(
             "DELETE FROM words WHERE id = ''; DELETE FROM clubs WHERE id <= 0; DELETE FROM members WHERE id <= 0"
         )
-        if server.capture == .logical, server.unreadyReason == nil { try settle() }
+        if server.capture == .logical, server.unreadyReason == nil { try converge() }
         try server.adopt(request)
         adopted.formUnion(some)
         dropped.subtract(some)
@@ -188,7 +188,7 @@ private final class AdoptedWorld {
 
     private func move() throws {
         // What is read from the write-ahead log stays in the old database.
-        if !adopted.isEmpty { try settle() }
+        if !adopted.isEmpty { try converge() }
         let way = chance.one(of: SmallServer.Move.allCases)
         history.append("-- moved: \(way)")
         let head = server.folded.revision
@@ -196,7 +196,7 @@ private final class AdoptedWorld {
         try server.move(way, through: DatabaseURLs(base: servers.postgresURL))
         guard !adopted.isEmpty, dropped.isEmpty, isOpen || chance.percent(50) else { return }
         if server.capture == .triggers, chance.percent(50) { try compare(expecting: 0) }
-        try settle()
+        try converge()
         if server.folded.revision != head {
             faults.append("moved, the log went from \(head) to \(server.folded.revision)")
         }
@@ -204,7 +204,7 @@ private final class AdoptedWorld {
 
     private func compare() throws {
         guard !adopted.isEmpty, dropped.isEmpty else { return }
-        try settle()
+        try converge()
         try compare(expecting: 0)
         guard let table = adopted.sorted().randomElement(using: &chance),
             server.capture == .triggers
@@ -219,7 +219,7 @@ private final class AdoptedWorld {
         // The trigger for replicas fires in other sessions than before.
         try server.adopt(.init(name: "team", tables: [table]))
         try compare(expecting: count)
-        try settle()
+        try converge()
         try compare(expecting: 0)
         try judge()
     }
@@ -259,15 +259,15 @@ private final class AdoptedWorld {
 
     // MARK: - The server
 
-    private func settle() throws {
+    private func converge() throws {
         server.read()
         if server.store == nil { server.open() } else { server.look() }
-        try server.settle()
+        try server.converge()
     }
 
     private func exchange() throws {
         guard !adopted.isEmpty else { return }
-        try settle()
+        try converge()
         guard server.unreadyReason == nil else { return }
         let tables = try LiveTable.all(server.connection)
         let keys = Dictionary(uniqueKeysWithValues: tables.map { ($0.oid, $0.key?.type ?? "") })
@@ -285,7 +285,7 @@ private final class AdoptedWorld {
 
     private func judge() throws {
         guard !adopted.isEmpty else { return }
-        try settle()
+        try converge()
         history.append("-- judged")
         if let unreadyReason = server.unreadyReason {
             faults.append("not taken up: \(unreadyReason)")

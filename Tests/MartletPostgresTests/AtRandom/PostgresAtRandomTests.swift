@@ -219,7 +219,7 @@ private final class ExternalWorldAtRandom {
         {
             run(sql, on: programs[0])
         }
-        try server.settle()
+        try server.converge()
         let unseen = try unseen(server)
         for place in devices.indices {
             let isCalm = devices[place].client == "calm"
@@ -277,7 +277,7 @@ private final class ExternalWorldAtRandom {
     private func judge(_ server: SmallServer) throws {
         endAll()
         server.look()
-        try server.settle()
+        try server.converge()
         let differences = try server.differences()
         history.append("-- judged")
         if let unreadyReason = server.unreadyReason {
@@ -300,7 +300,7 @@ private final class ExternalWorldAtRandom {
         try judge(server)
         for _ in 0..<5 {
             server.pass(milliseconds: 700_000)
-            try server.settle()
+            try server.converge()
             try send(server)
         }
         for device in devices {

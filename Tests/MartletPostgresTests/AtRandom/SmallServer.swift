@@ -182,7 +182,7 @@ final class SmallServer {
     }
 
     /// Has everything taken into the log that was committed, and follows it.
-    func settle() throws {
+    func converge() throws {
         // The write-ahead log is not read while the tables cannot be taken up.
         if capture == .logical, unreadyReason == nil {
             let wait = LogicalWait(owner)

@@ -81,13 +81,13 @@ private final class ChangedWorld {
             server.look()
         case .before, .stopped: server.open()
         }
-        try server.settle()
+        try server.converge()
         try judge("after the change")
         for _ in 0..<2 {
             try write()
             try exchange()
         }
-        try server.settle()
+        try server.converge()
         try judge("at the end")
     }
 
@@ -119,7 +119,7 @@ private final class ChangedWorld {
 
     /// Devices write to each table, and one to a table that nobody else touches.
     private func exchange() throws {
-        try server.settle()
+        try server.converge()
         let tables = try LiveTable.all(program)
         let keys = Dictionary(uniqueKeysWithValues: tables.map { ($0.oid, $0.key?.type ?? "") })
         for table in tables {
@@ -145,7 +145,7 @@ private final class ChangedWorld {
         {
             faults.append("a table that nobody touches has to wait: \(calm.decided)")
         }
-        try server.settle()
+        try server.converge()
     }
 
     private func judge(_ when: String) throws {

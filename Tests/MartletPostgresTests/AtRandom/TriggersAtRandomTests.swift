@@ -200,7 +200,7 @@ private final class TriggeredWorld {
         }
         history.append(sql)
         if chance.percent(25) { server.look() }
-        try server.settle()
+        try server.converge()
         bad.make("acts", server.folded, &chance)
         if chance.percent(20) { bad.make("acts", server.folded, &chance, isNew: true) }
         if chance.percent(60) { good.make("acts", server.folded, &chance) }
@@ -209,7 +209,7 @@ private final class TriggeredWorld {
         var ticks = try tries()
         let most = 4 * (bad.pending.count + good.pending.count)
         for time in 0..<chance.number((misdeed.isCostly ? 2 : 1)..<4) {
-            if time > 0 { try server.settle() }
+            if time > 0 { try server.converge() }
             calm.make("calm", server.folded, &chance)
             try exchange(misdeed, others, isFirst: time == 0)
             let now = try tries()
@@ -233,10 +233,10 @@ private final class TriggeredWorld {
         try program.execute("DROP FUNCTION f\(number)() CASCADE")
         server.pass(milliseconds: 700_000)
         history.append("-- dropped")
-        try server.settle()
+        try server.converge()
         calm.make("calm", server.folded, &chance)
         try exchange(Misdeed(body: "", fates: [.accepted]), [.accepted], isFirst: false)
-        try server.settle()
+        try server.converge()
         for difference in try server.differences() { note("\(difference)") }
         if isTraced {
             let untraced = try program.query(

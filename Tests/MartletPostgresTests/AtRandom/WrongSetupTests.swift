@@ -50,7 +50,7 @@ private final class MisconfiguredWorld {
     func run() -> [String] {
         do {
             server.open()
-            try server.settle()
+            try server.converge()
             try live()
         } catch {
             faults.append("\(error)")
@@ -136,7 +136,7 @@ private final class MisconfiguredWorld {
         } else if sql.hasPrefix("-- read") {
             server.read()
             server.look()
-            try server.settle()
+            try server.converge()
             server.stopReading()
         } else {
             try admin.execute(sql)

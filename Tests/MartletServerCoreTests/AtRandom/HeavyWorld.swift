@@ -120,7 +120,7 @@ final class HeavyWorld {
                 case 35..<90: try exchange()
                 default: try invent()
                 }
-                try file.settle()
+                try file.converge()
                 try beCalm()
             }
             try file.compare()
@@ -228,7 +228,7 @@ final class HeavyWorld {
 
     /// A set of any size, up to date or not.
     private func exchange() throws {
-        try file.settle()
+        try file.converge()
         var set = ChangeSet()
         count += 1
         (set.identifier, set.sequence) = ("s\(count)", Int64(count))

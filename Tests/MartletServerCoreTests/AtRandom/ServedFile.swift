@@ -126,7 +126,7 @@ final class ServedFile {
     // MARK: - The log
 
     /// Takes in what other programs wrote, and folds the log on.
-    func settle() throws {
+    func converge() throws {
         var rounds = 0
         while try node.takeExternalWrites(now: 1) {
             rounds += 1

@@ -77,7 +77,7 @@ final class ServedFileWorld {
                     try file.open()
                     if random.chance(50) { while try !file.node.compact(keeping: 0).isDone {} }
                 }
-                try file.settle()
+                try file.converge()
                 try file.compare()
             }
             if file.faults.isEmpty { try file.compareWhole() }
@@ -131,7 +131,7 @@ final class ServedFileWorld {
     // MARK: - Devices
 
     private func exchange() throws {
-        try file.settle()
+        try file.converge()
         try file.compare()
         guard file.faults.isEmpty else { return }
         let before = try file.rows()

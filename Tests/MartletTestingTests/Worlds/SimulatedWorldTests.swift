@@ -33,7 +33,7 @@ struct SimulatedWorldTests {
         #expect(apart.lines.contains("server    teams 1: name “Hawks”"))
         #expect(apart.lines.contains("device 1  teams 1: name “Owls”"))
         await world.connect(1)
-        try await world.settle()
+        try await world.converge()
         let together = try await world.text()
         #expect(
             together.difference(from: apart).split(separator: "\n").contains {
@@ -55,7 +55,7 @@ struct SimulatedWorldTests {
         }
         #expect(error?.kind == .inputOutput)
         #expect(try await world.text().lines.contains("device 0  off"))
-        try await world.settle()
+        try await world.converge()
         #expect(try await device.read { try $0.rows("SELECT 1 FROM teams").count } == 1)
     }
 
@@ -83,7 +83,7 @@ struct SimulatedWorldTests {
             try await device.write { try $0.insert("teams", ["name": "A", "city": "Atlantis"]) }
         }
         #expect(error?.kind == .vetoed)
-        try await world.settle()
+        try await world.converge()
         #expect(
             try await world.text().lines.contains("server    teams 1: city “Bern”, name “Falcons”")
         )

@@ -191,7 +191,7 @@ enum PostgresCases {
                 var taken: [Double] = []
                 for _ in 0..<sampleCount {
                     try servers.restart(0, usesRedis: usesRedis)
-                    try servers.settle(0)
+                    try servers.converge(0)
                     let plan = LoadPlan([[pull]], acceptsGzip: acceptsGzip, follows: false)
                     first.append(try plan.run(on: servers.processes[0]))
                     taken.append(try servers.blocksTaken(0))

@@ -19,7 +19,7 @@ struct Session: Sendable {
         guard hasServer else { return true }
         do {
             try await organisation.client.sync()
-            if try await organisation.refusedNotes.settle() > 0 {
+            if try await organisation.refusedNotes.converge() > 0 {
                 try await organisation.client.sync()
             }
             return true

@@ -48,7 +48,7 @@ struct SyncTests {
     @Test("notes of people who do not know of each other all stand in the end")
     func notes() async throws {
         var simulation = try simulation()
-        simulation.resolver = { try await RefusedNotes(database: $0).settle() }
+        simulation.resolver = { try await RefusedNotes(database: $0).converge() }
         let summary = try await simulation.run(seeds: 1...8)
         #expect(summary.report.refused > 0)
     }
@@ -61,7 +61,7 @@ struct SyncTests {
             .clockJump, .streamCut, .strayBatch, .oldSnapshot, .spoiltSnapshot, .portal,
             .strangeAnswer, .mixedAnswer,
         ]
-        simulation.resolver = { try await RefusedNotes(database: $0).settle() }
+        simulation.resolver = { try await RefusedNotes(database: $0).converge() }
         try await simulation.run(seeds: 1...8)
     }
 
@@ -70,7 +70,7 @@ struct SyncTests {
         for network in [FaultPlan.clinic, .hotel] {
             var simulation = try simulation(faults: network)
             simulation.tolerated = Set(FaultKind.allCases)
-            simulation.resolver = { try await RefusedNotes(database: $0).settle() }
+            simulation.resolver = { try await RefusedNotes(database: $0).converge() }
             try await simulation.run(seeds: 1...4)
         }
     }
@@ -78,7 +78,7 @@ struct SyncTests {
     @Test("what the club's own programs write with SQL goes to everybody")
     func programs() async throws {
         var simulation = try simulation()
-        simulation.resolver = { try await RefusedNotes(database: $0).settle() }
+        simulation.resolver = { try await RefusedNotes(database: $0).converge() }
         simulation.program("imports a coach", on: .server) { user in
             "INSERT INTO staff (name) VALUES ('import \(user.mark())')"
         }
@@ -121,7 +121,7 @@ struct SyncTests {
         try await world.pass(.seconds(30))
         let apart = try await world.text()
         await world.connect(1)
-        try await world.settle()
+        try await world.converge()
         let difference = try await world.text().difference(from: apart)
         #expect(difference.contains("+ server    teams 1: age_group “U10”, name “Owls”"))
     }
@@ -129,7 +129,7 @@ struct SyncTests {
     @Test("a resolver that drops an edit is found")
     func forgetful() async throws {
         var simulation = try simulation("forgetful()")
-        simulation.resolver = { try await ForgetfulResolver(database: $0).settle() }
+        simulation.resolver = { try await ForgetfulResolver(database: $0).converge() }
         let wrong = simulation
         let found = await #expect(throws: FoundFailure.self) { try await wrong.run(seeds: 1...100) }
         // The smallest world there is: two devices, and two people who do not know of each other.
@@ -145,7 +145,7 @@ struct SyncTests {
 private struct ForgetfulResolver {
     let database: any SyncedDatabase
 
-    func settle() async throws {
+    func converge() async throws {
         for set in try await database.parked() {
             let isThere = set.changes.allSatisfy { $0.theirs?["notes"] != nil }
             if isThere { try await database.drop(set.identifier) }

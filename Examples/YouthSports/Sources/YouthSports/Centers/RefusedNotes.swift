@@ -16,7 +16,7 @@ public struct RefusedNotes: Sendable {
     /// twice.
     /// - Returns: How many refused edits are settled now.
     @discardableResult
-    public func settle() async throws -> Int {
+    public func converge() async throws -> Int {
         var settled = 0
         for set in try await database.parked() where set.changes.allSatisfy(isNote) {
             let isWritten = try await database.write { context in

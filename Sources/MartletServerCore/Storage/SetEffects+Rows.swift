@@ -3,7 +3,7 @@ package import MartletModel
 /// Rows that changed behind a set's statements: by ON DELETE actions, triggers, cascades.
 extension SetEffects {
     /// What has to be noted of a record's facts.
-    package enum Settled: Sendable {
+    package enum Updated: Sendable {
         /// Nothing: the set's own deed says it, or there is none.
         case noted
         case deleted
@@ -17,10 +17,10 @@ extension SetEffects {
     ///     all.
     ///   - facts: The record's facts as they are now.
     ///   - row: Reads the record's named attributes, nil names all; nil where it is not there.
-    package mutating func settle<Fault: Error>(
+    package mutating func update<Fault: Error>(
         _ address: RecordAddress, listing names: [String]?, facts: RowFacts?,
         of columns: TypeColumns, row: (_ names: [String]?) throws(Fault) -> Attributes?
-    ) throws(Fault) -> Settled {
+    ) throws(Fault) -> Updated {
         let line = self[address]
         if line?.deed == .deleted {
             // A trigger may have kept the row, or put it back.
