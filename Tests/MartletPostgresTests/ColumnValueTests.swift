@@ -192,12 +192,12 @@ struct ColumnValueTests {
             try write("restored")
             #expect(try PostgresComparison.run(on: connection, repairs: false).changed == 3)
             // Open transactions of other tests hold back the number that the comparison goes by.
-            var isSettled = false
-            for _ in 1...300 where !isSettled {
+            var isEqual = false
+            for _ in 1...300 where !isEqual {
                 try connection.execute("UPDATE _martlet.dataset SET home = '1/1'")
-                isSettled = try PostgresComparison.run(on: connection, repairs: false).isEmpty
+                isEqual = try PostgresComparison.run(on: connection, repairs: false).isEmpty
             }
-            #expect(isSettled)
+            #expect(isEqual)
             #expect(try PostgresSchema.refresh(connection, now: 5).notes == [])
             #expect(try connection.count("_martlet.log") == 1)
             try write("later")
