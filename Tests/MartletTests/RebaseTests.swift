@@ -37,7 +37,7 @@ struct RebaseTests {
             try device.rows("SELECT id, name, team_id FROM players ORDER BY id")
                 == [[-4, "Bea", 11], [21, "Ann", 11]])
         let next = try device.gather().changeSets[0]
-        #expect(next.types.map(\.name) == ["players", "teams"] || next.types.count == 2)
+        #expect(next.types.map(\.name).sorted() == ["players", "teams"])
         let teams = next.types.first { $0.name == "teams" }
         #expect(teams?.update == [.integer(11)])
         #expect(teams?.entries[0].revision == 1)
