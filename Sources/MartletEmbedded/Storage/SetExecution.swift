@@ -16,7 +16,7 @@ struct SetExecution {
     private let revision: Revision
     /// The permanent ids of the records the set creates.
     private var assigned: [RecordAddress: RecordID] = [:]
-    private var account: SetEffects
+    private var effects: SetEffects
     /// Values, rows and keys that were moved aside until the set changes their records itself.
     private var parked = ValueParking.Parked()
 
@@ -26,12 +26,12 @@ struct SetExecution {
         facts = work.facts
         device = work.question.device
         self.revision = revision
-        account = SetEffects(types: work.plan.types)
+        effects = SetEffects(types: work.plan.types)
     }
 
     /// The set as everyone but its author receives it, and the ids its created records had.
     var accepted: (set: ChangeSet, created: [RecordID?]) {
-        account.changeSet(session.schema, revision: revision)
+        effects.changeSet(session.schema, revision: revision)
     }
 
     /// - Returns: Why the set cannot be accepted; nil when all is done.
@@ -55,7 +55,7 @@ struct SetExecution {
         }
         for create in plan.creates {
             try perform(create: create)
-            if let refusal = SetMeasure.refusal(ofEntryBytes: account.heldByteCount) {
+            if let refusal = SetMeasure.refusal(ofEntryBytes: effects.heldByteCount) {
                 return refusal
             }
         }
@@ -76,7 +76,7 @@ struct SetExecution {
                 try noteRow(facts.permanentAddress(of: delete.address), columns: nil)
             }
             for address in try capture.changedRows() { try noteRow(address, columns: nil) }
-            if parking { return account.refusalOfKept(plan, facts, session.schema) }
+            if parking { return effects.refusalOfKept(plan, facts, session.schema) }
         }
         return nil
     }
@@ -95,7 +95,7 @@ struct SetExecution {
             try session.map(
                 temporary: temporary, type: create.type, device: device, to: permanent)
         }
-        account.set(
+        effects.set(
             address, .created, session.columns[create.type].withoutNulls(stored),
             temporary: create.id.isTemporary ? create.id : nil)
     }
@@ -114,8 +114,8 @@ struct SetExecution {
         // This includes the attributes that stay, and throws if no device can be sent them all.
         if stored.heldByteCount > Limits.unmeasuredBytes { _ = try table.read(address.id) }
         try store(facts.rows[address], address, isDeleted: false)
-        account.set(address, .updated, stored)
-        return SetMeasure.refusal(ofEntryBytes: account.heldByteCount)
+        effects.set(address, .updated, stored)
+        return SetMeasure.refusal(ofEntryBytes: effects.heldByteCount)
     }
 
     /// Changes a record, with what was parked of it.
@@ -148,7 +148,7 @@ struct SetExecution {
         // A deleted parent may have taken the record along.
         _ = try session.tables[delete.type].delete(parked.keys[address] ?? address.id)
         try store(facts.rows[address], address, isDeleted: true)
-        account.set(address, .deleted)
+        effects.set(address, .deleted)
     }
 
     private func store(
@@ -182,7 +182,7 @@ struct SetExecution {
                     .invalid,
                     "the set creates a record of “\(table.type.name)” that its deletes remove")
             }
-            account.set(address, .created, session.columns[address.type].withoutNulls(now))
+            effects.set(address, .created, session.columns[address.type].withoutNulls(now))
         }
         return nil
     }
@@ -194,14 +194,14 @@ struct SetExecution {
     ) throws(SQLiteError) {
         let session = session
         let before = try session.rowFacts(address)
-        if before == nil, account[address] == nil {
+        if before == nil, effects[address] == nil {
             let type = session.schema.types[address.type]
             if let fault = SendableKey.fault(of: address.id, type, greatest: Limits.greatestKey) {
                 session.unsendable.note(type.name, address.id, fault)
                 return
             }
         }
-        let outcome = try account.update(
+        let outcome = try effects.update(
             address, listing: names, facts: before, of: session.columns[address.type]
         ) { (names) throws(SQLiteError) in try Self.row(address, names, session) }
         switch outcome {

@@ -40,9 +40,9 @@ struct SetExecution {
     private let parking: Bool
     private let session: StoreSession
     private let revision: Revision
-    private var account: SetEffects
+    private var effects: SetEffects
     private var stored: [RecordAddress: Attributes] = [:]
-    private var current: [RecordAddress: Row] = [:]
+    private var rowsNow: [RecordAddress: Row] = [:]
     private var present: Set<RecordAddress> = []
     /// The facts of the records that the set changed.
     private(set) var written: [RecordAddress: RowFacts] = [:]
@@ -58,7 +58,7 @@ struct SetExecution {
         self.assigned = assigned
         self.parking = parking
         captures = Self.captures(work, session)
-        account = SetEffects(types: work.plan.types)
+        effects = SetEffects(types: work.plan.types)
         steps = SetSteps(
             session, work.plan, work.facts, assigned: assigned, savepoint: savepoint,
             captures: captures, parking: parking, limit: session.slow.limit(of: work),
@@ -90,7 +90,7 @@ struct SetExecution {
 
     /// The set as everyone but its author receives it, and the ids its created records had.
     var accepted: (set: ChangeSet, created: [RecordID?]) {
-        account.changeSet(session.schema, revision: revision)
+        effects.changeSet(session.schema, revision: revision)
     }
 
     /// The records that got permanent ids in place of temporary ones.
@@ -128,13 +128,13 @@ struct SetExecution {
         }
         for create in plan.creates { try enter(create: create) }
         for update in plan.updates { try enter(update: update) }
-        if let refusal = SetMeasure.refusal(ofEntryBytes: account.heldByteCount) {
+        if let refusal = SetMeasure.refusal(ofEntryBytes: effects.heldByteCount) {
             throw .refused(refusal)
         }
         for delete in plan.deletes {
             let address = facts.permanentAddress(of: delete.address)
             write(facts.rows[address], address, isDeleted: true)
-            account.set(address, .deleted)
+            effects.set(address, .deleted)
         }
         if !plan.deletes.isEmpty { try noteDeletes() }
     }
@@ -165,7 +165,7 @@ struct SetExecution {
             let form = session.model.forms[type]
             for row in 0..<rows.count {
                 let address = RecordAddress(type, try form.id(rows, row, 0))
-                current[address] = Row(rows: rows, row: row)
+                rowsNow[address] = Row(rows: rows, row: row)
             }
         }
     }
@@ -177,7 +177,7 @@ struct SetExecution {
             throw .failed(PostgresError(.invalidValue, whatTriggerDid(create.type, "a new record")))
         }
         write(facts.rows[address], address, isDeleted: false)
-        account.set(
+        effects.set(
             address, .created, form.columns.withoutNulls(row),
             temporary: create.id.isTemporary ? create.id : nil)
     }
@@ -196,7 +196,7 @@ struct SetExecution {
             throw .refused(words)
         }
         write(facts.rows[address], address, isDeleted: false)
-        account.set(address, .updated, row)
+        effects.set(address, .updated, row)
     }
 
     /// The words for a row that is not among those that the statements returned.
@@ -247,7 +247,7 @@ struct SetExecution {
                         .invalid,
                         "the set creates a record of “\(form.type.name)” that its deletes remove"))
             }
-            account.set(address, .created, form.columns.withoutNulls(now))
+            effects.set(address, .created, form.columns.withoutNulls(now))
         }
     }
 
@@ -259,11 +259,11 @@ struct SetExecution {
         _ addresses: [RecordAddress], rows: [RecordAddress: Row],
         known: [RecordAddress: RowFacts]
     ) throws(SetFailure) {
-        current = rows
+        rowsNow = rows
         for address in addresses {
             try noteRow(address, columns: nil, before: known[address])
         }
-        if parking, let refusal = account.refusalOfKept(plan, facts, session.schema) {
+        if parking, let refusal = effects.refusalOfKept(plan, facts, session.schema) {
             throw .refused(refusal)
         }
     }
@@ -277,14 +277,14 @@ struct SetExecution {
     ) throws(SetFailure) {
         let before = facts.rows[address] ?? before
         let current = written[address] ?? before
-        let (place, form) = (current[address], session.model.forms[address.type])
-        if current == nil, account[address] == nil,
+        let (place, form) = (rowsNow[address], session.model.forms[address.type])
+        if current == nil, effects[address] == nil,
             let fault = SendableKey.fault(of: address.id, form.type)
         {
             session.unsendable.note(form.type.name, address.id, fault)
             return
         }
-        let outcome = try account.update(
+        let outcome = try effects.update(
             address, listing: names, facts: current, of: form.columns
         ) { (names) throws(SetFailure) in try Self.row(place, names, form) }
         switch outcome {
@@ -298,7 +298,7 @@ struct SetExecution {
     private func row(
         _ address: RecordAddress, _ names: [String]?
     ) throws(SetFailure) -> Attributes? {
-        try Self.row(current[address], names, session.model.forms[address.type])
+        try Self.row(rowsNow[address], names, session.model.forms[address.type])
     }
 
     private static func row(

@@ -5,7 +5,7 @@ import PostgresKit
 /// What the sets of a batch ask about, gathered.
 private struct FactsWanted {
     /// Temporary ids that only the device's id map knows.
-    var foreign: [TemporaryAddress] = []
+    var mapped: [TemporaryAddress] = []
     /// Temporary ids of records to be created.
     var created: [TemporaryAddress] = []
     /// New keys, by type.
@@ -25,7 +25,7 @@ private struct FactsWanted {
                 if question.device != 0 { created.append(temporary) }
             }
             if question.device != 0 {
-                foreign += plan.earlierTemporaries.compactMap {
+                mapped += plan.earlierTemporaries.compactMap {
                     TemporaryAddress(device: question.device, $0)
                 }
             }
@@ -72,11 +72,11 @@ extension StoreSession {
         let wanted = FactsWanted(questions, model)
         var statements = takePending()
         var permanent: [TemporaryAddress: Int64] = [:]
-        if !wanted.ofOthers.isEmpty {
-            statements.append(RecordLookup.permanent(wanted.ofOthers, tables))
+        if !wanted.mapped.isEmpty {
+            statements.append(RecordLookup.permanent(wanted.mapped, tables))
             let answers = try run(statements)
             permanent = try RecordLookup.permanent(
-                answers[statements.count - 1], of: wanted.ofOthers)
+                answers[statements.count - 1], of: wanted.mapped)
             statements = []
         }
         var facts = questions.map { Self.resolved($0, permanent) }
