@@ -402,12 +402,13 @@ final class WrittenWorld {
     }
 
     /// Gives up an edit of the device's. A trigger of another program's may forbid it.
-    /// - Parameter mayBeNeeded: Whether it may also be refused because other records refer to the edited one.
+    /// - Parameter mayBeNeeded: Whether it may also be refused because other records refer to the edited one, or have
+    ///   taken a unique value that it had before.
     func giveUp(mayBeNeeded: Bool = false, _ body: () throws -> Void) throws {
         do {
             try body()
         } catch let error as SQLiteError
-            where mayBeNeeded && error.isForeignKeyViolation
+            where mayBeNeeded && (error.isForeignKeyViolation || error.isUniqueViolation)
             || error.isConstraint && isTriggered
         {
             tally["kept", default: 0] += 1

@@ -31,13 +31,13 @@ struct ExternalReaderTests {
     }
 
     /// What a reader's settling does, as a server has its writer do it.
-    private func settling(_ server: TestServer) -> Settling {
+    private func settling(_ server: TestServer) -> ConsistentReading {
         { (body) throws(StorageFault) in
             while try !server.node.whenCaughtUp(now: 5, body) {}
         }
     }
 
-    private func reader(_ server: TestServer, consistently: Settling?) -> LogReader {
+    private func reader(_ server: TestServer, consistently: ConsistentReading?) -> LogReader {
         LogReader(
             feed: server.node.feed,
             log: EmbeddedLog(path: server.path, vfs: nil, schema: server.store.schema),

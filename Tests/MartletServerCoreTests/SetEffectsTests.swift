@@ -16,10 +16,10 @@ struct SetEffectsTests {
     private let address = RecordAddress(0, .integer(7))
     private let known = RowFacts(revision: 3, author: 1, others: 0)
 
-    private func converge(
+    private func update(
         _ account: inout SetEffects, _ names: [String]?, _ facts: RowFacts?, row: Attributes?
-    ) -> SetEffects.Settled {
-        account.converge(address, listing: names, facts: facts, of: columns) { _ in row }
+    ) -> SetEffects.Updated {
+        account.update(address, listing: names, facts: facts, of: columns) { _ in row }
     }
 
     @Test("a row that is not there and never was, or was deleted before, is nobody's news")
@@ -27,13 +27,13 @@ struct SetEffectsTests {
         var account = SetEffects(types: [0])
         let gone = RowFacts(revision: 3, author: 1, others: 0, isDeleted: true)
         for facts in [nil, gone] {
-            guard case .noted = converge(&account, nil, facts, row: nil) else {
+            guard case .noted = update(&account, nil, facts, row: nil) else {
                 Issue.record("it is told")
                 return
             }
         }
         #expect(account[address]?.deed == nil)
-        guard case .deleted = converge(&account, nil, known, row: nil) else {
+        guard case .deleted = update(&account, nil, known, row: nil) else {
             Issue.record("a deletion is not told")
             return
         }
@@ -43,7 +43,7 @@ struct SetEffectsTests {
     @Test("a removal that did not come about is no news")
     func notRemoved() {
         var account = SetEffects(types: [0])
-        guard case .noted = converge(&account, [], known, row: Attributes()) else {
+        guard case .noted = update(&account, [], known, row: Attributes()) else {
             Issue.record("it is told")
             return
         }
@@ -54,7 +54,7 @@ struct SetEffectsTests {
     func absent() {
         var account = SetEffects(types: [0])
         let row = Attributes(names: ["name"], values: ["A"])
-        guard case .changed(isNew: false) = converge(&account, ["name"], known, row: row) else {
+        guard case .changed(isNew: false) = update(&account, ["name"], known, row: row) else {
             Issue.record("a change is not told")
             return
         }

@@ -430,7 +430,8 @@ public final class MartletClient: DatabaseAccess {
     }
 
     /// Gives a withheld record up: the table shows again what was there before.
-    /// - Throws: `StoreError`, `.unknown` where the record is not withheld any more.
+    /// - Throws: `StoreError` `.unknown` if the record is not withheld any more; `.constraint` if another record refers
+    ///   to it, or has taken a unique value that it had before.
     public func drop(_ record: WithheldRecord) async throws {
         try await device.runUnlessCancelled { driver, sign in try driver.drop(record, sign) }
     }

@@ -94,8 +94,8 @@ struct Withheld {
 extension Withheld {
     /// Gives a record's edit up, within a save: the table shows again what was there before, which
     /// the end of the save takes for no change.
-    /// - Throws: `StoreError` `.unknown` where the record is not withheld; `SQLiteError` where
-    ///   something else needs what it was given.
+    /// - Throws: `StoreError` `.unknown` if the record is not withheld; `SQLiteError` if another record refers to it, or
+    ///   has taken a unique value that it had before.
     func drop(_ dropped: WithheldRecord) throws {
         let number = try store.number(ofType: dropped.type)
         let found = try number.flatMap { try record(RecordKey(type: $0, id: dropped.id)) }
