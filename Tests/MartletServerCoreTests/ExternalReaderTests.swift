@@ -30,8 +30,8 @@ struct ExternalReaderTests {
         return server
     }
 
-    /// What a reader's settling does, as a server has its writer do it.
-    private func settling(_ server: TestServer) -> ConsistentReading {
+    /// What a consistent reading of a reader does, as a server has its writer do it.
+    private func caughtUp(_ server: TestServer) -> ConsistentReading {
         { (body) throws(StorageFault) in
             while try !server.node.whenCaughtUp(now: 5, body) {}
         }
@@ -44,7 +44,7 @@ struct ExternalReaderTests {
             check: EmbeddedCheck(
                 path: server.path, vfs: nil, schema: server.store.schema,
                 unsendable: UnsendableRows()),
-            consistently: settling)
+            consistently: consistently)
     }
 
     private static let rows = #"{"protocol":1,"maxRevision":0,"rows":true,"changeSets":[]}"#
@@ -64,7 +64,7 @@ struct ExternalReaderTests {
     @Test("A reader beside the node has it taken in, for answers and for the stream")
     func beside() throws {
         let server = try server()
-        let reader = reader(server, consistently: settling(server))
+        let reader = reader(server, consistently: caughtUp(server))
         guard case .answer(let prepared) = reader.answer(to: try server.admitted(Self.rows)) else {
             Issue.record("no answer")
             return
@@ -89,7 +89,7 @@ struct ExternalReaderTests {
         let check = EmbeddedCheck(
             path: server.path, vfs: nil, schema: server.store.schema,
             unsendable: UnsendableRows())
-        check.consistently = settling(server)
+        check.consistently = caughtUp(server)
         let type = CheckedType(
             name: "players", attributes: [CheckedAttribute(name: "team", kind: "integer")],
             ranges: [CheckedRange(hash: RangeHash(count: 40, sum: 1))])
@@ -107,7 +107,7 @@ struct ExternalReaderTests {
     func snapshot() throws {
         let server = try server()
         let path = server.folder.appendingPathComponent("all.sqlite").path
-        let cut = try SnapshotMaker(path: server.path, consistently: settling(server)).make(
+        let cut = try SnapshotMaker(path: server.path, consistently: caughtUp(server)).make(
             for: VisibilityFilter.everything.permissionClasses[0]
         ) { _ in path }
         #expect(cut.revision == 3)
