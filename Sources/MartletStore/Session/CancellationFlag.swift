@@ -1,7 +1,7 @@
 internal import SQLiteKit
 internal import Synchronization
 
-/// Whether work is still wanted: set by whoever cancels it, seen by the connection that runs it.
+/// A flag that stops work. The canceller sets it, and the connection that runs the work reads it.
 package final class CancellationFlag: Sendable {
     private let flag = Atomic<Bool>(false)
 
@@ -13,7 +13,8 @@ package final class CancellationFlag: Sendable {
 
     package var isSet: Bool { flag.load(ordering: .acquiring) }
 
-    /// - Throws: `StoreError` `.cancelled` once the sign is set.
+    /// Checks the flag.
+    /// - Throws: `StoreError` `.cancelled` after the flag was set.
     package func check() throws {
         guard !isSet else { throw Self.cancelled }
     }
@@ -26,7 +27,7 @@ package final class CancellationFlag: Sendable {
 }
 
 extension Session {
-    /// Runs `body`; a statement that is under way when the sign is set ends with an error.
+    /// Runs `body`. If the flag is set meanwhile, the running statement ends with an error.
     package func stopping<Result>(
         by sign: CancellationFlag, _ body: () throws -> Result
     ) throws -> Result {

@@ -12,15 +12,16 @@ extension Data: ColumnValue {
 extension Date: ColumnValue {
     public var sqlValue: SQLValue {
         let milliseconds = (timeIntervalSince1970 * 1_000).rounded()
-        // Outside the years 1 to 9999 there is no RFC 3339 form.
+        // RFC 3339 has no form for years before 1 or after 9999.
         guard (-62_135_596_800_000...253_402_300_799_999).contains(milliseconds) else {
             return .real(timeIntervalSince1970)
         }
         return .text(Timestamp.rfc3339(milliseconds: Int64(milliseconds)))
     }
 
-    /// Reads RFC 3339, the `YYYY-MM-DD HH:MM:SS` and `YYYY-MM-DD` of SQLite's own functions (in
-    /// UTC), and numbers as seconds since 1970.
+    /// Reads RFC 3339; the forms `YYYY-MM-DD HH:MM:SS` and `YYYY-MM-DD` of SQLite's functions (in
+    /// UTC); and numbers, as seconds since 1970.
+    /// - Throws: `StoreError` `.value` if the stored value is none of these.
     public init(sqlValue: SQLValue) throws {
         switch sqlValue {
         case .integer(let seconds): self = Date(timeIntervalSince1970: Double(seconds))
@@ -38,7 +39,8 @@ extension Date: ColumnValue {
 extension UUID: ColumnValue {
     public var sqlValue: SQLValue { .text(uuidString.lowercased()) }
 
-    /// Reads the usual text, or 16 bytes.
+    /// Reads the usual text form, or 16 bytes.
+    /// - Throws: `StoreError` `.value` if the stored value is neither.
     public init(sqlValue: SQLValue) throws {
         switch sqlValue {
         case .text(let text):
@@ -62,11 +64,12 @@ extension Decimal: ColumnValue {
     public var sqlValue: SQLValue { .text(description) }
 
     /// Reads decimal text, and numbers.
+    /// - Throws: `StoreError` `.value` if the stored value is neither, or is not finite.
     public init(sqlValue: SQLValue) throws {
         switch sqlValue {
         case .integer(let number): self = Decimal(number)
         case .real(let number):
-            // By its shortest text: 0.1 is to be 0.1.
+            // The shortest text makes 0.1 the decimal 0.1.
             guard number.isFinite, let value = Decimal(string: number.description) else {
                 throw Self.mismatch(sqlValue, "a decimal number")
             }
@@ -92,10 +95,10 @@ extension URL: ColumnValue {
     }
 }
 
-/// Dates as text.
+/// Reads dates from text.
 enum DateText {
-    /// Reads `YYYY-MM-DD`, alone or followed by `T` or a space, `HH:MM[:SS[.fraction]]` and
-    /// `Z`, an offset or nothing (UTC); nil for anything else.
+    /// Reads `YYYY-MM-DD`, alone or followed by `T` or a space, `HH:MM[:SS[.fraction]]` and `Z`,
+    /// an offset or nothing (UTC). Returns nil for any other text.
     static func date(_ text: String) -> Date? {
         var rest = Array(text.utf8)[...]
         guard let year = number(&rest, digits: 4), skip(&rest, "-"),
@@ -124,7 +127,8 @@ enum DateText {
         return Date(timeIntervalSince1970: seconds - Double(offset))
     }
 
-    /// Seconds east of UTC.
+    /// Reads the offset from UTC, in seconds; positive to the east. Returns 0 if the text has
+    /// ended, and nil if it is no offset.
     private static func offset(_ rest: inout ArraySlice<UInt8>) -> Int? {
         if rest.isEmpty || skip(&rest, "Z") { return 0 }
         let sign = skip(&rest, "+") ? 1 : skip(&rest, "-") ? -1 : 0
@@ -149,8 +153,9 @@ enum DateText {
         return true
     }
 
-    /// Days since 1970-01-01 in the proleptic Gregorian calendar, by counting years from March
-    /// (as in Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms").
+    /// Returns the days since 1970-01-01 in the proleptic Gregorian calendar, or nil if there is no
+    /// such date. It counts years from March (Howard Hinnant, "chrono-Compatible Low-Level Date
+    /// Algorithms").
     private static func days(_ year: Int, _ month: Int, _ day: Int) -> Int? {
         let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
         let lengths = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]

@@ -1,33 +1,44 @@
 public import MartletModel
 internal import SQLiteKit
 
-/// A type of Swift that a column can hold.
+/// A Swift type that a column can hold.
 ///
-/// Numbers, `Bool` (0 and 1), `String`, `[UInt8]`, `Data`, `Date` (RFC 3339 in UTC with
-/// milliseconds, as on the wire), `UUID` (text, in small letters), `Decimal` and `URL` (text),
-/// `RecordID`, and optionals of these conform; so does an enumeration whose raw value does, with an
-/// empty conformance.
+/// These types conform: the integers, `Double` and `Float`, `Bool` (0 and 1), `String`, `[UInt8]`,
+/// `Data`, `Date` (RFC 3339 in UTC with milliseconds, as on the wire), `UUID` (text in small
+/// letters), `Decimal` and `URL` (text), `RecordID`, `SQLValue`, and optionals of these. An
+/// enumeration conforms with an empty conformance if its raw value conforms:
+///
+/// ```swift
+/// enum Position: String, ColumnValue { case goalkeeper, defender, striker }
+/// ```
 public protocol ColumnValue: Sendable {
-    /// The value as it is stored.
+    /// The value as SQLite stores it.
     var sqlValue: SQLValue { get }
 
-    /// - Throws: `StoreError` `.value` where the stored value is of another kind.
+    /// Converts a stored value.
+    /// - Throws: `StoreError` `.value` if the stored value has another kind.
     init(sqlValue: SQLValue) throws
 
-    /// Reads a column of the current row; the default goes through `init(sqlValue:)`.
+    /// Reads a column of the current row. The default implementation calls `init(sqlValue:)`.
+    /// - Throws: `StoreError` `.value` if the stored value has another kind.
     static func _read(_ row: borrowing Row, at index: Int) throws -> Self
 
-    /// Binds the value to a parameter, counted from 1; the default goes through `sqlValue`.
+    /// Binds the value to a parameter, counted from 1. The default implementation binds `sqlValue`.
+    /// - Throws: `StoreError` `.statement` if there is no such parameter; `.value` for a text with
+    ///   a NUL.
     func _bind(_ statement: PreparedStatement, at index: Int) throws
 }
 
 extension ColumnValue {
     /// Reads a column of the current row.
+    /// - Throws: `StoreError` `.value` if the stored value has another kind.
     public static func _read(_ row: borrowing Row, at index: Int) throws -> Self {
         try Self(sqlValue: row.value(at: index))
     }
 
     /// Binds the value to a parameter, counted from 1.
+    /// - Throws: `StoreError` `.statement` if there is no such parameter; `.value` for a text with
+    ///   a NUL.
     @inlinable
     public func _bind(_ statement: PreparedStatement, at index: Int) throws {
         try statement._bind(sqlValue, at: index)
@@ -42,7 +53,8 @@ extension ColumnValue {
 
 extension ColumnValue where Self: FixedWidthInteger {
     public var sqlValue: SQLValue {
-        // Only UInt and UInt64 have values SQLite's integers cannot hold; those stay text, exact.
+        // Only UInt and UInt64 have values that SQLite's integers cannot hold. They stay exact as
+        // text.
         Int64(exactly: self).map { .integer($0) } ?? .text(String(self))
     }
 
@@ -59,12 +71,14 @@ extension ColumnValue where Self: FixedWidthInteger {
     }
 
     /// Reads a column of the current row.
+    /// - Throws: `StoreError` `.value` if the stored value is no integer of this type.
     public static func _read(_ row: borrowing Row, at index: Int) throws -> Self {
         if let number = row.integer(at: index), let exact = Self(exactly: number) { return exact }
         return try Self(sqlValue: row.value(at: index))
     }
 
     /// Binds the value to a parameter, counted from 1.
+    /// - Throws: `StoreError` `.statement` if there is no such parameter.
     @inlinable
     public func _bind(_ statement: PreparedStatement, at index: Int) throws {
         if let integer = Int64(exactly: self) {
@@ -87,7 +101,8 @@ extension UInt16: ColumnValue {}
 extension UInt8: ColumnValue {}
 
 extension Double: ColumnValue {
-    /// Infinities are stored; a NaN is stored as null, since SQLite has none.
+    /// The number as SQLite stores it. A NaN becomes null, because SQLite has no NaN; infinities
+    /// are stored.
     public var sqlValue: SQLValue { isNaN ? .null : .real(self) }
 
     public init(sqlValue: SQLValue) throws {
@@ -102,6 +117,7 @@ extension Double: ColumnValue {
     }
 
     /// Binds the value to a parameter, counted from 1.
+    /// - Throws: `StoreError` `.statement` if there is no such parameter.
     @inlinable
     public func _bind(_ statement: PreparedStatement, at index: Int) throws {
         if isNaN { return try statement._bindNull(at: index) }
@@ -133,7 +149,8 @@ extension Bool: ColumnValue {
 extension String: ColumnValue {
     public var sqlValue: SQLValue { .text(self) }
 
-    /// A number becomes its text, as Swift writes it.
+    /// Reads a text, or a number as Swift writes it.
+    /// - Throws: `StoreError` `.value` for a null and for binary data.
     public init(sqlValue: SQLValue) throws {
         switch sqlValue {
         case .text(let text): self = text
@@ -144,12 +161,15 @@ extension String: ColumnValue {
     }
 
     /// Reads a column of the current row.
+    /// - Throws: `StoreError` `.value` for a null, binary data, or text that is not UTF-8.
     public static func _read(_ row: borrowing Row, at index: Int) throws -> String {
         if let text = try row.text(at: index) { return text }
         return try String(sqlValue: row.value(at: index))
     }
 
     /// Binds the value to a parameter, counted from 1.
+    /// - Throws: `StoreError` `.statement` if there is no such parameter; `.value` for a text with
+    ///   a NUL.
     @inlinable
     public func _bind(_ statement: PreparedStatement, at index: Int) throws {
         try statement._bind(text: self, at: index)
@@ -202,11 +222,14 @@ extension Optional: ColumnValue where Wrapped: ColumnValue {
     }
 
     /// Reads a column of the current row.
+    /// - Throws: `StoreError` `.value` if the stored value is not null and has another kind.
     public static func _read(_ row: borrowing Row, at index: Int) throws -> Wrapped? {
         row.isNull(at: index) ? nil : try Wrapped._read(row, at: index)
     }
 
     /// Binds the value to a parameter, counted from 1.
+    /// - Throws: `StoreError` `.statement` if there is no such parameter; `.value` for a text with
+    ///   a NUL.
     @inlinable
     public func _bind(_ statement: PreparedStatement, at index: Int) throws {
         guard let value = self else { return try statement._bindNull(at: index) }

@@ -1,7 +1,7 @@
 internal import SQLiteKit
 
-/// A statement of one's own, prepared once and run as often as needed: the fastest way to write or
-/// read many rows. Valid inside the closure of the context it was made by.
+/// A statement that the caller prepares once and runs many times. This is the fastest way to write
+/// or read many rows. It is valid only inside the closure of the context that prepared it.
 ///
 /// ```swift
 /// try await pool.write { context in
@@ -10,14 +10,14 @@ internal import SQLiteKit
 /// }
 /// ```
 ///
-/// Values are bound, never part of the text. Hooks do not see what it writes; observers do.
+/// Values are bound and are never part of the text. Hooks do not see its writes; observers do.
 public final class PreparedStatement {
     /// The text, with `?` in place of each value.
     public let sql: String
     private let context: ReadContext
     private var statement: Statement
     private var layout: RowLayout
-    /// Tables of which the update hook does not tell the rows this writes.
+    /// The tables whose rows this statement writes without a report from SQLite's update hook.
     private let unclearTables: [String]
 
     init(_ sql: String, _ context: ReadContext) throws {
@@ -35,13 +35,13 @@ public final class PreparedStatement {
     }
 
     deinit {
-        // Lets go of the last values.
+        // This releases the last values.
         if !statement.isBusy { statement.reset() }
     }
 
-    /// Runs the statement with one value for each `?`; its rows, if it has any, are of no interest.
-    /// - Throws: `StoreError`: `.statement` for the wrong number of values, `.constraint`, and the
-    ///   others SQLite gives cause for.
+    /// Runs the statement with one value for each `?`, and discards its rows.
+    /// - Throws: `StoreError` `.statement` for the wrong number of values, `.constraint` for a
+    ///   violated constraint, `.misuse` outside the closure, and any other error of SQLite.
     @inlinable
     public func run<each Value: ColumnValue>(_ values: repeat each Value) throws {
         try _begin()
@@ -53,15 +53,16 @@ public final class PreparedStatement {
         try _run(bound: index)
     }
 
-    /// Runs the statement with values at hand as a list.
+    /// Runs the statement with a list of values, one for each `?`, and discards its rows.
+    /// - Throws: The same errors as `run` with separate values.
     public func run(_ values: [SQLValue]) throws {
         try _begin()
         for (index, value) in values.enumerated() { try _bind(value, at: index + 1) }
         try _run(bound: values.count)
     }
 
-    /// Runs the statement with one value for each `?`, and hands over one row after the other.
-    /// - Throws: `StoreError`, and what `body` throws, which ends the query.
+    /// Runs the statement with one value for each `?`, and calls `body` with each row.
+    /// - Throws: The same errors as `run`, and any error of `body`, which ends the query.
     @inlinable
     public func forEachRow<each Value: ColumnValue>(
         _ values: repeat each Value, body: (borrowing Row) throws -> Void
@@ -75,10 +76,11 @@ public final class PreparedStatement {
         try _forEachRow(bound: index, body)
     }
 
-    /// Gets ready for values.
+    /// Prepares to bind values.
+    /// - Throws: `StoreError` `.misuse` outside the closure; any error of SQLite.
     public func _begin() throws {
         try context.checkValid()
-        // Within its own rows it runs as a second one.
+        // If this statement is still giving rows, a second one is prepared for the inner run.
         guard statement.isBusy else { return }
         do {
             statement = try context.session.connection.prepare(sql)
@@ -88,7 +90,8 @@ public final class PreparedStatement {
         }
     }
 
-    /// Runs what was bound.
+    /// Runs the statement with the bound values.
+    /// - Throws: `StoreError` `.statement` for the wrong number of values; any error of SQLite.
     public func _run(bound: Int) throws {
         try checkCount(bound)
         do {
@@ -96,15 +99,17 @@ public final class PreparedStatement {
         } catch {
             throw StoreError.of(error)
         }
-        // The bindings stay until they are given anew: SQLite keeps its memory for them.
+        // The bindings stay until the next run replaces them, so that SQLite keeps their memory.
         statement.rewind()
         ended(statement)
     }
 
-    /// Runs what was bound, and hands over the rows.
+    /// Runs the statement with the bound values, and calls `body` with each row.
+    /// - Throws: `StoreError` `.statement` for the wrong number of values; any error of SQLite or
+    ///   of `body`.
     public func _forEachRow(bound: Int, _ body: (borrowing Row) throws -> Void) throws {
         try checkCount(bound)
-        // The body may run it again, and so change `self.statement`.
+        // `body` may run this statement again, which may replace `self.statement`.
         let (running, layout) = (statement, layout)
         defer { running.rewind() }
         if let recorder = context.recorder {
@@ -143,29 +148,36 @@ extension PreparedStatement {
         return Int32(index)
     }
 
-    /// Binds an integer, counted from 1.
+    /// Binds an integer to a parameter, counted from 1.
+    /// - Throws: `StoreError` `.statement` if there is no such parameter.
     public func _bind(integer: Int64, at index: Int) throws {
         statement.bind(try parameter(index), integer: integer)
     }
 
-    /// Binds a real number.
+    /// Binds a real number to a parameter, counted from 1.
+    /// - Throws: `StoreError` `.statement` if there is no such parameter.
     public func _bind(real: Double, at index: Int) throws {
         statement.bind(try parameter(index), real: real)
     }
 
-    /// Binds a null.
+    /// Binds a null to a parameter, counted from 1.
+    /// - Throws: `StoreError` `.statement` if there is no such parameter.
     public func _bindNull(at index: Int) throws {
         statement.bindNull(try parameter(index))
     }
 
-    /// Binds a text.
+    /// Binds a text to a parameter, counted from 1.
+    /// - Throws: `StoreError` `.statement` if there is no such parameter; `.value` for a text with
+    ///   a NUL.
     public func _bind(text: String, at index: Int) throws {
         guard statement.bindUnlessNUL(try parameter(index), text: text) else {
             throw Session.nulInText
         }
     }
 
-    /// Binds any value.
+    /// Binds any value to a parameter, counted from 1.
+    /// - Throws: `StoreError` `.statement` if there is no such parameter; `.value` for a text with
+    ///   a NUL.
     public func _bind(_ value: SQLValue, at index: Int) throws {
         try Session.bind(value, at: try parameter(index), of: statement)
     }
@@ -175,8 +187,9 @@ extension PreparedStatement {
 extension PreparedStatement: Sendable {}
 
 extension ReadContext {
-    /// Prepares a statement to be run many times.
-    /// - Throws: `StoreError` `.statement` or `.unknown` where SQLite cannot make sense of it.
+    /// Prepares a statement that the caller can run many times.
+    /// - Throws: `StoreError` `.statement` or `.unknown` if SQLite does not understand the text;
+    ///   `.misuse` if the context does not allow the statement.
     public func prepare(_ sql: String) throws -> PreparedStatement {
         try checkValid()
         return try PreparedStatement(sql, self)

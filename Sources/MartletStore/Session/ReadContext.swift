@@ -1,10 +1,18 @@
 public import MartletModel
 internal import SQLiteKit
 
-/// A view of the data at one moment. Valid inside the closure it was given to.
+/// A view of the data at one moment. It is valid only inside the closure that receives it.
+///
+/// ```swift
+/// let names = try await pool.read { context in
+///     try context.rows("SELECT name FROM players WHERE team = ?", [7])
+///         .map { try $0.value("name", as: String.self) }
+/// }
+/// ```
 public class ReadContext {
     package let session: Session
-    /// Where what is read is noted, for an observation; nil otherwise.
+    /// The recorder of the tables and rows that an observation reads; nil if the read is not
+    /// observed.
     let recorder: RegionRecorder?
     private var isOver = false
 
@@ -13,10 +21,11 @@ public class ReadContext {
         self.recorder = recorder
     }
 
-    /// Ends the context: whoever kept it gets an error from now on.
+    /// Ends the context. From now on it throws an error to any code that kept it.
     package func end() { isOver = true }
 
-    /// - Throws: `StoreError` `.misuse` once the closure has ended.
+    /// Checks that the context is still valid.
+    /// - Throws: `StoreError` `.misuse` after the closure has ended.
     func checkValid() throws {
         guard !isOver else {
             throw StoreError(
@@ -26,7 +35,8 @@ public class ReadContext {
         }
     }
 
-    /// - Throws: `StoreError` `.misuse` for a statement that has no place in the context.
+    /// Checks that the context allows a statement.
+    /// - Throws: `StoreError` `.misuse` if it does not.
     func check(_ access: TableAccess) throws {
         guard access.isReading, access.temporaries.isEmpty else {
             throw StoreError(.misuse, "A statement that writes was given to read; use write.")
@@ -35,7 +45,9 @@ public class ReadContext {
         try Self.refuseSettings(access, isWriting: false)
     }
 
-    /// The transaction is the closure's; one ended by hand would let half of its work stay.
+    /// Refuses statements that control the transaction. The whole closure is one transaction. If
+    /// the closure ended it, half of its work could stay.
+    /// - Throws: `StoreError` `.misuse`.
     static func refuseTransactions(_ access: TableAccess) throws {
         guard !access.controlsTransaction else {
             throw StoreError(
@@ -45,8 +57,9 @@ public class ReadContext {
         }
     }
 
-    /// Later calls use the connection after the closure. Therefore PRAGMAs that set something for
-    /// the connection are refused when they are compiled.
+    /// Refuses ATTACH, DETACH and PRAGMAs that change the connection's settings, because later
+    /// calls use the same connection. The check takes place when the statement is compiled.
+    /// - Throws: `StoreError` `.misuse`.
     static func refuseSettings(_ access: TableAccess, isWriting: Bool) throws {
         guard !access.attaches else {
             throw StoreError(
@@ -65,10 +78,13 @@ public class ReadContext {
         }
     }
 
-    /// The synchronised types; none in a database that is not kept in step.
+    /// The synchronised types; none if the database is not synchronised.
     package var schema: Schema { session.store?.schema ?? Schema(types: []) }
 
-    /// A record's attributes; nil where there is none. A temporary id finds the record for ever.
+    /// Returns a record's attributes; nil if there is no such record. A temporary id finds its
+    /// record for ever.
+    /// - Throws: `StoreError` `.unknown` if there is no such type; `.misuse` if the database is not
+    ///   synchronised.
     public func record(_ type: String, _ id: RecordID) throws -> Attributes? {
         try checkValid()
         let store = try synchronised()
@@ -80,18 +96,21 @@ public class ReadContext {
         return try store.record(type, id)
     }
 
-    /// The id a record has now: the permanent one as soon as it is known.
+    /// Returns the id that a record has now: the permanent one as soon as the device knows it.
+    /// - Throws: `StoreError` `.unknown` if there is no such type; `.misuse` if the database is not
+    ///   synchronised.
     public func currentID(_ type: String, _ id: RecordID) throws -> RecordID {
         try checkValid()
         let store = try synchronised()
         return try store.resolve(id, type: try store.index(of: type))
     }
 
-    /// Runs one SQL statement with bound values, and returns its rows.
+    /// Runs one SQL statement with bound values, and returns all its rows.
     /// - Parameters:
     ///   - sql: The statement, with `?` in place of each value.
     ///   - arguments: One value for each `?` of the statement.
-    /// - Throws: `StoreError`.
+    /// - Throws: `StoreError` for a statement that is invalid or not allowed here, the wrong number
+    ///   of values, or any other error of SQLite.
     @discardableResult
     public func rows(_ sql: String, _ arguments: [SQLValue] = []) throws -> [RecordValues] {
         var rows: [RecordValues] = []
@@ -99,9 +118,9 @@ public class ReadContext {
         return rows
     }
 
-    /// Runs one SQL statement with bound values, and hands over one row after the other, so that
-    /// any number of rows takes the memory of one.
-    /// - Throws: `StoreError`, and what `body` throws, which ends the query.
+    /// Runs one SQL statement with bound values, and calls `body` with each row. It holds one row
+    /// in memory at a time.
+    /// - Throws: `StoreError` as `rows` does, and any error of `body`, which ends the query.
     public func forEachRow(
         _ sql: String, _ arguments: [SQLValue] = [], _ body: (borrowing Row) throws -> Void
     ) throws {
@@ -109,8 +128,9 @@ public class ReadContext {
         try session.forEachRow(sql, arguments, recorder: recorder, check: check, body)
     }
 
-    /// What SQLite says about how it would run a statement, a line for each step
+    /// Returns SQLite's plan for a statement, with one line for each step
     /// (https://sqlite.org/eqp.html).
+    /// - Throws: `StoreError` if the statement is invalid.
     public func queryPlan(_ sql: String, _ arguments: [SQLValue] = []) throws -> [String] {
         try checkValid()
         var lines: [String] = []
@@ -120,14 +140,15 @@ public class ReadContext {
         return lines
     }
 
-    /// A table's columns, key and indexes as they are in the database.
-    /// - Throws: `StoreError` `.unknown` where there is no such table.
+    /// Returns a table's columns, key and indexes as they are in the database.
+    /// - Throws: `StoreError` `.unknown` if there is no such table.
     public func description(of table: String) throws -> TableDescription {
         try checkValid()
         return try session.description(of: table)
     }
 
-    /// The synchronised tables.
+    /// Returns the synchronised tables.
+    /// - Throws: `StoreError` `.misuse` if the database is not synchronised.
     func synchronised() throws -> any SyncedTables {
         guard let store = session.store else {
             throw StoreError(.misuse, "This database is not kept in step; use its tables.")

@@ -1,8 +1,9 @@
 public import MartletModel
 
-/// An id is written as a number or a text, so that records with ids are `Codable` without code.
+/// An id is encoded as a number or a text, so that records with ids are `Codable` without code.
 extension RecordID: Codable {
-    /// - Throws: `DecodingError` for what is neither an integer nor a text.
+    /// Decodes an id.
+    /// - Throws: `DecodingError` if the value is neither an integer nor a text.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         if let number = try? container.decode(Int64.self) {

@@ -1,12 +1,13 @@
 public import MartletModel
 
-/// Values of SQLite by name: what a record expresses itself as, and what a row is read as.
+/// Values of SQLite by name. A record gives its contents, and a row is read, in this form.
 public typealias RecordValues = NamedList<SQLValue>
 
 extension RecordValues {
-    /// The value of `name` as a type of Swift.
-    /// - Throws: `StoreError` `.unknown` if there is no such name, `.value` if the value is of
+    /// Returns the value of `name` as a Swift type.
+    /// - Throws: `StoreError` `.unknown` if there is no such name, `.value` if the value has
     ///   another kind.
+    /// - Complexity: O(*n*), *n* names.
     public func value<Result: ColumnValue>(
         _ name: String, as type: Result.Type = Result.self
     ) throws -> Result {

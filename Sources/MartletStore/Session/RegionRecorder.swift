@@ -1,19 +1,19 @@
-/// Notes what an observed query reads.
+/// Records the tables and rows that an observed query reads.
 package final class RegionRecorder {
     package private(set) var region = DatabaseRegion()
 
     package init() {}
 
-    /// Whether a table has not been noted as a whole yet.
+    /// Returns whether the table is not yet recorded as a whole.
     func isNew(_ table: String) -> Bool { !region.tables.contains(table) }
 
-    /// Notes that a table was read as a whole, or by conditions.
+    /// Records that the query reads a table as a whole, or by conditions.
     func note(_ table: String, isVirtual: Bool) {
         region.tables.insert(table)
         if isVirtual { region.virtualTables.insert(table) }
     }
 
-    /// Notes that a single row was read, by its rowid.
+    /// Records that the query reads a single row, by its rowid.
     func note(row: Int64, of table: String) {
         region.rows[table, default: []].insert(row)
     }

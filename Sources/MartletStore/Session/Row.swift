@@ -1,7 +1,8 @@
 internal import MartletModel
 package import SQLiteKit
 
-/// The current row of a query: valid until the next one is read, so it cannot be stored.
+/// The current row of a query. It is valid until the query moves to the next row, so it cannot be
+/// stored.
 public struct Row: ~Copyable {
     package let statement: Statement
     package let layout: RowLayout
@@ -13,12 +14,13 @@ public struct Row: ~Copyable {
 
     /// The number of columns.
     public var count: Int { layout.names.count }
-    /// The columns' names, in order.
+    /// The names of the columns, in order.
     public var names: [String] { layout.names }
 
-    /// The value of a column, counted from 0.
-    /// - Throws: `StoreError` `.value` for text that is not UTF-8, `.unknown` where there is no such
+    /// Returns the value of a column, counted from 0.
+    /// - Throws: `StoreError` `.value` for text that is not UTF-8, `.unknown` if there is no such
     ///   column.
+    /// - Complexity: O(*n*), *n* bytes of a text or of binary data.
     public func value(at index: Int) throws -> SQLValue {
         try check(index)
         let column = Int32(index)
@@ -38,16 +40,17 @@ public struct Row: ~Copyable {
         }
     }
 
-    /// Whether a column, counted from 0, is null; true where there is no such column.
+    /// Returns whether a column, counted from 0, is null; true if there is no such column.
     public func isNull(at index: Int) -> Bool { statement.isNull(Int32(index)) }
 
-    /// The integer in a column; nil where there is another kind of value.
+    /// Returns the integer in a column; nil if the column holds another kind of value.
     func integer(at index: Int) -> Int64? {
         let column = Int32(index)
         return statement.storage(column) == .integer ? statement.integer(column) : nil
     }
 
-    /// The text in a column; nil where there is another kind of value.
+    /// Returns the text in a column; nil if the column holds another kind of value.
+    /// - Throws: `StoreError` `.value` for text that is not UTF-8.
     func text(at index: Int) throws -> String? {
         let column = Int32(index)
         return statement.storage(column) == .text ? try validText(column) : nil
@@ -63,7 +66,9 @@ public struct Row: ~Copyable {
         return text
     }
 
-    /// The value of a column, counted from 0, as a type of Swift.
+    /// Returns the value of a column, counted from 0, as a Swift type.
+    /// - Throws: `StoreError` `.unknown` if there is no such column, `.value` if the value has
+    ///   another kind.
     public func get<Value: ColumnValue>(
         at index: Int, as type: Value.Type = Value.self
     ) throws -> Value {
@@ -75,9 +80,9 @@ public struct Row: ~Copyable {
         }
     }
 
-    /// The value of a column as a type of Swift.
-    /// - Throws: `StoreError` `.unknown` where the query has no such column, `.value` where the
-    ///   value is of another kind.
+    /// Returns the value of a column as a Swift type.
+    /// - Throws: `StoreError` `.unknown` if the query has no such column, `.value` if the value has
+    ///   another kind.
     public func get<Value: ColumnValue>(
         _ name: String, as type: Value.Type = Value.self
     ) throws -> Value {
@@ -90,6 +95,8 @@ public struct Row: ~Copyable {
     }
 
     /// All values by name.
+    /// - Throws: `StoreError` `.value` for text that is not UTF-8.
+    /// - Complexity: O(*n*), *n* columns, and the copying of texts and binary data.
     public var values: RecordValues {
         get throws {
             var values: [SQLValue] = []
@@ -113,12 +120,13 @@ package final class RowLayout {
 
     func index(of name: String) -> Int? { indexes[name] }
 
-    /// What decoding keeps beside the layout; `RowLayout.decoder(for:)` sets it.
+    /// The decoder for these rows, kept here; `RowLayout.decoder(for:)` sets it.
     var companion: AnyObject?
 }
 
 extension StoreError {
-    /// The same refusal, of a named column.
+    /// Returns the same error with the column's name. Errors of other kinds than `.value` stay as
+    /// they are.
     func naming(column: String) -> StoreError {
         guard kind == .value, !message.contains("“\(column)”") else { return self }
         return StoreError(.value, "Column “\(column)”: \(message).")

@@ -1,8 +1,8 @@
 internal import SQLiteKit
 
 extension Session {
-    /// Refuses to save into a file that nobody will find again: SQLite would go on writing to it until it
-    /// is closed, and then it is gone.
+    /// Refuses to save if the database's file was removed or replaced. SQLite would write to the
+    /// old file until it is closed, and nobody would find that file again.
     /// - Throws: `StoreError` `.file`.
     package func checkPlace() throws {
         guard connection.hasMoved else { return }

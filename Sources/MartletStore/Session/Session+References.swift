@@ -1,19 +1,19 @@
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// Which references a refused write offends: SQLite itself does not tell.
+/// Finds the references that a refused write violates, because SQLite does not name them.
 extension Session {
     /// A foreign key of a table: columns that refer to columns of a parent.
     private struct Key {
         let child: String
         let parent: String
         var from: [String] = []
-        /// Empty where the parent's key is meant.
+        /// The parent's columns; empty if the reference is to the parent's key.
         var to: [String] = []
     }
 
-    /// The references as “table.column”: those of the row without a parent, and those by which
-    /// children hold on to it. Empty where they cannot be found.
+    /// Returns the violated references as “table.column”: a reference of the row to a missing
+    /// parent, or else a child's reference to the row. Returns an empty list if none is found.
     func violatedReferences(_ write: RowWrite) -> [String] {
         (try? references(write)) ?? []
     }
@@ -27,7 +27,7 @@ extension Session {
                 if try !isThere(key.parent, to, given) { return Self.names(key) }
             }
         }
-        // Else children refer to the row as it was.
+        // Otherwise a child refers to the row as it was.
         let parent = try description(of: write.table)
         guard let id = write.key, parent.key.count == 1 else { return [] }
         for child in try tables() {
@@ -41,7 +41,7 @@ extension Session {
         return []
     }
 
-    /// The references that no row of the parent meets at the end of a transaction.
+    /// Returns the references that have no parent row at the end of a transaction.
     func danglingReferences() -> [String] {
         var found: [String] = []
         let check = try? connection.statement("PRAGMA foreign_key_check").rows {
@@ -64,7 +64,7 @@ extension Session {
         ).rows { (row) throws(SQLiteError) in row.text(0) }
     }
 
-    /// A table's foreign keys, by SQLite's numbers for them.
+    /// Returns a table's foreign keys. A key's position is SQLite's number for it.
     private func keys(of table: String) throws -> [Key] {
         let list = try connection.statement(
             """

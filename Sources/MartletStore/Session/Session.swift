@@ -2,24 +2,25 @@ internal import MartletModel
 package import SQLiteKit
 internal import SQLiteRecords
 
-/// One connection with what the contexts on it share: the tables' descriptions and the prepared
-/// statements. Confined to whoever holds it; every call blocks.
+/// One connection, with the tables' descriptions and the prepared statements that its contexts
+/// share. Only its owner calls it; every call blocks.
 package final class Session {
     package let connection: Connection
-    /// The synchronised tables; nil for a database that is not kept in step.
+    /// The synchronised tables; nil if the database is not synchronised.
     package let store: (any SyncedTables)?
-    /// What is told of every row written through a table.
+    /// The hooks that run for every row written through a table or a context.
     package let hooks: WriteHooks
     private let generation: SchemaGeneration
     private var seenGeneration: Int
     private var seenVersion: Int64?
     /// Whether the current transaction has changed the schema.
     private var hasChangedSchema = false
-    /// The statements of tables that were used before; `Session.tableCache` sets it, and a change of
-    /// the schema clears it.
+    /// The statements of tables that were used before. `Session.tableCache` sets it, and a change
+    /// of the schema clears it.
     var companion: AnyObject?
     private var descriptions: [String: TableDescription] = [:]
 
+    /// Creates a session for a database that is not synchronised.
     /// - Parameter generation: Shared by all sessions on one file.
     package init(
         connection: Connection, hooks: WriteHooks = WriteHooks(),
@@ -32,6 +33,7 @@ package final class Session {
         seenGeneration = generation.current
     }
 
+    /// Creates a session for a synchronised database.
     /// - Parameter generation: Shared by all sessions on one file.
     package init(
         store: any SyncedTables, hooks: WriteHooks = WriteHooks(),
@@ -44,8 +46,8 @@ package final class Session {
         seenGeneration = generation.current
     }
 
-    /// Forgets what is known of the tables where the schema has changed since, by whichever
-    /// connection of whichever process; at the start of every transaction, within it.
+    /// Forgets the tables' descriptions and statements if any connection of any process has changed
+    /// the schema since the last call. The caller calls it inside each transaction, at its start.
     /// - Throws: `SQLiteError`.
     package func begin() throws {
         hasChangedSchema = false
@@ -55,30 +57,30 @@ package final class Session {
         seenVersion = version
         seenGeneration = current
         forgetTables()
-        // Preparing goes by the schema SQLite has in memory; only running a statement looks whether
-        // it is still the file's.
+        // Preparing a statement uses the schema that SQLite has in memory. Only running a statement
+        // checks whether the file still has that schema.
         try connection.run("SELECT 1 FROM sqlite_master LIMIT 0")
     }
 
-    /// Tells the other sessions when the transaction has changed the schema.
+    /// Informs the other sessions if the transaction has changed the schema.
     package func committed() {
         if hasChangedSchema { generation.advance() }
     }
 
-    /// Forgets tables that the transaction had made.
+    /// Forgets the tables' descriptions and statements if the transaction had changed the schema.
     package func rolledBack() {
         if hasChangedSchema { forgetTables() }
     }
 
-    /// Forgets what is known of the tables, after a change to the schema.
+    /// Forgets the tables' descriptions and statements, after a change of the schema.
     package func forgetTables() {
         descriptions.removeAll()
         companion = nil
         connection.clearStatementCache()
     }
 
-    /// A table's description.
-    /// - Throws: `StoreError` `.unknown` where there is no such table.
+    /// Returns a table's description.
+    /// - Throws: `StoreError` `.unknown` if there is no such table.
     func description(of table: String) throws -> TableDescription {
         if let known = descriptions[table] { return known }
         do {
@@ -95,7 +97,8 @@ package final class Session {
         }
     }
 
-    /// A prepared statement with its values bound. The caller resets it.
+    /// Returns a prepared statement with its values bound. The caller resets it.
+    /// - Throws: `StoreError` `.statement` for the wrong number of values; any error of SQLite.
     func statement(_ sql: String, _ arguments: [SQLValue]) throws -> Statement {
         do {
             let statement = try connection.statement(sql)
@@ -136,7 +139,7 @@ package final class Session {
                 + " store the text as binary data.")
     }
 
-    /// The columns of a statement's rows.
+    /// Returns the columns of a statement's rows.
     func layout(of statement: Statement) -> RowLayout {
         if let known = statement.companion as? RowLayout { return known }
         let layout = RowLayout(statement)
@@ -144,8 +147,8 @@ package final class Session {
         return layout
     }
 
-    /// Runs one statement to its end and hands over each row.
-    /// - Throws: `StoreError`, and what `body` throws.
+    /// Runs one statement to its end and calls `body` with each row.
+    /// - Throws: `StoreError`, and any error of `body`.
     func forEachRow(
         _ sql: String, _ arguments: [SQLValue], recorder: RegionRecorder? = nil,
         table: String? = nil, check: ((TableAccess) throws -> Void)? = nil,
@@ -172,22 +175,22 @@ package final class Session {
         forgetTables()
     }
 
-    /// Notes the tables that an observed query reads.
+    /// Records the tables that an observed query reads.
     func note(_ tables: Set<String>, _ recorder: RegionRecorder) {
         for table in tables where recorder.isNew(table) {
-            // What cannot be described, such as a function that gives rows, never changes.
+            // A source without a description, such as a table-valued function, never changes.
             let description = try? self.description(of: table)
             recorder.note(table, isVirtual: description?.isVirtual ?? false)
         }
     }
 
-    /// Tells the collector of tables whose rows SQLite's update hook is silent on.
+    /// Informs the collector of the tables whose rows SQLite's update hook does not report.
     func noteUnclearWrites(_ statement: Statement) {
         guard connection.changeCollector != nil, !statement.access.writes.isEmpty else { return }
         noteAll(unclearTables(of: statement))
     }
 
-    /// The tables a statement writes whose rows SQLite's update hook is silent on.
+    /// Returns the tables whose rows a statement writes without a report from SQLite's update hook.
     func unclearTables(of statement: Statement) -> [String] {
         var tables = statement.access.unclearWrites
         for table in statement.access.writes where !table.hasPrefix(ReservedWords.prefix) {
@@ -203,7 +206,7 @@ package final class Session {
         return tables.sorted()
     }
 
-    /// Tells the collector that any row of these tables may have changed.
+    /// Informs the collector that any row of these tables may have changed.
     func noteAll(_ tables: [String]) {
         guard !tables.isEmpty, let collector = connection.changeCollector else { return }
         for table in tables { collector.noteAll(table) }

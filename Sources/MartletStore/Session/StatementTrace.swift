@@ -1,28 +1,34 @@
 internal import SQLiteKit
 
-/// Tells of the statements a database runs. Values are left out unless asked for.
+/// Reports the statements that a database runs. It leaves out values unless the app asks for them.
+///
+/// ```swift
+/// let trace = StatementTrace(slowerThan: .milliseconds(50)) { print($0.sql, $0.duration) }
+/// ```
 public struct StatementTrace: Sendable {
     /// One run of one statement.
     public struct Run: Sendable {
         /// The statement, with `?` in place of values.
         public let sql: String
-        /// The statement with its values; nil unless asked for.
+        /// The statement with its values; nil unless the app asked for them.
         public let sqlWithValues: String?
-        /// From its first step to its end.
+        /// The time from the statement's first step to its end.
         public let duration: Duration
     }
 
-    /// Only statements that take at least this long are told of.
+    /// The shortest duration that is reported.
     public var slowerThan: Duration
-    /// Whether values are shown. They may be people's data: never in a released app.
+    /// Whether reports contain values. Values may be personal data, so a released app must not
+    /// set it.
     public var includesValues: Bool
-    /// Called on the connection's queue, after each run.
+    /// The handler of reports. The connection calls it on its queue, after each run.
     public var handler: @Sendable (Run) -> Void
 
+    /// Creates a trace.
     /// - Parameters:
-    ///   - slowerThan: Leave out what takes less; zero for every statement.
-    ///   - includesValues: Whether values are shown. They may be people's data.
-    ///   - handler: Called on the connection's queue, after each run.
+    ///   - slowerThan: The shortest duration that is reported; zero for every statement.
+    ///   - includesValues: Whether reports contain values, which may be personal data.
+    ///   - handler: The handler of reports. The connection calls it on its queue, after each run.
     public init(
         slowerThan: Duration = .zero, includesValues: Bool = false,
         _ handler: @escaping @Sendable (Run) -> Void

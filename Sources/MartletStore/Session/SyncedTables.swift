@@ -2,7 +2,7 @@ package import MartletModel
 package import SQLiteKit
 package import SQLiteRecords
 
-/// The tables of a database that are kept in step with a server, as contexts and queries need them.
+/// The synchronised tables of a database, as contexts and queries need them.
 ///
 /// Only its owner calls it, one call at a time; every call blocks.
 package protocol SyncedTables: AnyObject {

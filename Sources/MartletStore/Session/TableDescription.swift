@@ -3,28 +3,30 @@ internal import SQLiteRecords
 
 /// A table as the database describes it.
 public struct TableDescription: Hashable, Sendable {
-    /// The name as it was declared.
+    /// The name as the schema declares it.
     public let name: String
-    /// All columns, in order; hidden ones left out.
+    /// All columns, in order, without the hidden columns of virtual tables.
     public let columns: [ColumnDescription]
-    /// The names of the key's columns, in the key's order; empty where there is no declared key.
+    /// The names of the key's columns, in the key's order; empty if the table declares no key.
     public let key: [String]
-    /// The name of the column that is the rowid itself (`INTEGER PRIMARY KEY`).
+    /// The name of the column that is the rowid itself (`INTEGER PRIMARY KEY`); nil if there is
+    /// none.
     public let rowIDColumn: String?
-    /// Whether its rows have rowids; false for views, virtual tables and WITHOUT ROWID.
+    /// Whether the rows have rowids; false for views, virtual tables and WITHOUT ROWID tables.
     public let hasRowID: Bool
-    /// Whether a module keeps its rows (`CREATE VIRTUAL TABLE`), as full-text search does.
+    /// Whether a module stores the rows (`CREATE VIRTUAL TABLE`), as for full-text search.
     public let isVirtual: Bool
-    /// All indexes.
+    /// All indexes, in the order of their names.
     public let indexes: [IndexDescription]
-    /// Whether the declaration contains the letters of ON CONFLICT REPLACE, by which a write may
-    /// delete rows that it does not name.
+    /// Whether the declaration contains the letters REPLACE, as in ON CONFLICT REPLACE. A write to
+    /// such a table may delete rows that it does not name.
     let mayReplaceRows: Bool
 
-    /// Whether it is a view: it has no keys, and SQLite itself takes any rowid of it for null.
+    /// Whether it is a view. A view has no key, and SQLite gives null for its rowids.
     var isView: Bool { key.isEmpty && !hasRowID && !isVirtual }
 
-    /// The description of a column; nil where there is none of that name.
+    /// Returns the description of a column; nil if there is no column of that name.
+    /// - Complexity: O(*n*), *n* columns.
     public func column(_ name: String) -> ColumnDescription? {
         columns.first { $0.name == name }
             ?? columns.first { SQLName.folded($0.name) == SQLName.folded(name) }
@@ -33,18 +35,18 @@ public struct TableDescription: Hashable, Sendable {
 
 /// A column as the database describes it.
 public struct ColumnDescription: Hashable, Sendable {
-    /// The name as it was declared.
+    /// The name as the schema declares it.
     public let name: String
-    /// The declared type, as written; empty where there is none.
+    /// The declared type, as written in the schema; empty if there is none.
     public let declaredType: String
-    /// Whether it is NOT NULL.
+    /// Whether the column is NOT NULL.
     public let isRequired: Bool
-    /// Whether it has a DEFAULT.
+    /// Whether the column has a DEFAULT.
     public let hasDefault: Bool
-    /// Whether the database computes it.
+    /// Whether the database computes the column.
     public let isGenerated: Bool
 
-    /// Whether a record need not give it a value.
+    /// Whether a new record can leave the column out.
     public var isOptional: Bool { !isRequired || hasDefault || isGenerated }
 }
 
@@ -52,17 +54,17 @@ public struct ColumnDescription: Hashable, Sendable {
 public struct IndexDescription: Hashable, Sendable {
     /// The index's name.
     public let name: String
-    /// Its columns, in order; nil stands for an expression.
+    /// The index's columns, in order; nil stands for an expression.
     public let columns: [String?]
-    /// Whether it is UNIQUE.
+    /// Whether the index is UNIQUE.
     public let isUnique: Bool
-    /// Whether it has a WHERE clause.
+    /// Whether the index has a WHERE clause.
     public let isPartial: Bool
 }
 
 extension TableDescription {
-    /// Reads a table's or view's description.
-    /// - Returns: nil where there is none of that name.
+    /// Reads the description of a table or a view.
+    /// - Returns: The description; nil if there is no table or view of that name.
     static func read(_ name: String, _ connection: Connection) throws(SQLiteError) -> Self? {
         let find = try connection.statement(
             """
@@ -106,8 +108,9 @@ extension TableDescription {
         return try !find.rows { (_) throws(SQLiteError) in true }.isEmpty
     }
 
-    /// A single key column declared INTEGER is the rowid, unless it was declared DESC and so has an
-    /// index of its own (https://sqlite.org/lang_createtable.html#rowid).
+    /// Returns the column that is the rowid; nil if there is none. A single key column declared
+    /// INTEGER is the rowid, unless it is declared DESC and therefore has its own index
+    /// (https://sqlite.org/lang_createtable.html#rowid).
     private static func rowIDColumn(
         _ table: String, _ key: [String], _ columns: [ColumnDescription], _ connection: Connection
     ) throws(SQLiteError) -> String? {

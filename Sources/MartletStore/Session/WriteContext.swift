@@ -2,17 +2,24 @@ public import MartletModel
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// What a local save can do: all that reading can, and writing. Valid inside the closure it was
-/// given to.
+/// A save: it reads as a `ReadContext` does, and writes. It is valid only inside the closure that
+/// receives it. The whole closure is one transaction.
+///
+/// ```swift
+/// try await client.write { context in
+///     let id = try context.insert("teams", ["name": .text("Kestrels")])
+///     try context.update("teams", id, ["city": .text("Leeds")])
+/// }
+/// ```
 public final class WriteContext: ReadContext {
     private let randomBits: () -> UInt64
-    /// The temporary id the next new record gets: negative, going down.
+    /// The temporary id that the next new record gets: a negative number that decreases.
     public private(set) var nextTemporaryID: Int64
     private var savepoints = 0
-    /// How deep writes of hooks are nested.
+    /// The number of hooked writes that are nested in each other now.
     var hookDepth = 0
 
-    /// The first temporary id of a file. Those of new records are below it.
+    /// The first temporary id of a file. Later records get lower ones.
     package static let firstTemporaryID: Int64 = -2
 
     package init(
@@ -26,7 +33,7 @@ public final class WriteContext: ReadContext {
 
     override func checkValid() throws {
         try super.checkValid()
-        // Without a transaction each statement would be a save of its own.
+        // Without a transaction, each statement would be its own save.
         guard session.connection.isInTransaction else {
             throw StoreError(
                 .misuse,
@@ -35,8 +42,8 @@ public final class WriteContext: ReadContext {
         }
     }
 
-    /// The prefixes of tables that imports, commands and demonstrations keep next to the records
-    /// through this context.
+    /// The prefixes of the tables that imports, commands and demonstrations keep next to the
+    /// records through this context.
     private static let toolPrefixes = ["import_", "command", "demo_"]
         .map { ReservedWords.prefix + $0 }
 
@@ -56,7 +63,7 @@ public final class WriteContext: ReadContext {
                     + " a migration.")
         }
         var written = access.writes.union(access.changedObjects)
-        // Martlet's own triggers write what they note.
+        // Martlet's triggers write to Martlet's tables.
         for (trigger, tables) in access.triggeredWrites where !CreateScript.isOwn(trigger) {
             written.formUnion(tables)
         }
@@ -68,8 +75,10 @@ public final class WriteContext: ReadContext {
         }
     }
 
-    /// A temporary table would take the place of the one in the file, for all that the connection still
-    /// does: what is written then is never captured, and gone at the end.
+    /// Refuses a temporary table with the name of a table in the file. The connection would use the
+    /// temporary one from then on, so that later writes would not be captured, and would be lost
+    /// when the connection is closed.
+    /// - Throws: `StoreError` `.misuse`.
     private func refuseShadows(_ access: TableAccess) throws {
         for name in access.temporaries {
             let isThere = try session.connection.statement(
@@ -87,12 +96,14 @@ public final class WriteContext: ReadContext {
     /// Inserts a record of a synchronised type.
     /// - Parameters:
     ///   - type: The entity type's name.
-    ///   - attributes: Values by name; a column left out takes its default.
-    ///   - id: The key, for types with text keys; nil makes a random one. Integer keys are always
-    ///     made here.
-    /// - Returns: The record's id: temporary for integer keys, until the server has assigned one. It is 0, which no
-    ///   record has, if SQLite has passed the record over: a constraint's ON CONFLICT IGNORE or a trigger says so.
-    /// - Throws: `StoreError` for unknown names, values that do not fit, violated constraints.
+    ///   - attributes: Values by name. A column without a value gets its default.
+    ///   - id: The key, for a type with text keys; nil for a random one. Martlet always makes
+    ///     integer keys.
+    /// - Returns: The record's id. An integer id is temporary until the server has assigned the
+    ///   permanent one. The result is 0, which no record has, if SQLite skips the record because of
+    ///   a constraint's ON CONFLICT IGNORE or a trigger.
+    /// - Throws: `StoreError` `.unknown` for an unknown type or attribute, `.value` for a value
+    ///   that does not fit, `.constraint` for a violated constraint; any error of a hook.
     @discardableResult
     public func insert(
         _ type: String, _ attributes: Attributes, id: String? = nil
@@ -126,9 +137,11 @@ public final class WriteContext: ReadContext {
         return outcome.isWritten ? record : .integer(0)
     }
 
-    /// Changes attributes of a record. A temporary id finds the record for ever.
-    /// - Returns: Whether the record was written: not if there is none, or if SQLite has passed it over, because a
-    ///   constraint's ON CONFLICT IGNORE or a trigger says so.
+    /// Changes attributes of a record. A temporary id finds its record for ever.
+    /// - Returns: Whether the record was written. It is false if there is no such record, or if
+    ///   SQLite skips it because of a constraint's ON CONFLICT IGNORE or a trigger.
+    /// - Throws: `StoreError` `.unknown` for an unknown type or attribute, `.value` for a value
+    ///   that does not fit, `.constraint` for a violated constraint; any error of a hook.
     @discardableResult
     public func update(_ type: String, _ id: RecordID, _ attributes: Attributes) throws -> Bool {
         try checkValid()
@@ -144,8 +157,10 @@ public final class WriteContext: ReadContext {
         }.isWritten
     }
 
-    /// Deletes a record, and what its references' ON DELETE actions say.
-    /// - Returns: Whether there was such a record.
+    /// Deletes a record, and carries out the ON DELETE actions of the references to it.
+    /// - Returns: Whether a record was deleted.
+    /// - Throws: `StoreError` `.unknown` for an unknown type, `.constraint` if a reference forbids
+    ///   the deletion; any error of a hook.
     @discardableResult
     public func delete(_ type: String, _ id: RecordID) throws -> Bool {
         try checkValid()
@@ -158,9 +173,9 @@ public final class WriteContext: ReadContext {
         }.isWritten
     }
 
-    /// Runs `body` so that it happens as a whole or not at all, within the save: where it throws,
-    /// only its own writes are undone. May be nested.
-    /// - Throws: What `body` throws.
+    /// Runs `body` as a whole or not at all, within the save. If `body` throws, only its own writes
+    /// are undone. Savepoints can be nested.
+    /// - Throws: The error of `body`; `StoreError` `.misuse` if the save was already undone.
     public func savepoint<Result>(_ body: () throws -> Result) throws -> Result {
         try checkValid()
         savepoints += 1
@@ -178,7 +193,7 @@ public final class WriteContext: ReadContext {
         } catch {
             nextTemporaryID = nextID
             collector?.rollBack(to: mark)
-            // A failure so bad that SQLite has rolled everything back leaves nothing to undo.
+            // If SQLite has rolled back the whole transaction, there is nothing left to undo.
             if session.connection.isInTransaction {
                 try session.connection.run("ROLLBACK TO \(name)")
                 try session.connection.run("RELEASE \(name)")
@@ -188,9 +203,9 @@ public final class WriteContext: ReadContext {
         }
     }
 
-    /// The same, with temporary ids in references replaced by permanent ones where they are known.
-    /// - Throws: `StoreError` `.value` for a value that its attribute cannot hold, by the server's
-    ///   rules.
+    /// Returns the same attributes. Temporary ids in references are replaced by the permanent ids
+    /// that the device knows.
+    /// - Throws: `StoreError` `.value` if an attribute cannot hold its value by the server's rules.
     private func resolved(
         _ attributes: Attributes, of type: EntityType, _ store: any SyncedTables
     ) throws -> Attributes {
@@ -211,7 +226,8 @@ public final class WriteContext: ReadContext {
         return Attributes(names: attributes.names, values: values)
     }
 
-    /// - Throws: `StoreError` `.unknown` for a name that is no attribute, or one that the database computes.
+    /// Checks the names of attributes.
+    /// - Throws: `StoreError` `.unknown` if a name is no attribute, or if the database computes it.
     private func check(_ attributes: Attributes, of type: EntityType) throws {
         for name in attributes.names {
             guard let attribute = type[attribute: name], !attribute.isGenerated else {
@@ -225,21 +241,21 @@ public final class WriteContext: ReadContext {
 // MARK: - Keys
 
 extension WriteContext {
-    /// The next temporary id.
+    /// Returns the next temporary id, and moves on to the one below it.
     func takeTemporaryID() throws -> RecordID {
         try passNotedIDs()
         defer { nextTemporaryID -= 1 }
         return .integer(nextTemporaryID)
     }
 
-    /// Moves the next temporary id below those that the app's own statements have taken from
+    /// Moves the next temporary id below the ids that the app's own statements took with
     /// `martlet_new_id`.
     package func passNotedIDs() throws {
         guard let lowest = try session.store?.lowestNotedID else { return }
         if lowest <= nextTemporaryID, lowest > .min { nextTemporaryID = lowest - 1 }
     }
 
-    /// A random UUID, version 4 (RFC 9562).
+    /// Returns a random UUID, version 4 (RFC 9562).
     func newTextKey() -> String {
         let high = randomBits() & 0xffff_ffff_ffff_0fff | 0x4000
         let low = randomBits() & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000
@@ -257,7 +273,7 @@ extension WriteContext {
 }
 
 extension Attributes {
-    /// The same as SQLite holds it.
+    /// The same attributes as values of SQLite.
     var sqlValues: RecordValues {
         RecordValues(names: names, values: values.map { SQLValue($0) })
     }

@@ -2,23 +2,23 @@ public import MartletModel
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// What is done to one row.
+/// A write of one row.
 public struct RowWrite: Sendable {
-    /// Kinds of writes.
+    /// The kinds of writes.
     public enum Operation: Hashable, Sendable {
         case insert
         case update
         case delete
     }
 
-    /// What is done.
+    /// The kind of the write.
     public let operation: Operation
-    /// The table written.
+    /// The name of the table.
     public let table: String
-    /// The record's key; nil before an insert whose key the database makes, and where the key is
-    /// of several columns.
+    /// The record's key. It is nil if the key has several columns, and before an insert for which
+    /// the database makes the key.
     public private(set) var key: RecordID?
-    /// The values of the key's columns, where they are known.
+    /// The values of the key's columns; empty if they are not known.
     public let keyValues: RecordValues
     /// The values written; nil for a delete.
     public let values: RecordValues?
@@ -34,7 +34,7 @@ public struct RowWrite: Sendable {
         self.values = values
     }
 
-    /// The same, with a key that the database has made.
+    /// Returns the same write with a key that the database has made.
     func made(_ key: RecordID?) -> RowWrite {
         var write = self
         write.key = self.key ?? key
@@ -42,12 +42,12 @@ public struct RowWrite: Sendable {
     }
 }
 
-/// What became of the write of one row.
+/// The outcome of the write of one row.
 enum RowOutcome {
-    /// The row was written, under a key that the database has made, if it made one.
+    /// The row was written. If the database made its key, this is the key.
     case written(RecordID?)
-    /// Nothing was written: there is no such row, or SQLite has passed it over, because a constraint's ON CONFLICT IGNORE
-    /// or a trigger's RAISE(IGNORE) says so.
+    /// Nothing was written, because there is no such row, or because SQLite skipped it for a
+    /// constraint's ON CONFLICT IGNORE or a trigger's RAISE(IGNORE).
     case notWritten
 
     var isWritten: Bool {
@@ -56,7 +56,7 @@ enum RowOutcome {
 
     init(isWritten: Bool) { self = isWritten ? .written(nil) : .notWritten }
 
-    /// The refusal of what must not be left out silently.
+    /// Returns the error for a record that SQLite skipped, if the caller does not allow this.
     static func passedOver(_ table: String, _ key: RecordID?) -> StoreError {
         var error = StoreError(
             .constraint,
@@ -68,15 +68,24 @@ enum RowOutcome {
     }
 }
 
-/// Where all writes through tables and contexts can be watched, refused, and added to: the aspect
-/// points before and after insert, update and delete.
+/// Functions that run before and after each insert, update and delete through tables and contexts.
+/// They can watch these writes, refuse them, and add writes of their own.
 ///
-/// Hooks run inside the save's transaction, in the order in which they were added; what they write
-/// through the context belongs to the same save, and is itself hooked. A hook that throws refuses
-/// the write: the save throws the same error, and nothing of it stays. The hooks after a write run
-/// only where there was a row to write. Statements given as SQL text pass by them.
+/// ```swift
+/// var hooks = WriteHooks()
+/// hooks.before([.insert, .update], of: "players") { write, _ in
+///     if case .null = try write.written("name", as: String.self) {
+///         throw StoreError(.vetoed, "A player needs a name; type one.")
+///     }
+/// }
+/// ```
+///
+/// Hooks run inside the save's transaction, in the order in which the app added them. Their own
+/// writes through the context belong to the same save, and run hooks too. If a hook throws, the
+/// write throws this error, and the save is undone unless the closure catches the error. Hooks
+/// after a write run only if the row was written. Statements given as SQL text do not run hooks.
 public struct WriteHooks: Sendable {
-    /// One hook.
+    /// A hook. An error that it throws refuses the write.
     public typealias Hook = @Sendable (RowWrite, WriteContext) throws -> Void
 
     private struct Entry: Sendable {
@@ -85,8 +94,7 @@ public struct WriteHooks: Sendable {
         let hook: Hook
     }
 
-    /// Writes within hooks of writes within hooks, and so on; more can only be a hook that sets
-    /// itself off.
+    /// How deep writes of hooks may be nested. Deeper nesting means that a hook triggers itself.
     static let deepest = 32
 
     private var befores: [Entry] = []
@@ -96,9 +104,10 @@ public struct WriteHooks: Sendable {
 
     /// Adds a hook that runs before a row is written.
     /// - Parameters:
-    ///   - operations: What to watch.
-    ///   - table: The table to watch; nil for all.
-    ///   - hook: Runs with each such write; what it throws refuses the write.
+    ///   - operations: The kinds of writes to watch.
+    ///   - table: The table to watch; nil for all tables.
+    ///   - hook: The function that runs before each such write. If it throws, the row is not
+    ///     written.
     public mutating func before(
         _ operations: Set<RowWrite.Operation>, of table: String? = nil, _ hook: @escaping Hook
     ) {
@@ -107,16 +116,17 @@ public struct WriteHooks: Sendable {
 
     /// Adds a hook that runs after a row was written.
     /// - Parameters:
-    ///   - operations: What to watch.
-    ///   - table: The table to watch; nil for all.
-    ///   - hook: Runs with each such write; what it throws refuses the write.
+    ///   - operations: The kinds of writes to watch.
+    ///   - table: The table to watch; nil for all tables.
+    ///   - hook: The function that runs after each such write. An error that it throws makes the
+    ///     write throw.
     public mutating func after(
         _ operations: Set<RowWrite.Operation>, of table: String? = nil, _ hook: @escaping Hook
     ) {
         afters.append(Entry(table: table, operations: operations, hook: hook))
     }
 
-    /// Whether any hook watches a table for an operation.
+    /// Returns whether any hook watches a table for an operation.
     func watch(_ operation: RowWrite.Operation, _ table: String) -> Bool {
         (befores.count + afters.count) > 0
             && (befores + afters).contains { Self.suits($0, operation, table) }
@@ -130,8 +140,9 @@ public struct WriteHooks: Sendable {
         try run(afters, write, context)
     }
 
-    /// - Throws: The error of a hook. If the store made it while the hook ran, its message says so;
-    ///   a veto of the hook stays as it is.
+    /// Runs the hooks for a write.
+    /// - Throws: The error of a hook. If the store threw it while the hook ran, its message names
+    ///   the hook's table. A veto of the hook stays as it is.
     private func run(
         _ entries: [Entry], _ write: RowWrite, _ context: WriteContext
     ) throws {
@@ -156,8 +167,8 @@ public struct WriteHooks: Sendable {
 }
 
 extension WriteContext {
-    /// Writes one row between its hooks. Those after the write run only if the row was written.
-    /// - Throws: `StoreError` with the record's key; what a hook throws.
+    /// Writes one row between its hooks. The hooks after the write run only if the row was written.
+    /// - Throws: `StoreError` with the record's key; any error of a hook.
     @discardableResult
     func hooked(_ write: RowWrite, _ body: () throws -> RowOutcome) throws -> RowOutcome {
         if session.hooks.isEmpty { return try describing(write, body) }
@@ -179,7 +190,7 @@ extension WriteContext {
         }
     }
 
-    /// Adds to an error what is known of the row.
+    /// Adds the row's table, key and values to an error of `body`.
     private func describing<Result>(
         _ write: RowWrite, _ body: () throws -> Result
     ) throws -> Result {

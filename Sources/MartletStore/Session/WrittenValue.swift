@@ -1,6 +1,6 @@
 /// The effect of a write on one column: it sets a value, empties the column, or leaves it alone.
 public enum WrittenValue<Value> {
-    /// The write does not carry the column: an update leaves it as it is, an insert gives it its
+    /// The write does not contain the column. An update leaves it as it is; an insert gives it its
     /// default.
     case absent
     /// The write empties the column.
@@ -21,7 +21,8 @@ extension RowWrite {
     /// case .null: throw StoreError(.vetoed, "A player needs a name; type one.")
     /// }
     /// ```
-    /// - Throws: `StoreError` `.value` if the value is of another kind.
+    /// - Throws: `StoreError` `.value` if the value has another kind.
+    /// - Complexity: O(*n*), *n* values of the write.
     public func written<Value: ColumnValue>(
         _ column: String, as type: Value.Type = Value.self
     ) throws -> WrittenValue<Value> {

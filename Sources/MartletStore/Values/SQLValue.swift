@@ -1,8 +1,8 @@
 public import MartletModel
 
-/// A value as SQLite holds it.
+/// A value as SQLite stores it.
 ///
-/// Texts are equal when their bytes are.
+/// Two texts are equal if their bytes are equal.
 public enum SQLValue: Sendable {
     case null
     case integer(Int64)
@@ -25,10 +25,10 @@ extension SQLValue: Hashable {
 }
 
 extension SQLValue {
-    /// Whether it is null.
+    /// Whether the value is null.
     public var isNull: Bool { self == .null }
 
-    /// A value of the wire. Booleans are stored as 0 and 1.
+    /// Converts a value of the wire. A boolean becomes 0 or 1.
     public init(_ value: Value) {
         self =
             switch value {
@@ -40,7 +40,7 @@ extension SQLValue {
             }
     }
 
-    /// A record's id.
+    /// Converts a record's id.
     public init(_ id: RecordID) {
         self =
             switch id {
@@ -49,7 +49,7 @@ extension SQLValue {
             }
     }
 
-    /// The word for what it is, for sentences.
+    /// The name of the value's kind, for use in a sentence.
     var kindName: String {
         switch self {
         case .null: "null"
@@ -71,7 +71,7 @@ extension SQLValue: ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
 }
 
 extension RecordID {
-    /// The id a stored value stands for; nil for a value no id can be.
+    /// Converts a stored value to an id; nil if the value is neither an integer nor a text.
     public init?(_ value: SQLValue) {
         switch value {
         case .integer(let number): self = .integer(number)

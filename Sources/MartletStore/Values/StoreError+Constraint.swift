@@ -3,29 +3,30 @@ internal import SQLiteKit
 extension StoreError {
     /// A constraint of the schema that a write violates.
     public struct Constraint: Hashable, Sendable {
-        /// Kinds of constraints.
+        /// The kinds of constraints.
         public enum Kind: Hashable, Sendable {
-            /// UNIQUE or PRIMARY KEY: another record has the same values.
+            /// A UNIQUE or PRIMARY KEY constraint: another record has the same values.
             case unique
-            /// NOT NULL.
+            /// A NOT NULL constraint.
             case notNull
-            /// CHECK.
+            /// A CHECK constraint.
             case check
-            /// FOREIGN KEY: there is no such parent, or children are in the way.
+            /// A FOREIGN KEY constraint: the parent does not exist, or children still refer to the
+            /// record.
             case foreignKey
             /// A trigger refused the write by RAISE.
             case trigger
-            /// What a virtual table or a function refused.
+            /// A virtual table or a function refused the write.
             case other
         }
 
-        /// Which kind.
+        /// The kind of the constraint.
         public let kind: Kind
-        /// The columns, each as “table.column”; those that hold the reference, of a foreign key.
-        /// Empty where SQLite does not tell.
+        /// The columns, each as “table.column”. For a foreign key they are the columns that hold
+        /// the reference. Empty if SQLite does not name them.
         public internal(set) var columns: [String] = []
-        /// The name of a CHECK, or its expression; the name of a UNIQUE index on expressions; the
-        /// words of a trigger.
+        /// The name of a CHECK constraint, or its expression; the name of a UNIQUE index on
+        /// expressions; or the message of a trigger.
         public internal(set) var name: String?
 
         init(_ kind: Kind, columns: [String]) {
@@ -33,7 +34,7 @@ extension StoreError {
             self.columns = columns
         }
 
-        /// What SQLite's code and words tell; nil where no constraint is violated.
+        /// Reads SQLite's code and message; nil if no constraint is violated.
         init?(_ error: SQLiteError) {
             guard error.isConstraint, !error.isTypeViolation else { return nil }
             let detail = error.message.firstRange(of: "failed: ").map {

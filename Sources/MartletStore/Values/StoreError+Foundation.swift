@@ -1,6 +1,6 @@
 public import Foundation
 
 extension StoreError: LocalizedError {
-    /// The message; it holds no values.
+    /// The message. It contains no values of records.
     public var errorDescription: String? { message }
 }

@@ -1,89 +1,101 @@
 public import MartletModel
 package import SQLiteKit
 
-/// A refusal by the local store: nothing was changed.
+/// An error of the local store. The operation that failed has changed nothing.
+///
+/// ```swift
+/// do {
+///     try await pool.write { try players.insert(player, in: $0) }
+/// } catch let error as StoreError where error.kind == .constraint {
+///     print(error.message, error.constraint?.columns ?? [])
+/// }
+/// ```
 public struct StoreError: Error, Hashable, Sendable {
-    /// What kind of refusal; new kinds may be added.
+    /// A kind of error. Later versions may add kinds.
     public struct Kind: Hashable, Sendable {
         let name: String
 
-        /// The schema cannot be used: the message says which table and why.
+        /// The schema cannot be used. The message names the table and the reason.
         public static let schema = Kind(name: "schema")
-        /// The file cannot be used as it is: not a database, damaged, or it cannot be opened.
+        /// The file is not a database, is damaged, or cannot be opened.
         public static let file = Kind(name: "file")
-        /// No such type, table, column or record.
+        /// There is no such type, table, column or record.
         public static let unknown = Kind(name: "unknown")
-        /// A value the attribute cannot hold, or a value read that is not of the type asked for.
+        /// An attribute cannot hold a value, or a stored value does not have the requested type.
         public static let value = Kind(name: "value")
-        /// A UNIQUE, NOT NULL, CHECK or FOREIGN KEY constraint is violated.
+        /// A UNIQUE, NOT NULL, CHECK or FOREIGN KEY constraint is violated, or a trigger refused
+        /// the write.
         public static let constraint = Kind(name: "constraint")
-        /// A statement that is not valid SQL, or got the wrong number of values.
+        /// A statement is not valid SQL, or the caller gave it the wrong number of values.
         public static let statement = Kind(name: "statement")
-        /// One transaction's changes are too many to send as one change set.
+        /// The changes of one transaction are too many for one change set, or a value is too large
+        /// for SQLite.
         public static let tooLarge = Kind(name: "tooLarge")
-        /// There is no room on the disk.
+        /// The disk is full.
         public static let diskFull = Kind(name: "diskFull")
-        /// The disk failed, or the file may not be read or written.
+        /// The disk failed, or the operating system forbids reading or writing the file.
         public static let inputOutput = Kind(name: "inputOutput")
         /// Another connection kept the file locked for too long.
         public static let busy = Kind(name: "busy")
-        /// The file may only be read.
+        /// The file is open, or can be opened, only for reading.
         public static let readOnly = Kind(name: "readOnly")
-        /// The file was written by a newer version of the app.
+        /// A newer version of the app wrote the file.
         public static let newer = Kind(name: "newer")
-        /// A hook forbade the write.
+        /// A hook refused the write.
         public static let vetoed = Kind(name: "vetoed")
-        /// The store is used in a way it does not allow: nested, outside its closure, closed.
+        /// The caller used the store in a way that it does not allow: a nested call, a context
+        /// outside its closure, or a closed database.
         public static let misuse = Kind(name: "misuse")
-        /// The work was stopped because its task was cancelled.
+        /// The task was cancelled, and its work was stopped.
         public static let cancelled = Kind(name: "cancelled")
-        /// What is stored contradicts itself; report it, with the message.
+        /// The stored data contradicts itself. Report the error with its message.
         public static let inconsistent = Kind(name: "inconsistent")
     }
 
-    /// What to do about it.
+    /// The remedies for an error.
     public enum Remedy: Hashable, Sendable {
-        /// Change the program: names, types, SQL, the order of calls.
+        /// Change the program: names, types, SQL, or the order of calls.
         case correctTheProgram
         /// Change the values, or decide which record is right.
         case correctTheValues
-        /// Try again later; nothing else is needed.
+        /// Try again later. Nothing else is needed.
         case retry
         /// Make room on the disk, then try again.
         case freeSpace
         /// Update the app.
         case updateTheApp
-        /// Check the file and its disk; put a copy back.
+        /// Check the file and its disk, and restore a copy of the file if it is damaged.
         case checkTheStorage
-        /// Report it.
+        /// Report the error.
         case report
     }
 
-    /// What kind of refusal.
+    /// The kind of the error.
     public let kind: Kind
-    /// What was expected, what was found, and what to do. Holds no values.
+    /// A sentence that says what was expected, what was found, and what to do. It contains no
+    /// values of records.
     public package(set) var message: String
-    /// SQLite's extended result code, where SQLite refused.
+    /// SQLite's extended result code, if SQLite reported the error.
     public package(set) var code: Int32?
     /// The statement, with placeholders in place of values.
     public package(set) var sql: String?
-    /// The table, where one is meant.
+    /// The table, if the error is about one.
     public package(set) var table: String?
-    /// The key of the record, where one is meant and known. It is part of the record: the
-    /// description leaves it out, `debugDescription` shows it.
+    /// The key of the record, if the error is about one and its key is known. The key is part of
+    /// the record, so only `debugDescription` shows it.
     public package(set) var key: RecordID?
-    /// Which constraint, where one is violated and SQLite tells.
+    /// The violated constraint, if there is one and SQLite reports it.
     public package(set) var constraint: Constraint?
-    /// The values bound to the statement; only `debugDescription` shows them.
+    /// The values bound to the statement. Only `debugDescription` shows them.
     public package(set) var values: [SQLValue] = []
 
-    /// A refusal with a sentence.
+    /// Creates an error with a sentence for its reader.
     public init(_ kind: Kind, _ message: String) {
         self.kind = kind
         self.message = message
     }
 
-    /// What to do about it.
+    /// The remedy for the error.
     public var remedy: Remedy {
         switch kind {
         case .schema, .unknown, .statement, .misuse: .correctTheProgram
@@ -100,8 +112,8 @@ public struct StoreError: Error, Hashable, Sendable {
 extension StoreError: CustomStringConvertible, CustomDebugStringConvertible {
     public var description: String { message }
 
-    /// The message with everything known: code, table, key, statement and values. For the
-    /// developer's own eyes.
+    /// The message with all details: code, table, key, statement and values. Only the developer
+    /// may see it, because it contains values.
     public var debugDescription: String {
         var text = "StoreError.\(kind.name): \(message)"
         if let code { text += " [SQLite \(code)]" }
@@ -114,10 +126,11 @@ extension StoreError: CustomStringConvertible, CustomDebugStringConvertible {
 }
 
 extension StoreError {
-    /// What SQLite refused, as a refusal of the store: with a sentence that says what to do.
+    /// Converts an error of SQLite, and adds a sentence that says what to do.
     /// - Parameters:
-    ///   - table: The table that was worked on, where one was.
-    ///   - key: The record's key, where it is known.
+    ///   - table: The table of the operation, if there is one.
+    ///   - key: The record's key, if it is known.
+    ///   - values: The values bound to the statement.
     package init(
         _ error: SQLiteError, table: String? = nil, key: RecordID? = nil, values: [SQLValue] = []
     ) {
@@ -131,7 +144,8 @@ extension StoreError {
         self.values = values
     }
 
-    /// Any failure, as a refusal of the store where SQLite or the store is at fault.
+    /// Converts an error of SQLite, and adds the table, key and values to a `StoreError` that has
+    /// no table. Returns any other error as it is.
     package static func of(
         _ error: any Error, table: String? = nil, key: RecordID? = nil, values: [SQLValue] = []
     ) -> any Error {
@@ -145,8 +159,8 @@ extension StoreError {
         return known
     }
 
-    /// Returns the same error with a sentence that names the hook in which it happened; hooks
-    /// within hooks add it once.
+    /// Returns the same error with a sentence that names the table of the hook in which it
+    /// happened. Nested hooks add this sentence once.
     func met(byHookOf table: String) -> StoreError {
         let beginning = "A write hook of “"
         guard !message.hasPrefix(beginning) else { return self }
