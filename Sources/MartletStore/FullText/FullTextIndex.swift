@@ -1,19 +1,19 @@
 internal import SQLiteRecords
 
-/// What makes a full-text index: the virtual table, and the triggers that keep it in step.
+/// A full-text index: a virtual table, and the triggers that keep it up to date.
 struct FullTextIndex: Hashable, Sendable {
     let name: String
-    /// The table whose rows are found.
+    /// The table that the index searches.
     let content: String
     let contentDeclaration: String?
     let columns: [String]
-    /// FTS5's options after the columns, as SQL.
+    /// The options of FTS5 after the columns, as SQL.
     let options: [String]
 
     private var table: String { SQLName.quoted(name) }
 
-    /// The virtual table keeps no text of its own: it reads the rows it finds by their rowids
-    /// (https://sqlite.org/fts5.html#external_content_tables).
+    /// The statement that creates the virtual table. It stores no text, but reads the rows that it
+    /// finds by their rowids (https://sqlite.org/fts5.html#external_content_tables).
     private var creation: String {
         let list = [SQLName.list(columns), "content=\(Self.literal(content))"] + options
         return "CREATE VIRTUAL TABLE \(table) USING fts5(\(list.joined(separator: ", ")))"
@@ -23,8 +23,8 @@ struct FullTextIndex: Hashable, Sendable {
         ["insert", "update", "delete"].map { "\(name)_\($0)" }
     }
 
-    /// What is taken out of the index must be exactly what was put in, so each trigger works with
-    /// the row as it was and as it is.
+    /// The statements that create the triggers. The index must remove exactly the text that it
+    /// added, so each trigger gives it the row as it was and as it is.
     private var triggers: [String] {
         let list = SQLName.list(columns)
         let removal =
@@ -47,17 +47,17 @@ struct FullTextIndex: Hashable, Sendable {
         ]
     }
 
-    /// CREATE statements, for a table without rows.
+    /// The CREATE statements of the index, for a table without rows.
     var script: String { ([creation] + triggers).map { $0 + ";\n" }.joined() }
 
-    /// Puts all rows into the index anew.
+    /// The statement that rebuilds the index from all rows.
     var rebuild: String { "INSERT INTO \(table)(\(table)) VALUES ('rebuild')" }
 
-    /// Compares the index with the rows; fails where they differ
+    /// The statement that compares the index with the rows. It fails if they differ
     /// (https://sqlite.org/fts5.html#the_integrity_check_command).
     var check: String { "INSERT INTO \(table)(\(table), rank) VALUES ('integrity-check', 1)" }
 
-    /// Makes everything anew, whatever is there.
+    /// The statements that recreate the index, whatever the file has now.
     private var repair: String {
         triggerNames.map { "DROP TRIGGER IF EXISTS \(SQLName.quoted($0));\n" }.joined()
             + "DROP TABLE IF EXISTS \(table);\n" + script + rebuild + ";\n"
@@ -65,9 +65,10 @@ struct FullTextIndex: Hashable, Sendable {
 
     private static func literal(_ text: String) -> String { SQLName.literal(text) }
 
-    /// The index as the database describes it.
-    /// - Throws: `MissingTable` where any of it is missing, was declared otherwise, or was made
-    ///   over rows it has never seen; `StoreError` `.unknown`, `.schema`.
+    /// Returns the index as the database describes it.
+    /// - Throws: `MissingTable` if a part of it is missing or has another declaration, or if it is
+    ///   empty although the table has rows; `StoreError` `.unknown` if there is no such table or
+    ///   column; `.schema` if the table has no rowids.
     func description(_ session: Session) throws -> TableDescription {
         let rows = try session.tableStatements(content, declaration: contentDeclaration)
         if let known = session.knownStatements(of: name) { return known.description }
@@ -93,7 +94,8 @@ struct FullTextIndex: Hashable, Sendable {
             names.map(SQLValue.text)
         ) { row in found.insert(try row.get(at: 0)) }
         guard found == wanted else { return false }
-        // One row for each row in the index (https://sqlite.org/fts5.html#fts5_data_structures).
+        // The index has one row here for each indexed row
+        // (https://sqlite.org/fts5.html#fts5_data_structures).
         var isUnseen = false
         try session.forEachRow(
             """

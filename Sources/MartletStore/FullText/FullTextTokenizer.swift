@@ -1,4 +1,4 @@
-/// How text is taken apart into words for a full-text search
+/// The way in which a full-text search splits text into words
 /// (https://sqlite.org/fts5.html#tokenizers).
 public struct FullTextTokenizer: Hashable, Sendable {
     let specification: String
@@ -7,13 +7,13 @@ public struct FullTextTokenizer: Hashable, Sendable {
         self.specification = specification
     }
 
-    /// Words of letters and numbers in any script; case and accents make no difference.
+    /// Splits text of any script into words of letters and numbers, and ignores case and accents.
     public static let unicode = FullTextTokenizer("unicode61 remove_diacritics 2")
-    /// The same, but accents make a difference.
+    /// Splits text as `unicode` does, but distinguishes accents.
     public static let unicodeWithAccents = FullTextTokenizer("unicode61 remove_diacritics 0")
-    /// The same as `unicode`, with English words reduced to their stems.
+    /// Splits text as `unicode` does, and reduces English words to their stems.
     public static let english = FullTextTokenizer("porter unicode61 remove_diacritics 2")
-    /// Any three characters in a row: finds parts of words, in scripts without spaces too. Takes
-    /// more room; what is looked for needs at least three characters.
+    /// Indexes every three characters in a row. It finds parts of words, also in scripts without
+    /// spaces. The index is larger, and a search needs at least three characters.
     public static let trigram = FullTextTokenizer("trigram")
 }

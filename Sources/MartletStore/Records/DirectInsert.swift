@@ -2,24 +2,25 @@ internal import MartletModel
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// The short way into a table for records of one `Codable` type: their properties are bound to one
+/// A fast insert for records of one `Codable` type. It binds their properties directly to one
 /// prepared INSERT, without values by name in between.
 ///
-/// Only where no hook watches, since hooks are shown values by name.
+/// It is used only if there are no hooks, because hooks receive values by name.
 final class DirectInsert {
     private let statement: Statement
     private let binder: RecordBinder
     private let columns: TableColumns
     private unowned let statements: TableStatements
     private let tableName: String
-    /// Set for types that say themselves what they hold: they never come by this way.
+    /// Whether the type implements `dictionaryRepresentation` itself. Such types cannot use this.
     private var isOff = false
-    /// Tables of which the update hook does not tell the rows this writes.
+    /// The tables whose rows the INSERT writes without a report from SQLite's update hook.
     private let unclearTables: [String]
-    /// Whether SQLite makes a key that is null.
+    /// Whether SQLite makes the key if it is null.
     private let databaseMakesKeys: Bool
 
-    /// - Returns: Nil for a type that does not encode the key's column, or nothing at all.
+    /// - Returns: Nil if the type encodes no column of the table, encodes a name twice, or leaves
+    ///   out the key's only column.
     init?(
         type: ObjectIdentifier, names: [String], tableName: String,
         _ statements: TableStatements, _ session: Session
@@ -52,7 +53,8 @@ final class DirectInsert {
     }
 
     /// Inserts a record.
-    /// - Returns: Its key; nil where it has to go the other way. Then nothing was written.
+    /// - Returns: The record's key; 0 if SQLite skips the record. Nil if the caller must insert the
+    ///   record by name; then nothing was written.
     func insert(_ record: some Record, _ context: WriteContext) throws -> RecordID? {
         guard !isOff, !statement.isBusy else { return nil }
         binder.begin()
@@ -64,7 +66,7 @@ final class DirectInsert {
         var key: RecordID?
         if let given = binder.key {
             if !given.isNull {
-                // What a key made by Martlet must not be is said on the other way.
+                // The insert by name reports the error of a key that only Martlet may make.
                 guard statements.keyKind != .integer else { return nil }
                 key = RecordID(given)
             } else if statements.keyKind != nil {
@@ -80,22 +82,23 @@ final class DirectInsert {
             while try statement.step() {}
         } catch {
             statement.reset()
-            // Nothing was written, and the other way meets the same and has the words for it.
+            // Nothing was written. The insert by name meets the same error and can explain it.
             if error.isConstraint, connection.isInTransaction { return nil }
             throw StoreError.of(error, table: tableName, key: key)
         }
-        // The bindings stay: every one of them is given anew for the next record.
+        // The bindings stay, because the next record replaces all of them.
         statement.rewind()
         context.session.noteAll(unclearTables)
-        // If SQLite passes the record over, no row has its key.
+        // If SQLite skips the record, no row has its key.
         guard connection.changes > 0 else { return .integer(0) }
         return key ?? .integer(statements.madeRowID(connection))
     }
 }
 
 extension TableStatements {
-    /// Inserts a record by the short way.
-    /// - Returns: Its key; nil where it has to go the other way.
+    /// Inserts a record with the direct insert of its type.
+    /// - Returns: The record's key; 0 if SQLite skips the record. Nil if the caller must insert the
+    ///   record by name.
     func insertDirectly<Item: Record>(
         _ record: Item, tableName: String, _ context: WriteContext
     ) throws -> RecordID? {
@@ -105,7 +108,7 @@ extension TableStatements {
             if let known = directs[type] {
                 lastDirect = (type, known)
             } else {
-                // What a type encodes is learned from a record of it.
+                // The first record of a type shows which names the type encodes.
                 var direct: DirectInsert?
                 if let encodable = record as? any Encodable,
                     let values = try? RecordEncoder.values(of: encodable)

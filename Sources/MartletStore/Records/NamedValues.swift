@@ -1,28 +1,28 @@
 internal import SQLiteKit
 
-/// Where a decoder finds values by name.
+/// A source of values by name, for a decoder.
 ///
-/// A class without generic methods on the way of each property: the container that asks is generic
-/// over the keys of the app's type, so that what it calls could not be specialised here.
+/// It has no generic methods that are called for each property. The container that calls them is
+/// generic over the keys of the app's type, so they could not be specialised here.
 package class NamedValues {
     /// The names, by position.
     final let names: [String]
-    /// Types mostly ask in the order of the columns.
+    /// The position that was read last. Types usually read in the order of the columns.
     private final var last = -1
 
-    /// The container made for the last type, where records are read one after the other. It holds
-    /// this object, so `forgetContainer` must end that.
+    /// The container of the last type, if this object reads many records. The container refers to
+    /// this object, so `forgetContainer` must break the cycle.
     private final var container: AnyObject?
 
     init(names: [String]) {
         self.names = names
     }
 
-    /// Whether many records are read by this object.
+    /// Whether this object reads many records.
     var keepsContainer: Bool { false }
 
-    /// The container for a type's properties. Making one costs several look-ups in the runtime's
-    /// tables, so it is kept.
+    /// Returns the container for a type's properties. It is kept, because creating one costs
+    /// several look-ups in the runtime's tables.
     final func container<Key: CodingKey>(
         _ make: () -> KeyedDecodingContainer<Key>
     ) -> KeyedDecodingContainer<Key> {
@@ -34,28 +34,28 @@ package class NamedValues {
         return made
     }
 
-    /// Lets go of the container.
+    /// Releases the container.
     final func forgetContainer() { container = nil }
 
     /// Begins to read a record.
     final func begin() { last = -1 }
 
-    /// The position of a name, without taking it as read.
+    /// Returns the position of a name without marking it as read; nil if there is none.
     final func position(of name: String) -> Int? {
         let next = last + 1
         if next < names.count, names[next] == name { return next }
         return anyPosition(of: name)
     }
 
-    /// The position of a name that is read now; nil where there is none.
+    /// Returns the position of a name and marks it as read; nil if there is none.
     final func take(_ name: String) -> Int? {
         guard let position = position(of: name) else { return nil }
         last = position
         return position
     }
 
-    /// The position of a property's value.
-    /// - Throws: `StoreError` `.value` where there is none.
+    /// Returns the position of a property's value.
+    /// - Throws: `StoreError` `.value` if there is none.
     final func required(_ name: String) throws -> Int {
         guard let position = take(name) else {
             throw StoreError(
@@ -66,7 +66,7 @@ package class NamedValues {
         return position
     }
 
-    /// The position of a property's value; nil where there is none, or a null.
+    /// Returns the position of a property's value; nil if there is none, or if it is null.
     final func optional(_ name: String) -> Int? {
         guard let position = take(name) else { return nil }
         return isNull(at: position) ? nil : position
@@ -74,11 +74,11 @@ package class NamedValues {
 
     func anyPosition(of name: String) -> Int? { names.firstIndex(of: name) }
     func isNull(at position: Int) -> Bool { true }
-    /// The integer stored; nil where there is another kind of value.
+    /// Returns the stored integer; nil if the value has another kind.
     func integer(at position: Int) -> Int64? { nil }
-    /// The real number stored; nil where there is another kind of value.
+    /// Returns the stored real number; nil if the value has another kind.
     func real(at position: Int) -> Double? { nil }
-    /// The text stored; nil where there is another kind of value.
+    /// Returns the stored text; nil if the value has another kind.
     func text(at position: Int) throws -> String? { nil }
     func value(at position: Int) throws -> SQLValue { .null }
     func read<Value: ColumnValue>(_ type: Value.Type, at position: Int) throws -> Value {
@@ -129,7 +129,7 @@ extension NamedValues {
         }
     }
 
-    /// The same failure, with the column's name.
+    /// Returns the same error with the column's name.
     final func named(_ error: any Error, _ position: Int) -> any Error {
         (error as? StoreError)?.naming(column: names[position]) ?? error
     }
@@ -167,7 +167,7 @@ final class ValuesDecoder: NamedValues {
     override func value(at position: Int) -> SQLValue { values[position] }
 }
 
-/// A container, as an object.
+/// An object that holds a container.
 final class KeptContainer<Container> {
     let container: Container
 

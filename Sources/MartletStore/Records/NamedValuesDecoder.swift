@@ -1,4 +1,4 @@
-/// The decoder a record is made by.
+/// A decoder that creates a record from values by name.
 struct NamedValuesDecoder: Decoder {
     let source: NamedValues
 
@@ -33,7 +33,7 @@ struct NamedValuesDecoder: Decoder {
     }
 }
 
-/// A row's columns, or a record's values, as a type's properties.
+/// The columns of a row, or the values of a record, as the properties of a type.
 private struct NamedValuesContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     let source: NamedValues
 
@@ -43,7 +43,7 @@ private struct NamedValuesContainer<Key: CodingKey>: KeyedDecodingContainerProto
     func contains(_ key: Key) -> Bool { source.position(of: key.stringValue) != nil }
 
     func decodeNil(forKey key: Key) throws -> Bool {
-        // The position stays: the value is asked for next, by the same key.
+        // The position stays, because the type reads the value next, with the same key.
         let name = key.stringValue
         return source.isNull(at: try source.position(of: name) ?? source.required(name))
     }
@@ -168,7 +168,7 @@ private struct NamedValuesContainer<Key: CodingKey>: KeyedDecodingContainerProto
 }
 
 extension DecodingError {
-    /// Where it happened, for a sentence. Its own words may show values.
+    /// The place of the error, for use in a sentence. The error's own text may contain values.
     fileprivate var place: String {
         let path =
             switch self {

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Makes one property from one value.
+/// Decodes one property from one value.
 enum PropertyDecoder {
     static func decode<Property: Decodable>(
         _ type: Property.Type, source: NamedValues, at position: Int
@@ -14,7 +14,7 @@ enum PropertyDecoder {
         } catch is NotSingle {
             return try decodeJSON(type, value)
         } catch is DecodingError {
-            // Its own words may show the value.
+            // The error's own text may contain the value.
             throw StoreError(.value, "expected \(type), found \(value.kindName) that is none")
         }
     }
@@ -41,11 +41,11 @@ enum PropertyDecoder {
         }
     }
 
-    /// The type asks for more than one value.
+    /// A signal that the type asks for more than one value.
     struct NotSingle: Error {}
 }
 
-/// One value as a whole type, such as an enumeration by its raw value.
+/// A decoder of a type that is one value, such as an enumeration with a raw value.
 private struct SingleValueDecoder: Decoder, SingleValueDecodingContainer {
     let value: SQLValue
 
@@ -68,7 +68,7 @@ private struct SingleValueDecoder: Decoder, SingleValueDecodingContainer {
 
     func decode<Property: Decodable>(_ type: Property.Type) throws -> Property {
         guard let columnType = type as? any ColumnValue.Type else {
-            // A type that stands for another one.
+            // The type wraps another type.
             return try Property(from: self)
         }
         guard let result = try columnType.init(sqlValue: value) as? Property else {

@@ -1,5 +1,7 @@
 extension Record where Self: Encodable {
-    /// The properties as values; what the table does not ask for is left out.
+    /// Returns the properties as values, without those that the table does not have.
+    /// - Throws: `StoreError` `.value` if the type has no properties by name, or if a property
+    ///   cannot be stored; any error of its `encode`.
     public func dictionaryRepresentation(
         columns: TableColumns, table: String
     ) throws -> RecordValues {
@@ -9,8 +11,9 @@ extension Record where Self: Encodable {
 }
 
 extension Record where Self: Codable {
-    /// Takes values by name. An object cannot be replaced as a structure can: a class that is
-    /// `Codable` writes its own `fill`.
+    /// Takes values by name. A class that is `Codable` must implement `fill` itself, because this
+    /// default replaces the whole value.
+    /// - Throws: `StoreError` `.value` if a property cannot hold its value.
     public mutating func fill(from values: RecordValues) throws {
         var filled = try RecordEncoder.values(of: self)
         for (name, value) in zip(values.names, values.values) { filled[name] = value }

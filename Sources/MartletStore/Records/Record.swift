@@ -1,37 +1,50 @@
 internal import MartletModel
 
-/// Anything that can be stored and filled: it expresses data, and knows nothing of tables.
+/// A source and receiver of values by name. A record knows its data, and nothing about tables.
 ///
-/// A structure, a class, a view: whoever can say what it holds by name, and take values by name, is
-/// a record (the founding document calls it a virtual record). One record may be spread over several
-/// tables: each asks it for its own columns. Several may make one row together: `merge` gathers what
-/// each knows. A type that is `Codable` gets all of it free.
+/// A structure, a class or a view is a record if it can return its contents by name and take values
+/// by name (the founding document calls it a virtual record). One record may be stored in several
+/// tables; each table asks it for its own columns. Several records may form one row together;
+/// `merge` collects their values. A `Codable` type needs no code of its own:
+///
+/// ```swift
+/// struct Player: Codable, ReadableRecord {
+///     var id: Int64?
+///     var name: String
+/// }
+/// ```
 public protocol Record {
-    /// What the record holds for a table, by column name.
+    /// Returns the record's values for a table, by column name.
     ///
     /// - Parameters:
-    ///   - columns: What the table can take; leave out the others. `TableColumns.all` asks for
-    ///     everything the record has.
-    ///   - table: The table's name; empty when no table is meant.
-    /// - Returns: The values. A null says “empty”; an absent name says “not mine”.
+    ///   - columns: The columns that the table asks for. Leave out all others. `TableColumns.all`
+    ///     asks for everything that the record has.
+    ///   - table: The table's name; empty if there is no particular table.
+    /// - Returns: The values. A null empties its column; a missing name leaves the column alone.
+    /// - Throws: Any error that the record has when it makes its values.
     func dictionaryRepresentation(columns: TableColumns, table: String) throws -> RecordValues
 
-    /// Takes values by name; ignores names it does not know, and keeps what is not given.
-    /// - Throws: `StoreError` `.value` where a value is not what it can hold.
+    /// Takes values by name. It ignores names that it does not know, and keeps the values of names
+    /// that are not given.
+    /// - Throws: `StoreError` `.value` if the record cannot hold a value.
     mutating func fill(from values: RecordValues) throws
 
     /// Takes another record's values into this one.
     ///
-    /// Without override a null on either side gives way to the other side's value, and where both
-    /// have one, this record's own stays. With override every value the other record has replaces
-    /// this one's, null included. What the other does not have at all stays in any case.
-    /// - Returns: This record, so that merges chain.
+    /// Without override, the other record's value replaces this record's value only if the latter
+    /// is null or missing. With override, every value of the other record replaces this record's
+    /// value, nulls included. Values that the other record does not have always stay.
+    /// - Returns: This record, so that merges can be chained.
+    /// - Throws: `StoreError` `.value` if this record cannot hold a value; any error of the
+    ///   records' own methods.
     @discardableResult
     mutating func merge(_ other: any Record, shouldOverride: Bool) throws -> Self
 }
 
 extension Record {
     /// Takes another record's values into this one, by the rules of the requirement.
+    /// - Throws: `StoreError` `.value` if this record cannot hold a value; any error of the
+    ///   records' own methods.
     @discardableResult
     public mutating func merge(
         _ other: any Record, shouldOverride: Bool = false
@@ -40,8 +53,10 @@ extension Record {
         return self
     }
 
-    /// A copy of this record with another's values merged into it; for chains of values. The rules
-    /// are those of `merge`.
+    /// Returns a copy of this record with another record's values merged into it, by the rules of
+    /// `merge`.
+    /// - Throws: `StoreError` `.value` if this record cannot hold a value; any error of the
+    ///   records' own methods.
     public func merging(_ other: any Record, shouldOverride: Bool = false) throws -> Self {
         var copy = self
         try copy.merge(other, shouldOverride: shouldOverride)
@@ -61,7 +76,9 @@ extension Record {
 }
 
 extension Record where Self: AnyObject {
-    /// The same for objects, which can be changed through a constant.
+    /// Takes another record's values into this object, which may be a constant.
+    /// - Throws: `StoreError` `.value` if this record cannot hold a value; any error of the
+    ///   records' own methods.
     @discardableResult
     public func merge(_ other: any Record, shouldOverride: Bool = false) throws -> Self {
         var object = self
@@ -70,12 +87,13 @@ extension Record where Self: AnyObject {
     }
 }
 
-/// A record that can be made from a row, so that queries can give lists of it.
+/// A record that can be created from a row, so that queries can return a list of them.
 ///
-/// `Decodable` types need write nothing. Where a column is missing in the row, an optional property
-/// is nil and any other refuses the row.
+/// A `Decodable` type needs no code of its own. If the row has no column for a property, an
+/// optional property becomes nil; for any other property, the initializer throws.
 public protocol ReadableRecord: Record, SendableMetatype {
-    /// - Throws: `StoreError` `.value` where the row does not suit.
+    /// Creates the record from a row.
+    /// - Throws: `StoreError` `.value` if the row does not fit.
     init(row: borrowing Row) throws
 }
 
@@ -84,14 +102,14 @@ extension RecordValues: Record, ReadableRecord {
         self = try row.values
     }
 
-    /// The values the table asks for.
+    /// Returns the values that the table asks for.
     public func dictionaryRepresentation(
         columns: TableColumns, table: String
     ) -> RecordValues {
         columns.filter(self)
     }
 
-    /// Takes all values, known or new.
+    /// Takes all values, and adds names that are new.
     public mutating func fill(from values: RecordValues) {
         for (name, value) in zip(values.names, values.values) { self[name] = value }
     }

@@ -2,34 +2,35 @@ internal import MartletModel
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// Encodes records of one type straight into the parameters of their INSERT.
+/// Binds the properties of records of one type directly to the parameters of an INSERT.
 ///
-/// The names a type encodes, and their order, are learned from its first record; of later ones they
-/// are only compared. Whatever is not as expected (other names, a value the column does not take, a
-/// text with a NUL) is left to the way through `RecordValues`, which also finds the words for it.
+/// The first record of a type shows which names the type encodes, and in which order. Later records
+/// are only compared with them. If a record has other names, a value that the column does not take,
+/// or a text with a NUL, the caller inserts it through `RecordValues`, which also reports the
+/// error.
 final class RecordBinder: RecordEncoder {
-    /// A name the type encodes.
+    /// A name that the type encodes.
     struct Slot {
         let name: String
         let kind: AttributeKind
-        /// Counted from 1; 0 for what the table does not take.
+        /// The parameter, counted from 1; 0 if the table has no such column.
         let parameter: Int32
     }
 
     private let type: ObjectIdentifier
     private let slots: [Slot]
     private let statement: Statement
-    /// Whether a negative integer may be a temporary id, for which there may be another by now.
+    /// Whether a negative integer may be a temporary id that now has a permanent one.
     private let mayHoldTemporaryIDs: Bool
-    /// The position of the key's column; nil for a key of several columns, or none.
+    /// The position of the key's column; nil if the key has several columns, or if there is none.
     private let keySlot: Int?
     private var next = 0
     private var suits = true
-    /// Whether a record of the type has come at all.
+    /// Whether a record of the type has ever been encoded here.
     private(set) var wasAsked = false
-    /// Whether a record has been bound as a whole.
+    /// Whether all properties of the current record are bound.
     private(set) var isBound = false
-    /// The key the record carries; null where it is to be made.
+    /// The key of the current record; null if it must be made, nil if there is no key column.
     private(set) var key: SQLValue?
 
     init(
@@ -45,14 +46,15 @@ final class RecordBinder: RecordEncoder {
 
     override var keepsContainer: Bool { true }
 
-    /// Gets ready for the next record.
+    /// Prepares for the next record.
     func begin() {
         isBound = false
         key = nil
     }
 
     /// Binds a record's properties.
-    /// - Returns: Whether all were bound; nothing was where the record is of another type.
+    /// - Returns: Whether all were bound. Nothing is bound if the record has another type, or if a
+    ///   record is already bound.
     func bind<Item: Encodable>(_ record: Item) -> Bool {
         guard ObjectIdentifier(Item.self) == type, !isBound else { return false }
         wasAsked = true
@@ -67,7 +69,7 @@ final class RecordBinder: RecordEncoder {
         return isBound
     }
 
-    /// Gives the record the key that was made for it.
+    /// Binds the key that was made for the record.
     func bind(key: SQLValue) {
         guard let keySlot else { return }
         switch key {

@@ -1,26 +1,26 @@
 internal import Foundation
 
-/// Turns an `Encodable` into values by name: one for each property, nulls included.
+/// Encodes an `Encodable` as values by name, one for each property, nulls included.
 ///
-/// What is no value of a column itself (a list, a structure) is stored as its JSON text.
+/// A property that no column can hold, such as a list or a structure, becomes JSON text.
 ///
-/// What takes the values has no generic methods: the container that hands them over is generic over
-/// the keys of the app's type, so that what it calls could not be specialised here.
+/// The methods that take values are not generic. The container that calls them is generic over the
+/// keys of the app's type, so they could not be specialised here.
 class RecordEncoder: Encoder {
     private(set) final var names: [String] = []
     private(set) final var values: [SQLValue] = []
-    /// Set when the value encodes as one value instead of by names.
+    /// The value, if the type encodes itself as one value instead of by names.
     private(set) final var single: SQLValue?
     private(set) final var isList = false
 
-    /// The container made for the last type, where records are encoded one after the other. It
-    /// holds this object, so `forgetContainer` must end that.
+    /// The container of the last type, if this object encodes many records. The container refers to
+    /// this object, so `forgetContainer` must break the cycle.
     private final var container: AnyObject?
 
-    /// Whether many records are encoded by this object.
+    /// Whether this object encodes many records.
     var keepsContainer: Bool { false }
 
-    /// Lets go of the container.
+    /// Releases the container.
     final func forgetContainer() { container = nil }
 
     func put(_ value: SQLValue, _ name: String) {
@@ -44,8 +44,8 @@ class RecordEncoder: Encoder {
     var codingPath: [any CodingKey] { [] }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
-    /// The values of a record's properties.
-    /// - Throws: `StoreError` `.value` for what has no properties.
+    /// Returns the values of a record's properties.
+    /// - Throws: `StoreError` `.value` if the type has no properties by name.
     static func values(of record: some Encodable) throws -> RecordValues {
         let encoder = RecordEncoder()
         try record.encode(to: encoder)
@@ -56,7 +56,8 @@ class RecordEncoder: Encoder {
         return RecordValues(names: encoder.names, values: encoder.values)
     }
 
-    /// One property's value.
+    /// Returns the value of one property.
+    /// - Throws: `StoreError` `.value` if the property cannot be stored as JSON.
     static func value<Property: Encodable>(_ property: Property) throws -> SQLValue {
         if let value = property as? any ColumnValue { return value.sqlValue }
         let encoder = RecordEncoder()
@@ -210,7 +211,7 @@ private struct RecordEncodingContainer<Key: CodingKey>: KeyedEncodingContainerPr
     func nestedContainer<Nested: CodingKey>(
         keyedBy type: Nested.Type, forKey key: Key
     ) -> KeyedEncodingContainer<Nested> {
-        // Only seen where a type asks for it by hand; such a property is stored as JSON.
+        // Only a type that encodes itself by hand asks for this. Its property is stored as JSON.
         KeyedEncodingContainer(RecordEncodingContainer<Nested>(encoder: RecordEncoder()))
     }
 
@@ -222,7 +223,7 @@ private struct RecordEncodingContainer<Key: CodingKey>: KeyedEncodingContainerPr
     func superEncoder(forKey key: Key) -> any Encoder { encoder }
 }
 
-/// A value that stands for itself.
+/// A container that takes one value.
 private struct SingleEncodingContainer: SingleValueEncodingContainer {
     let put: (SQLValue) -> Void
 
@@ -235,7 +236,7 @@ private struct SingleEncodingContainer: SingleValueEncodingContainer {
     }
 }
 
-/// Takes a list's elements and forgets them: the list is stored as JSON.
+/// A container that discards a list's elements, because the list is stored as JSON.
 private struct DiscardingList: UnkeyedEncodingContainer {
     var codingPath: [any CodingKey] { [] }
     var count: Int { 0 }

@@ -1,6 +1,6 @@
 internal import SQLiteKit
 
-/// Decodes rows of one statement: made once, used for each row.
+/// A decoder for the rows of one statement. One decoder serves all rows.
 final class RowDecoder: NamedValues {
     private let statement: Statement
     private unowned let layout: RowLayout
@@ -11,7 +11,7 @@ final class RowDecoder: NamedValues {
         super.init(names: layout.names)
     }
 
-    /// Whether it is that statement's rows that are read.
+    /// Returns whether the decoder reads the rows of this statement.
     func reads(_ other: Statement) -> Bool { other === statement }
 
     func decode<Result: Decodable>(_ type: Result.Type) throws -> Result {
@@ -26,7 +26,7 @@ final class RowDecoder: NamedValues {
 
     override func text(at position: Int) throws -> String? {
         if let text = statement.storedText(Int32(position)) { return text }
-        // Another kind, or bytes that are not UTF-8: then this says so.
+        // The value has another kind, or is not valid UTF-8; `text` reports the latter.
         return try Row(statement, layout: layout).text(at: position)
     }
 
@@ -42,7 +42,7 @@ final class RowDecoder: NamedValues {
 }
 
 extension RowLayout {
-    /// Returns the decoder of the statement's rows; it is made once and kept.
+    /// Returns the decoder of the statement's rows. It is created once and kept.
     func decoder(for statement: Statement) -> RowDecoder {
         if let kept = companion as? KeptDecoder, kept.decoder.reads(statement) {
             return kept.decoder
@@ -53,7 +53,7 @@ extension RowLayout {
     }
 }
 
-/// Keeps a decoder, and ends the circle of references through its container.
+/// An owner of a decoder, which breaks the reference cycle through the decoder's container.
 private final class KeptDecoder {
     let decoder: RowDecoder
 

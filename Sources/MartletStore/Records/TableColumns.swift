@@ -1,7 +1,7 @@
-/// The columns a table asks a record for.
+/// The columns that a table asks a record for.
 public struct TableColumns {
     private let wanted: [ColumnDescription]?
-    /// Where records of one type put their values instead of returning them; nil mostly.
+    /// The binder that takes the values of `Codable` records, in place of a result; usually nil.
     let binder: RecordBinder?
 
     private init(wanted: [ColumnDescription]?, binder: RecordBinder? = nil) {
@@ -13,27 +13,29 @@ public struct TableColumns {
         self.init(wanted: description.columns.filter { !$0.isGenerated })
     }
 
-    /// The same columns, for records that are bound at once.
+    /// Returns the same columns with a binder, for records that are bound directly.
     func binding(to binder: RecordBinder) -> TableColumns {
         TableColumns(wanted: wanted, binder: binder)
     }
 
-    /// Everything the record has.
+    /// A request for everything that the record has.
     public static var all: TableColumns { TableColumns(wanted: nil) }
 
-    /// The columns as the database describes them; nil when everything is asked for.
+    /// The columns as the database describes them; nil if the table asks for everything.
     public var descriptions: [ColumnDescription]? { wanted }
 
-    /// Whether a column is asked for.
+    /// Returns whether the table asks for a column.
     /// - Complexity: O(*n*), *n* columns.
     public func contains(_ name: String) -> Bool {
         wanted?.contains { $0.name == name } ?? true
     }
 
-    /// The values asked for.
+    /// Returns the values that the table asks for.
+    /// - Complexity: O(*v* × *c*), *v* values and *c* columns; O(*v*) if the names are the table's
+    ///   columns in order.
     public func filter(_ values: RecordValues) -> RecordValues {
         guard let wanted else { return values }
-        // Records mostly have just what their table has, in its order.
+        // Most records have exactly the columns of their table, in the same order.
         if values.count <= wanted.count,
             zip(values.names, wanted).allSatisfy({ $0 == $1.name })
         {

@@ -2,17 +2,18 @@ internal import MartletModel
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// The statements by which a table's rows are found and written by their key, and what the
-/// connection knows of the table.
+/// The statements that find and write a table's rows by their key, with the table's description and
+/// its place in the schema.
 final class TableStatements {
     let description: TableDescription
-    /// What a record is asked for.
+    /// The columns that the table asks a record for.
     let columns: TableColumns
-    /// The position among the synchronised types; nil for other tables.
+    /// The table's position among the synchronised types; nil for other tables.
     let type: Int?
-    /// The key's kind where it is one of a synchronised type.
+    /// The key's kind, if the table is a synchronised type.
     let keyKind: EntityType.KeyKind?
-    /// The columns of a synchronised type that hold ids, and the positions of the types they are of.
+    /// The columns of a synchronised type that hold ids, and the positions of the types of these
+    /// ids.
     let references: [(column: String, type: Int)]
     /// The table's name as SQL.
     let table: String
@@ -20,15 +21,15 @@ final class TableStatements {
     let columnList: String
     let findSQL: String
     let deleteSQL: String
-    /// “column = ?” for each column of the key.
+    /// The condition “column = ?” for all columns of the key.
     let keyCondition: String
     private let kinds: [String: AttributeKind]
     /// The numeric columns that keep all digits.
     private let exact: Set<String>
-    /// The short ways of types met before; nil for types that have none.
+    /// The direct inserts by record type; nil for types that cannot use one.
     var directs: [ObjectIdentifier: DirectInsert?] = [:]
     var lastDirect: (type: ObjectIdentifier, insert: DirectInsert?)?
-    /// The types whose names have all been found to be columns.
+    /// The types whose names are all known to be columns.
     var checkedTypes: Set<ObjectIdentifier> = []
     private var finder: (statement: Statement, layout: RowLayout)?
     private var lastNames: [String]?
@@ -56,7 +57,7 @@ final class TableStatements {
             description.columns.filter { DeclaredType.keepsDigits($0.declaredType) }.map(\.name))
     }
 
-    /// The INSERT for values of these names.
+    /// Returns the INSERT for values with these names.
     func insertSQL(_ names: [String]) -> String {
         if names == lastNames { return lastInsert }
         lastNames = names
@@ -67,7 +68,7 @@ final class TableStatements {
         return lastInsert
     }
 
-    /// The UPDATE by key for values of these names.
+    /// Returns the UPDATE by key for values with these names.
     func updateSQL(_ names: [String]) -> String {
         let list = names.map { "\(SQLName.quoted($0)) = ?" }.joined(separator: ", ")
         return "UPDATE \(table) SET \(list) WHERE \(keyCondition)"
@@ -77,10 +78,11 @@ final class TableStatements {
         Array(repeating: "?", count: count).joined(separator: ", ")
     }
 
-    /// The kind of values a column declares; nil where there is no such column.
+    /// Returns the kind of values that a column declares; nil if there is no such column.
     func kind(of column: String) -> AttributeKind? { kinds[column] }
 
-    /// The statement that finds a row by its key, kept at hand. The caller resets it.
+    /// Returns the statement that finds a row by its key. It is kept for later calls. The caller
+    /// resets it.
     func finder(_ session: Session) throws -> (statement: Statement, layout: RowLayout) {
         if let finder, !finder.statement.isBusy { return finder }
         let statement = try session.connection.statement(findSQL)
@@ -89,9 +91,10 @@ final class TableStatements {
         return made
     }
 
-    /// - Throws: `StoreError` `.unknown` for a column that is not there or cannot be written,
-    ///   `.value` for a value of another kind than the column declares.
-    /// - Parameter allowing: Values that are not checked.
+    /// Checks the names and the kinds of values.
+    /// - Parameter allowing: Returns whether a value may have any kind.
+    /// - Throws: `StoreError` `.unknown` for a column that the table does not have, `.value` for a
+    ///   value of another kind than the column declares.
     func check(
         _ values: RecordValues, allowing: (SQLValue) -> Bool = { _ in false }
     ) throws {
@@ -106,7 +109,8 @@ final class TableStatements {
         }
     }
 
-    /// - Throws: `StoreError` `.unknown` for a column the table does not have.
+    /// Returns a column's description.
+    /// - Throws: `StoreError` `.unknown` if the table has no such column.
     func column(_ name: String) throws -> ColumnDescription {
         guard let column = description.column(name) else { throw unknown(name) }
         return column
@@ -121,14 +125,15 @@ final class TableStatements {
         return error
     }
 
-    /// Whether it is a decimal number of whatever length in a column that keeps it.
+    /// Returns whether the value is a decimal number, of any length, in a column that keeps all
+    /// digits.
     private func isExact(_ value: SQLValue, _ name: String) -> Bool {
         guard case .text(let text) = value, exact.contains(name) else { return false }
         return DecimalText.mismatch(text, keepsDigits: true) == nil
     }
 
-    /// SQLite lets any column hold anything; what other programs and the server would not take for
-    /// a value of the declared type is refused here.
+    /// Returns whether a value fits a column's declared kind. SQLite lets any column hold any
+    /// value, but other programs and the server do not accept every value for the declared type.
     static func suits(_ value: SQLValue, _ kind: AttributeKind) -> Bool {
         switch (kind, value) {
         case (_, .null), (.any, _): true
@@ -159,7 +164,7 @@ final class TableStatements {
 /// The statements of the tables that a connection has used since the schema last changed.
 private final class TableCache {
     var statements: [String: TableStatements] = [:]
-    /// The table that was used last. The same table is mostly used many times in turn.
+    /// The table that was used last. Callers often use the same table many times in a row.
     var last: (name: String, statements: TableStatements)?
 }
 
