@@ -1,13 +1,13 @@
-/// A column of whatever type, for lists of columns.
+/// A column of any type, for lists of columns.
 public protocol AnyColumn: Sendable {
     /// The column's name in the database.
     var name: String { get }
-    /// The property that shows the column, where one was named.
+    /// The property that shows the column, if the declaration names one.
     var property: (any AnyKeyPath & Sendable)? { get }
 }
 
 extension AnyColumn {
-    /// Whether it is shown by a property.
+    /// Returns whether the property at `path` shows the column.
     func shows(_ path: AnyKeyPath) -> Bool {
         guard let property else { return false }
         return property as AnyKeyPath == path

@@ -1,15 +1,15 @@
-/// What a column is set to when rows are updated by a condition.
+/// A column and its new value, for an update by a condition.
 public struct Assignment: Hashable, Sendable {
-    /// The column.
+    /// The name of the column.
     public let column: String
-    /// What it is set to, as SQL.
+    /// The new value as SQL.
     public let fragment: SQLFragment
-    /// The value, where it is one and the same for all rows.
+    /// The new value, if it is the same for all rows.
     let constant: SQLValue?
 }
 
 extension Column {
-    /// Sets it to a value.
+    /// Returns an assignment that sets the column to a value.
     public func set(_ value: Value) -> Assignment {
         let value = value.sqlValue
         return Assignment(
@@ -18,12 +18,14 @@ extension Column {
             constant: value)
     }
 
-    /// Sets it to what the database computes for each row, such as `score + 1`.
+    /// Returns an assignment that sets the column to a value that the database computes for each
+    /// row, such as `score + 1`.
     public func set(to expression: some ColumnExpression<Value>) -> Assignment {
         Assignment(column: name, fragment: expression.fragment, constant: nil)
     }
 
-    /// Sets it to what the database computes for each row.
+    /// Returns an assignment that sets the column to a value that the database computes for each
+    /// row.
     public func set<Other: ColumnExpression>(to expression: Other) -> Assignment
     where Value == Other.Value? {
         Assignment(column: name, fragment: expression.fragment, constant: nil)

@@ -1,4 +1,4 @@
-/// A column as a table declares it, once: its name, and the type of Swift it holds.
+/// A column, which its table declares once with its name and its Swift type.
 ///
 /// ```swift
 /// let name = Column("name", \Player.name)
@@ -7,17 +7,17 @@
 public struct Column<Value: ColumnValue>: ColumnExpression, AnyColumn {
     /// The column's name in the database.
     public let name: String
-    /// The property that shows the column, where one was named.
+    /// The property that shows the column, if the declaration names one.
     public let property: (any AnyKeyPath & Sendable)?
-    /// The name its table has in a query; nil where the column's own name is enough.
+    /// The name of the column's table in a query; nil if the column's own name is enough.
     public let table: String?
 
-    /// A column without a property.
+    /// Creates a column without a property.
     public init(_ name: String) {
         self.init(name, property: nil, table: nil)
     }
 
-    /// A column and the property that shows it, for predicates.
+    /// Creates a column with the property that shows it, for predicates.
     public init<Root>(_ name: String, _ property: any KeyPath<Root, Value> & Sendable) {
         self.init(name, property: property, table: nil)
     }
@@ -28,7 +28,7 @@ public struct Column<Value: ColumnValue>: ColumnExpression, AnyColumn {
         self.table = table
     }
 
-    /// The same column, of the table that has this name in a query.
+    /// Returns the same column of the table that has this name in a query.
     public func of(_ table: String) -> Column<Value> {
         Column(name, property: property, table: table)
     }

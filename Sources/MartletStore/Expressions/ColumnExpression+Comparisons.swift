@@ -1,29 +1,29 @@
-/// Comparing with a value.
+/// Comparisons with a value.
 extension ColumnExpression {
-    /// Equal; null equals null.
+    /// Compares for equality. Null equals null.
     public static func == (left: Self, right: Value) -> Condition {
         left.compared(right.sqlValue.isNull ? "IS" : "=", right)
     }
 
-    /// Not equal; null differs from every value.
+    /// Compares for inequality. Null differs from every value.
     public static func != (left: Self, right: Value) -> Condition {
         left.compared("IS NOT", right)
     }
 
-    /// Less; not met where one side is null.
+    /// Is met if the left side is less. It is not met if one side is null.
     public static func < (left: Self, right: Value) -> Condition { left.compared("<", right) }
-    /// Less or equal; not met where one side is null.
+    /// Is met if the left side is less or equal. It is not met if one side is null.
     public static func <= (left: Self, right: Value) -> Condition { left.compared("<=", right) }
-    /// Greater; not met where one side is null.
+    /// Is met if the left side is greater. It is not met if one side is null.
     public static func > (left: Self, right: Value) -> Condition { left.compared(">", right) }
-    /// Greater or equal; not met where one side is null.
+    /// Is met if the left side is greater or equal. It is not met if one side is null.
     public static func >= (left: Self, right: Value) -> Condition { left.compared(">=", right) }
 
-    /// Whether it is null: for columns that a left join leaves empty. A column of an optional type
-    /// is also compared with nil.
+    /// Is met if the value is null, as in columns that a left join leaves empty. A column of an
+    /// optional type can also be compared with nil.
     public var isNull: Condition { Condition("(" + fragment + " IS NULL)") }
 
-    /// From one value to another, both included; not met by null.
+    /// Is met if the value lies between two values or equals one of them. Null does not meet it.
     public func between(_ lower: Value, and upper: Value) -> Condition {
         Condition(
             "(" + fragment + " BETWEEN " + bound(lower.sqlValue) + " AND " + bound(upper.sqlValue)
@@ -38,12 +38,12 @@ extension ColumnExpression {
 }
 
 extension ColumnExpression where Value: Comparable {
-    /// Within a range.
+    /// Is met if the value lies within the range.
     public func `in`(_ range: ClosedRange<Value>) -> Condition {
         between(range.lowerBound, and: range.upperBound)
     }
 
-    /// Within a range, its end left out.
+    /// Is met if the value lies within the range, without its end.
     public func `in`(_ range: Range<Value>) -> Condition {
         self >= range.lowerBound && self < range.upperBound
     }
@@ -52,10 +52,11 @@ extension ColumnExpression where Value: Comparable {
 // MARK: - Lists
 
 extension ColumnExpression {
-    /// One of these values; a nil among them is met by null. No row meets an empty list.
+    /// Is met if the value is one of these values. If nil is among them, null meets it. No row
+    /// meets an empty list.
     ///
-    /// A long list is bound as one value, so that lists of any length are one statement; of binary
-    /// values at most 16,384.
+    /// A long list is bound as one value, so that few prepared statements serve lists of every
+    /// length. A list with binary data or infinities can have at most 16,384 values.
     public func `in`(_ values: some Sequence<Value>) -> Condition {
         let all = values.map(\.sqlValue)
         let present = all.filter { !$0.isNull }
@@ -76,8 +77,8 @@ extension ColumnExpression {
         return isNullIn ? found || isNull : found
     }
 
-    /// Filled up to a power of two with the last value, so that few lengths of list fill the
-    /// statement cache.
+    /// Returns a list of parameters. Its length is a power of two, filled up with the last value,
+    /// so that lists take few places in the statement cache.
     private func slots(_ values: [SQLValue]) -> SQLFragment {
         var length = 2
         while length < values.count { length *= 2 }
@@ -91,56 +92,56 @@ extension ColumnExpression {
 // MARK: - Column against column
 
 extension ColumnExpression {
-    /// Equal; null equals null.
+    /// Compares for equality. Null equals null.
     public static func == (left: Self, right: some ColumnExpression<Value>) -> Condition {
         left.compared(isOptional ? "IS" : "=", with: right)
     }
 
-    /// Equal; not met where the optional side is null.
+    /// Compares for equality. It is not met if the optional side is null.
     public static func == <Other: ColumnExpression>(left: Self, right: Other) -> Condition
     where Other.Value == Value? {
         left.compared("=", with: right)
     }
 
-    /// Equal; not met where the optional side is null.
+    /// Compares for equality. It is not met if the optional side is null.
     public static func == <Other: ColumnExpression>(left: Self, right: Other) -> Condition
     where Value == Other.Value? {
         left.compared("=", with: right)
     }
 
-    /// Not equal; null differs from every value.
+    /// Compares for inequality. Null differs from every value.
     public static func != (left: Self, right: some ColumnExpression<Value>) -> Condition {
         left.compared("IS NOT", with: right)
     }
 
-    /// Not equal; null differs from every value.
+    /// Compares for inequality. Null differs from every value.
     public static func != <Other: ColumnExpression>(left: Self, right: Other) -> Condition
     where Other.Value == Value? {
         left.compared("IS NOT", with: right)
     }
 
-    /// Not equal; null differs from every value.
+    /// Compares for inequality. Null differs from every value.
     public static func != <Other: ColumnExpression>(left: Self, right: Other) -> Condition
     where Value == Other.Value? {
         left.compared("IS NOT", with: right)
     }
 
-    /// Less; not met where one side is null.
+    /// Is met if the left side is less. It is not met if one side is null.
     public static func < (left: Self, right: some ColumnExpression<Value>) -> Condition {
         left.compared("<", with: right)
     }
 
-    /// Less or equal; not met where one side is null.
+    /// Is met if the left side is less or equal. It is not met if one side is null.
     public static func <= (left: Self, right: some ColumnExpression<Value>) -> Condition {
         left.compared("<=", with: right)
     }
 
-    /// Greater; not met where one side is null.
+    /// Is met if the left side is greater. It is not met if one side is null.
     public static func > (left: Self, right: some ColumnExpression<Value>) -> Condition {
         left.compared(">", with: right)
     }
 
-    /// Greater or equal; not met where one side is null.
+    /// Is met if the left side is greater or equal. It is not met if one side is null.
     public static func >= (left: Self, right: some ColumnExpression<Value>) -> Condition {
         left.compared(">=", with: right)
     }
@@ -152,6 +153,6 @@ extension ColumnExpression {
     }
 }
 
-/// Tells optionals from other types.
+/// A marker of optional types.
 protocol AnyOptional {}
 extension Optional: AnyOptional {}

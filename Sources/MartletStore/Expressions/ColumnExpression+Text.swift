@@ -1,10 +1,11 @@
-/// Looking for text within text. What is looked for is taken literally, except in `like`; null
-/// meets none of these.
+/// Searches for text within text. All characters of the searched text are literal, except in
+/// `like`. Null meets none of these conditions.
 extension ColumnExpression where Value: TextColumnValue {
-    /// Holds a text anywhere.
+    /// Is met if the value contains a text.
     /// - Parameters:
-    ///   - text: What is looked for.
-    ///   - ignoringCase: Whether the letters A to Z and a to z are the same; others never are.
+    ///   - text: The text to search for.
+    ///   - ignoringCase: Whether the letters A to Z equal the letters a to z. For other letters,
+    ///     case always matters.
     public func contains(_ text: String, ignoringCase: Bool = false) -> Condition {
         guard ignoringCase else {
             return Condition(
@@ -13,26 +14,26 @@ extension ColumnExpression where Value: TextColumnValue {
         return like("%" + Self.escaped(text) + "%", escape: true)
     }
 
-    /// Begins with a text. An index on the column helps.
+    /// Is met if the value begins with a text. An index on the column can make this fast.
     /// - Parameters:
-    ///   - text: What is looked for.
-    ///   - ignoringCase: As in `contains`.
+    ///   - text: The text to search for.
+    ///   - ignoringCase: Whether the letters A to Z equal the letters a to z.
     public func hasPrefix(_ text: String, ignoringCase: Bool = false) -> Condition {
         ignoringCase
             ? like(Self.escaped(text) + "%", escape: true) : glob(Self.globbed(text) + "*")
     }
 
-    /// Ends with a text.
+    /// Is met if the value ends with a text.
     /// - Parameters:
-    ///   - text: What is looked for.
-    ///   - ignoringCase: As in `contains`.
+    ///   - text: The text to search for.
+    ///   - ignoringCase: Whether the letters A to Z equal the letters a to z.
     public func hasSuffix(_ text: String, ignoringCase: Bool = false) -> Condition {
         ignoringCase
             ? like("%" + Self.escaped(text), escape: true) : glob("*" + Self.globbed(text))
     }
 
-    /// Matches a pattern in which `%` stands for any text and `_` for one character; the letters A
-    /// to Z match whatever their case.
+    /// Is met if the value matches a pattern, in which `%` stands for any text and `_` for one
+    /// character. The letters A to Z match in either case.
     public func like(_ pattern: String) -> Condition { like(pattern, escape: false) }
 
     private func like(_ pattern: String, escape: Bool) -> Condition {
@@ -53,7 +54,7 @@ extension ColumnExpression where Value: TextColumnValue {
         return escaped
     }
 
-    /// In a GLOB pattern a character is taken literally within brackets.
+    /// Returns a GLOB pattern for the text. Brackets make a special character literal.
     private static func globbed(_ text: String) -> String {
         var globbed = ""
         for character in text.unicodeScalars {

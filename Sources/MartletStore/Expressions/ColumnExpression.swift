@@ -1,29 +1,30 @@
-/// What a query can compare, order by and select: a column, or something computed from columns.
+/// An expression that a query can compare, order by and select: a column, or a value that the
+/// database computes from columns.
 public protocol ColumnExpression<Value>: Sendable {
-    /// The type of Swift it is read as.
+    /// The Swift type of the values.
     associatedtype Value: ColumnValue
 
     /// The expression as SQL.
     var fragment: SQLFragment { get }
 
-    /// The name it has in a query's rows; nil where SQLite may choose.
+    /// The name of the value in a query's rows; nil if SQLite may choose one.
     var resultName: String? { get }
 }
 
 extension ColumnExpression {
     public var resultName: String? { nil }
 
-    /// The column itself, where the expression is nothing else.
+    /// The column, if the expression is only a column.
     var column: ColumnName? { fragment.onlyColumn }
 }
 
-/// A column's type that holds text, so that a text can be looked for in it.
+/// A column type that holds text, so that queries can search in it.
 public protocol TextColumnValue: ColumnValue {}
 
 extension String: TextColumnValue {}
 extension Optional: TextColumnValue where Wrapped: TextColumnValue {}
 
-/// A column's type that holds numbers, so that the database can compute with it.
+/// A column type that holds numbers, so that the database can compute with it.
 public protocol NumericColumnValue: ColumnValue {}
 
 extension Int: NumericColumnValue {}

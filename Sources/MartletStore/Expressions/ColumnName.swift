@@ -1,6 +1,6 @@
-/// A column as a statement names it.
+/// The name of a column in a statement.
 struct ColumnName: Hashable, Sendable {
-    /// The name its table has in the statement; nil where the column's own name is enough.
+    /// The name of its table in the statement; nil if the column's own name is enough.
     let table: String?
     let name: String
 }

@@ -1,13 +1,14 @@
-/// A value the database computes for each row or group: an aggregate, a sum, an expression of SQL.
+/// A value that the database computes for each row or group: an aggregate, a sum, or any other
+/// expression of SQL.
 public struct ComputedColumn<Value: ColumnValue>: ColumnExpression {
     public let fragment: SQLFragment
     public let resultName: String?
 
-    /// An expression of one's own, with `?` in place of each value. Names in it are not checked.
+    /// Creates a column from the caller's own SQL. Names in it are not checked.
     /// - Parameters:
-    ///   - sql: The expression.
+    ///   - sql: The expression, with `?` in place of each value.
     ///   - arguments: One value for each `?`.
-    ///   - name: The name it has in a query's rows, for records.
+    ///   - name: The name of the value in a query's rows, for records.
     public init(sql: String, arguments: [SQLValue] = [], named name: String? = nil) {
         fragment = SQLFragment(sql: "(\(sql))", arguments: arguments)
         resultName = name
@@ -20,33 +21,34 @@ public struct ComputedColumn<Value: ColumnValue>: ColumnExpression {
 }
 
 extension ComputedColumn where Value == Int {
-    /// The number of rows, of each group where the query has groups.
+    /// The number of rows; in a query with groups, the number in each group.
     public static var rowCount: ComputedColumn<Int> {
         ComputedColumn(SQLFragment(sql: "count(*)"))
     }
 }
 
 extension ColumnExpression {
-    /// The same under a name that a record's property has.
+    /// Returns the same expression under a name, such as the name of a record's property.
     public func named(_ name: String) -> ComputedColumn<Value> {
         ComputedColumn(fragment, named: name)
     }
 
-    /// The same read as an optional: for columns of a table that a left join may have no row of.
+    /// The same expression, read as an optional. Use it for columns of a left join, which may have
+    /// no row.
     public var optional: ComputedColumn<Value?> {
         ComputedColumn(fragment, named: resultName)
     }
 }
 
 extension ColumnExpression where Value: TextColumnValue {
-    /// The same compared and ordered without regard to the case of the letters A to Z.
+    /// The same expression, which ignores the case of the letters A to Z in comparisons and orders.
     public var ignoringCase: ComputedColumn<Value> {
         ComputedColumn("(" + fragment + " COLLATE NOCASE)", named: resultName)
     }
 }
 
 extension ColumnExpression {
-    /// The value, or another one in place of null.
+    /// Returns the value, or `value` in place of null.
     public func ifNull<Wrapped>(_ value: Wrapped) -> ComputedColumn<Wrapped>
     where Value == Wrapped? {
         let other = SQLFragment(value: value.sqlValue, for: column)
@@ -57,36 +59,36 @@ extension ColumnExpression {
 // MARK: - Computing
 
 extension ColumnExpression where Value: NumericColumnValue {
-    /// The sum with a number.
+    /// Returns the sum of the column and a number.
     public static func + (left: Self, right: Value) -> ComputedColumn<Value> {
         left.computed("+", SQLFragment(value: right.sqlValue))
     }
 
-    /// The difference to a number.
+    /// Returns the column minus a number.
     public static func - (left: Self, right: Value) -> ComputedColumn<Value> {
         left.computed("-", SQLFragment(value: right.sqlValue))
     }
 
-    /// The product with a number.
+    /// Returns the product of the column and a number.
     public static func * (left: Self, right: Value) -> ComputedColumn<Value> {
         left.computed("*", SQLFragment(value: right.sqlValue))
     }
 
-    /// The sum of two columns.
+    /// Returns the sum of two columns.
     public static func + (
         left: Self, right: some ColumnExpression<Value>
     ) -> ComputedColumn<Value> {
         left.computed("+", right.fragment)
     }
 
-    /// The difference of two columns.
+    /// Returns the left column minus the right one.
     public static func - (
         left: Self, right: some ColumnExpression<Value>
     ) -> ComputedColumn<Value> {
         left.computed("-", right.fragment)
     }
 
-    /// The product of two columns.
+    /// Returns the product of two columns.
     public static func * (
         left: Self, right: some ColumnExpression<Value>
     ) -> ComputedColumn<Value> {

@@ -1,17 +1,23 @@
-/// What a row must meet.
+/// A condition on rows.
 ///
-/// A condition is met or not met; there is no third outcome as in SQL. `==` and `!=` treat null as
-/// a value, as Swift does nil: null equals null and differs from everything else, so
-/// `shirt != 7` is met by rows that have no shirt. Any other comparison with a null is not met,
-/// and `!` is met exactly where its condition is not.
+/// ```swift
+/// let unsigned = players.club == nil && !players.name.hasPrefix("Test")
+/// let found = try players.where(unsigned).fetch(in: context)
+/// ```
 ///
-/// Texts compare as the column's collation says, byte by byte where it says nothing; unlike in
-/// Swift, one letter written in two ways (composed and decomposed) is two texts.
+/// A row meets a condition or does not meet it; there is no third outcome as in SQL. `==` and `!=`
+/// treat null as a value, as Swift treats nil: null equals null and differs from every other value.
+/// A row without a shirt therefore meets `shirt != 7`. No other comparison is met by a null. `!` is
+/// met exactly if its condition is not met.
+///
+/// Texts compare by the column's collation, or byte by byte if it has none. Unlike in Swift, the
+/// composed and the decomposed form of a letter are different texts.
 public struct Condition: Hashable, Sendable {
     /// The condition as SQL.
     public let fragment: SQLFragment
 
-    /// A condition of one's own, with `?` in place of each value. Names in it are not checked.
+    /// Creates a condition from the caller's own SQL, with `?` in place of each value. Names in it
+    /// are not checked.
     public init(sql: String, arguments: [SQLValue] = []) {
         fragment = SQLFragment(sql: "(\(sql))", arguments: arguments)
     }
@@ -20,17 +26,17 @@ public struct Condition: Hashable, Sendable {
         self.fragment = fragment
     }
 
-    /// Met by every row.
+    /// A condition that every row meets.
     public static let always = Condition(SQLFragment(sql: "1"))
-    /// Met by no row.
+    /// A condition that no row meets.
     public static let never = Condition(SQLFragment(sql: "0"))
 
-    /// Met where all of these are; by every row where there are none.
+    /// Is met if all conditions are met, and also if there are none.
     public static func all(of conditions: [Condition]) -> Condition {
         combined(conditions, " AND ") ?? .always
     }
 
-    /// Met where one of these is; by no row where there are none.
+    /// Is met if at least one condition is met. It is not met if there are none.
     public static func any(of conditions: [Condition]) -> Condition {
         combined(conditions, " OR ") ?? .never
     }
@@ -41,17 +47,17 @@ public struct Condition: Hashable, Sendable {
         return Condition("(" + parts + ")")
     }
 
-    /// Met where both are.
+    /// Is met if both conditions are met.
     public static func && (left: Condition, right: Condition) -> Condition {
         all(of: [left, right])
     }
 
-    /// Met where one of both is, or both are.
+    /// Is met if at least one of the two conditions is met.
     public static func || (left: Condition, right: Condition) -> Condition {
         any(of: [left, right])
     }
 
-    /// Met where the condition is not.
+    /// Is met if the condition is not met.
     public static prefix func ! (condition: Condition) -> Condition {
         Condition("(" + condition.fragment + " IS NOT TRUE)")
     }

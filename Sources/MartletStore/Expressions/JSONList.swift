@@ -1,6 +1,6 @@
-/// A list of values as JSON text, which SQLite's `json_each` takes apart again.
+/// Writes a list of values as JSON text, which SQLite's `json_each` reads.
 enum JSONList {
-    /// Whether a value has a form in JSON that comes back as the same value.
+    /// Returns whether JSON can hold the value so that SQLite reads the same value back.
     static func canHold(_ value: SQLValue) -> Bool {
         switch value {
         case .null, .integer, .text: true
@@ -15,7 +15,7 @@ enum JSONList {
             if index > 0 { text += "," }
             switch value {
             case .integer(let number): text += String(number)
-            // The shortest text that is read as the same number (a dot or an exponent is in it).
+            // This is the shortest text for the number. It contains a dot or an exponent.
             case .real(let number): text += number.description
             case .text(let string): append(string, to: &text)
             case .null, .blob: text += "null"

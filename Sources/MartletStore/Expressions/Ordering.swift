@@ -1,4 +1,4 @@
-/// What rows are ordered by.
+/// An order of rows.
 public struct Ordering: Hashable, Sendable {
     /// The order as SQL.
     public let fragment: SQLFragment
@@ -7,20 +7,21 @@ public struct Ordering: Hashable, Sendable {
         self.fragment = fragment
     }
 
-    /// An order of one's own, with `?` in place of each value. Names in it are not checked.
+    /// Creates an order from the caller's own SQL, with `?` in place of each value. Names in it are
+    /// not checked.
     public init(sql: String, arguments: [SQLValue] = []) {
         fragment = SQLFragment(sql: sql, arguments: arguments)
     }
 
-    /// The same with nulls before everything else.
+    /// The same order with nulls before all other values.
     public var nullsFirst: Ordering { Ordering(fragment + " NULLS FIRST") }
-    /// The same with nulls after everything else.
+    /// The same order with nulls after all other values.
     public var nullsLast: Ordering { Ordering(fragment + " NULLS LAST") }
 }
 
 extension ColumnExpression {
-    /// From the smallest to the largest; nulls come first.
+    /// The order from the smallest to the largest value. Nulls come first.
     public var ascending: Ordering { Ordering(fragment) }
-    /// From the largest to the smallest; nulls come last.
+    /// The order from the largest to the smallest value. Nulls come last.
     public var descending: Ordering { Ordering(fragment + " DESC") }
 }

@@ -1,18 +1,18 @@
 internal import SQLiteRecords
 
-/// A table as it stands in the FROM clause of a query.
+/// A table in the FROM clause of a query.
 struct QuerySource: Hashable, Sendable {
     /// The table's name in the database.
     private(set) var table: String
-    /// What makes the table on first use.
+    /// The statements that create the table on first use; nil if there are none.
     private(set) var declaration: String?
-    /// The name it has in the query.
+    /// The table's name in the query.
     private(set) var alias: String
-    /// How it is joined to what stands before it; nil for the first.
+    /// The join to the tables before it; nil for the first table.
     var join: Join?
-    /// Several tables that are read as one; nil for an ordinary table.
+    /// The parts of a table that is split over several; nil for any other table.
     var parts: SplitSource?
-    /// The full-text index that stands here; nil for an ordinary table.
+    /// The full-text index in this place; nil for any other table.
     var index: FullTextIndex?
 
     struct Join: Hashable, Sendable {
@@ -27,7 +27,7 @@ struct QuerySource: Hashable, Sendable {
         self.join = join
     }
 
-    /// A full-text index in the same place.
+    /// Returns a copy with a full-text index in place of the table.
     func replaced(by index: FullTextIndex) -> QuerySource {
         var copy = self
         copy.table = index.name
@@ -37,15 +37,16 @@ struct QuerySource: Hashable, Sendable {
         return copy
     }
 
-    /// - Throws: `StoreError` `.unknown` where there is no such table, `MissingTable` where it can
-    ///   be made.
+    /// Returns the description of the table.
+    /// - Throws: `StoreError` `.unknown` if there is no such table, `MissingTable` if the database
+    ///   can create it.
     func description(_ session: Session) throws -> TableDescription {
         if let parts { return try parts.description(alias, session) }
         if let index { return try index.description(session) }
         return try session.tableStatements(table, declaration: declaration).description
     }
 
-    /// Several tables as one.
+    /// Creates a source that reads several tables as one.
     init(_ parts: SplitSource, alias: String) {
         table = parts.parts[0].table
         declaration = nil
@@ -53,7 +54,7 @@ struct QuerySource: Hashable, Sendable {
         self.parts = parts
     }
 
-    /// The text of the FROM clause for it.
+    /// The table's text in the FROM clause.
     var fragment: SQLFragment {
         let name = SQLName.quoted(alias)
         var text: SQLFragment

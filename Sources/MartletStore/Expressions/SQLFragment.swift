@@ -1,35 +1,36 @@
 internal import SQLiteRecords
 
-/// A piece of SQL: text in which values stand as `?`, the values, and the columns it names.
+/// A piece of SQL: its text with `?` in place of values, the values, and the names of columns.
 ///
-/// Values never enter the text. Columns are checked against the schema before the text is used,
-/// and get their table's name where the statement has several tables.
+/// Values are never part of the text. Before the text runs, its columns are checked against the
+/// schema, and they get their table's name if the statement has several tables.
 public struct SQLFragment: Hashable, Sendable {
     private(set) var parts: [Part]
 
     enum Part: Hashable, Sendable {
         case text(String)
-        /// SQL of the caller's own, with its values.
+        /// The caller's own SQL, with its values.
         case raw(String, [SQLValue])
         case column(ColumnName)
         case binding(Binding)
         case query(Subquery)
     }
 
-    /// What is bound to one `?`.
+    /// The content of one `?`.
     struct Binding: Hashable, Sendable {
         var content: Content
-        /// The column it is compared with or given to, which may say that it is a record's id.
+        /// The column that the value is compared with or assigned to. It shows whether the value is
+        /// a record's id.
         var column: ColumnName?
 
         enum Content: Hashable, Sendable {
             case value(SQLValue)
-            /// A list, bound as one JSON text.
+            /// A list that is bound as one JSON text.
             case list([SQLValue])
         }
     }
 
-    /// A query within the text, which has tables of its own.
+    /// A query within the text, with its own tables.
     struct Subquery: Hashable, Sendable {
         let sources: [QuerySource]
         let fragment: SQLFragment
@@ -39,39 +40,40 @@ public struct SQLFragment: Hashable, Sendable {
         parts = [part]
     }
 
-    /// SQL of one's own, with `?` in place of each value. Names in it are not checked, and SQLite
-    /// takes an unknown name in double quotes for a text.
+    /// Creates a fragment from the caller's own SQL, with `?` in place of each value. Names in it
+    /// are not checked. SQLite takes an unknown name in double quotes for a text.
     public init(sql: String, arguments: [SQLValue] = []) {
         parts = arguments.isEmpty ? [.text(sql)] : [.raw(sql, arguments)]
     }
 
-    /// A column.
+    /// Creates a fragment for a column.
     init(column: ColumnName) {
         self.init(.column(column))
     }
 
-    /// A bound value.
-    /// - Parameter column: The column it is compared with or given to, where there is one.
+    /// Creates a fragment for a bound value.
+    /// - Parameter column: The column that the value is compared with or assigned to; nil if there
+    ///   is none.
     init(value: SQLValue, for column: ColumnName? = nil) {
         self.init(.binding(Binding(content: .value(value), column: column)))
     }
 
-    /// A list bound as one JSON text.
+    /// Creates a fragment for a list that is bound as one JSON text.
     init(list: [SQLValue], for column: ColumnName?) {
         self.init(.binding(Binding(content: .list(list), column: column)))
     }
 
-    /// The same text as a query within another, over tables of its own.
+    /// Returns this text as a query within another one, with its own tables.
     func enclosed(over sources: [QuerySource]) -> SQLFragment {
         SQLFragment(.query(Subquery(sources: sources, fragment: self)))
     }
 
-    /// A name that is none of a column's, such as that of a result.
+    /// Returns a quoted name that is no column of a table, such as the name of a result.
     static func quotedName(_ name: String) -> SQLFragment {
         SQLFragment(sql: SQLName.quoted(name))
     }
 
-    /// The column, where the fragment is nothing else.
+    /// The column, if the fragment is only a column.
     var onlyColumn: ColumnName? {
         guard parts.count == 1, case .column(let column) = parts[0] else { return nil }
         return column
@@ -81,8 +83,7 @@ public struct SQLFragment: Hashable, Sendable {
 // MARK: - Reading it
 
 extension SQLFragment {
-    /// The text. When it is run, columns have their table's name before them where the statement
-    /// has several tables.
+    /// The text. When the statement runs and has several tables, each column gets its table's name.
     public var sql: String {
         parts.map { part in
             switch part {
@@ -94,7 +95,7 @@ extension SQLFragment {
         }.joined()
     }
 
-    /// One value for each `?`.
+    /// The values, one for each `?`.
     public var arguments: [SQLValue] {
         parts.flatMap { part in
             switch part {
@@ -159,7 +160,7 @@ extension ColumnName {
 }
 
 extension SQLFragment.Binding {
-    /// What SQLite is given.
+    /// The value that is bound.
     var value: SQLValue {
         switch content {
         case .value(let value): value

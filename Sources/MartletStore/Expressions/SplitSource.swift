@@ -1,9 +1,9 @@
 internal import SQLiteRecords
 
-/// Several tables that are read as one, as they stand in a query.
+/// Several tables that a query reads as one.
 struct SplitSource: Hashable, Sendable {
     enum Layout: Hashable, Sendable {
-        /// Each table has some columns of every record; the first has every key.
+        /// Each table has some columns of the records. The first has the key of every record.
         case columns
         /// Each table has all columns of some records.
         case rows
@@ -18,7 +18,7 @@ struct SplitSource: Hashable, Sendable {
     let key: String
     let parts: [Part]
 
-    /// The tables as one, as SQL.
+    /// The SQL that reads the tables as one.
     var fragment: SQLFragment {
         let names = parts.map { SQLName.quoted($0.table) }
         return switch layout {
@@ -32,8 +32,9 @@ struct SplitSource: Hashable, Sendable {
         }
     }
 
-    /// The tables as one, as the database describes them.
-    /// - Throws: `StoreError` `.schema` where they do not fit together, `.unknown`, `MissingTable`.
+    /// Returns one description for all tables together.
+    /// - Throws: `StoreError` `.schema` if the tables do not fit together, `.unknown` if there is
+    ///   no such table; `MissingTable` if the database can create it.
     func description(_ name: String, _ session: Session) throws -> TableDescription {
         let all = try parts.map {
             try session.tableStatements($0.table, declaration: $0.declaration).description
