@@ -1,16 +1,15 @@
 internal import Synchronization
 
-/// Hands every commit's changes to those who wait for them.
+/// Delivers the changes of every commit to its subscribers.
 ///
-/// A subscriber that is busy gets what happened meanwhile taken together: one change, however many
-/// commits it stands for.
+/// A subscriber that is busy later receives one change that combines all commits since.
 public final class ChangeHub: Sendable {
     private struct Subscriber {
-        /// What counts; nil for everything.
+        /// The region whose changes count; nil if every change counts.
         var region: DatabaseRegion?
-        /// What has happened and was not looked at yet.
+        /// The changes that the subscriber has not yet taken.
         var pending: DatabaseChange?
-        /// What the read under way will show.
+        /// The changes that the current read will show.
         var seen: DatabaseChange?
         var waiting: CheckedContinuation<Bool, Never>?
     }
@@ -23,13 +22,14 @@ public final class ChangeHub: Sendable {
     }
 
     private let state = Mutex(State())
-    /// The open drafts, which hear of changes before they are committed.
+    /// The open drafts, which review changes before they are committed.
     package let drafts = DraftBoard()
 
     package init() {}
 
-    /// Tells `handler` when the first subscriber comes and when the last one goes. It is called
-    /// under the hub's lock, so that calls come in order, and must not call the hub.
+    /// Sets a handler that is called with true when the first subscriber arrives, and with false
+    /// when the last one leaves. It is called under the hub's lock, so that calls are in order, and
+    /// must not call the hub.
     package func onDemand(_ handler: @escaping @Sendable (Bool) -> Void) {
         state.withLock { state in
             state.onDemand = handler
@@ -37,13 +37,13 @@ public final class ChangeHub: Sendable {
         }
     }
 
-    /// Whether anyone listens.
+    /// Whether there is a subscriber.
     package var isWanted: Bool { state.withLock { !$0.subscribers.isEmpty } }
 
-    /// Those who listen.
+    /// The number of subscribers.
     package var subscriberCount: Int { state.withLock { $0.subscribers.count } }
 
-    /// Hands a change to those whose region it touches.
+    /// Delivers a change to the subscribers whose region it touches.
     package func publish(_ change: DatabaseChange) {
         let woken = state.withLock { state in
             var woken: [CheckedContinuation<Bool, Never>] = []
@@ -78,7 +78,8 @@ public final class ChangeHub: Sendable {
 // MARK: - For subscribers
 
 extension ChangeHub {
-    /// A new subscriber: everything counts until it has a region.
+    /// Adds a subscriber. Every change counts for it until it has a region.
+    /// - Returns: The subscriber's number.
     func subscribe() -> Int {
         state.withLock { state in
             state.last += 1
@@ -97,8 +98,9 @@ extension ChangeHub {
         waiting?.resume(returning: false)
     }
 
-    /// Waits until something that counts has happened. One waits at a time.
-    /// - Returns: False when the database was closed or the waiting task cancelled.
+    /// Waits until there is a change that counts. A subscriber may wait only once at a time.
+    /// - Returns: False if the database was closed, the subscription ended, or the waiting task was
+    ///   cancelled.
     func wait(
         _ number: Int, isolation: isolated (any Actor)? = #isolation
     ) async -> Bool {
@@ -124,7 +126,7 @@ extension ChangeHub {
         }
     }
 
-    /// Takes what has happened since the last call.
+    /// Returns the changes since the last call, combined, and forgets them; nil if there are none.
     func take(_ number: Int) -> DatabaseChange? {
         state.withLock { state in
             defer { state.subscribers[number]?.pending = nil }
@@ -132,8 +134,8 @@ extension ChangeHub {
         }
     }
 
-    /// Notes that a read begins. What was told of until now it will show; from now on everything
-    /// counts, since what it will read is not known.
+    /// Marks the start of a read. The read will show all changes published so far. Until its region
+    /// is known, every later change counts.
     func beginReading(_ number: Int) {
         state.withLock { state in
             guard var subscriber = state.subscribers[number] else { return }
@@ -144,9 +146,9 @@ extension ChangeHub {
         }
     }
 
-    /// Notes what the read has read: from now on only changes to that count, and what came
-    /// meanwhile is judged by it too.
-    /// - Returns: What led to the read, taken together; nil for the first.
+    /// Marks the end of a read. From now on, only changes in the region count. A pending change
+    /// that does not touch it is dropped.
+    /// - Returns: The changes that led to the read, combined; nil if there were none.
     func endReading(_ number: Int, _ region: DatabaseRegion) -> DatabaseChange? {
         state.withLock { state in
             guard var subscriber = state.subscribers[number] else { return nil }

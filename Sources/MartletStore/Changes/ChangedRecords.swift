@@ -3,27 +3,30 @@ package import SQLiteKit
 
 /// The changed records of one table.
 public struct ChangedRecords: Sendable {
-    /// Keys of new records.
+    /// The keys of new records.
     public internal(set) var inserted: Set<RecordID> = []
-    /// Keys of records with new values.
+    /// The keys of records with new values.
     public internal(set) var updated: Set<RecordID> = []
-    /// Keys of records that are gone.
+    /// The keys of deleted records.
     public internal(set) var deleted: Set<RecordID> = []
-    /// False when more records may have changed than are listed: many, or such whose keys SQLite
-    /// does not tell (a table without rowids; a REPLACE; records with text keys that are gone,
-    /// where the change was not captured).
+    /// Whether the lists are complete. They are not if there are too many changes, or if SQLite
+    /// does not report the keys: in a table without rowids, after a REPLACE, or for deleted records
+    /// with text keys whose deletion was not captured.
     public internal(set) var isComplete = true
-    /// By which observations of single records find theirs.
+    /// The rowids of changed rows. Observations of single records compare them with their own.
     var rowIDs: Set<Int64> = []
 
-    /// Keys and rows kept, when changes are taken together.
+    /// How many rows are listed when changes are combined. Beyond this number, any row may have
+    /// changed.
     package static let capacity = 10_000
 
     package init() {}
 
+    /// Creates the changes from the changed rows of one table.
     /// - Parameters:
-    ///   - gone: Keys known to be gone, where rows do not tell theirs.
-    ///   - key: The key of the record in a row; nil where the row is gone.
+    ///   - gone: The keys of deleted records, if they are known although the rows no longer show
+    ///     them.
+    ///   - key: Returns the key of the record in a row; nil if the row is deleted.
     package init(
         _ rows: ChangeCollector.Rows, gone: Set<RecordID> = [], key: (Int64) -> RecordID?
     ) {
@@ -31,7 +34,8 @@ public struct ChangedRecords: Sendable {
         deleted = gone
         var keyless = 0
         for (rowID, operation) in rows.operations {
-            // One that came and went counts as well: it may have taken the place of another.
+            // A row that was inserted and deleted again also counts: it may have replaced another
+            // row.
             rowIDs.insert(rowID)
             if operation == .passing { continue }
             guard let key = key(rowID) else {
@@ -46,11 +50,11 @@ public struct ChangedRecords: Sendable {
             }
         }
         if keyless > gone.count { isComplete = false }
-        // What is not in the lists cannot be told from the listed rows alone.
+        // If the list is incomplete, the listed rows do not show all changes.
         allRows = !rows.isComplete
     }
 
-    /// Records of a table whose rows SQLite does not tell of: any may have changed.
+    /// The change of a table whose rows SQLite does not report: any record may have changed.
     package static var any: ChangedRecords {
         var changed = ChangedRecords()
         changed.isComplete = false
@@ -58,7 +62,8 @@ public struct ChangedRecords: Sendable {
         return changed
     }
 
-    /// Puts keys known otherwise in place of those read from the rows.
+    /// Replaces the keys that were read from the rows with the keys of another list, and marks the
+    /// lists as complete.
     package mutating func setKeys(of other: ChangedRecords) {
         inserted = other.inserted
         updated = other.updated
@@ -66,7 +71,7 @@ public struct ChangedRecords: Sendable {
         isComplete = true
     }
 
-    /// Adds what a transaction did to one record.
+    /// Adds a transaction's change of one record.
     package mutating func note(_ id: RecordID, _ operation: RecordOperation) {
         switch operation {
         case .create: inserted.insert(id)
@@ -75,10 +80,10 @@ public struct ChangedRecords: Sendable {
         }
     }
 
-    /// Whether rows beyond `rowIDs` may have changed.
+    /// Whether other rows than `rowIDs` may have changed.
     var allRows = false
 
-    /// Whether any of these rows may have changed.
+    /// Returns whether any of these rows may have changed.
     func touches(_ rows: Set<Int64>) -> Bool {
         allRows || !rowIDs.isDisjoint(with: rows)
     }
@@ -98,7 +103,7 @@ public struct ChangedRecords: Sendable {
         updated.formUnion(later.updated.subtracting(inserted))
         for key in later.deleted {
             updated.remove(key)
-            // New and gone again: nobody who looked before or after has seen it.
+            // A record that was inserted and deleted again was never visible before or after.
             if inserted.remove(key) == nil { deleted.insert(key) }
         }
     }

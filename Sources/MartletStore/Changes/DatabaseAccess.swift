@@ -1,27 +1,35 @@
-/// A database that tables and data centers work on: a `DatabasePool`, or a client that keeps its
-/// data in step with a server. They differ in nothing that a data center sees.
+/// A database for tables and data centers: a `DatabasePool`, or a client that synchronises with a
+/// server. Data centers use both in the same way.
+///
+/// ```swift
+/// let count = try await database.read { try players.count(in: $0) }
+/// try await database.write { try players.insert(player, in: $0) }
+/// ```
 public protocol DatabaseAccess: Sendable {
-    /// Runs `body` on one moment's data. Reading never waits for writing.
-    /// - Throws: What `body` throws; `StoreError`.
+    /// Runs `body` on the data of one moment. A read never waits for a write. If `body` meets a
+    /// table that is created on first use, the database creates it and runs `body` again from its
+    /// beginning.
+    /// - Throws: The error of `body`; `StoreError`.
     func read<Result: Sendable>(
         _ body: @escaping @Sendable (ReadContext) throws -> Result
     ) async throws -> Result
 
-    /// Runs `body` as one save: all of it happens, or, where it throws, nothing. Saves come one
-    /// after the other. `body` may run again from its beginning when it meets a table that is made
-    /// on first use.
-    /// - Throws: What `body` throws; `StoreError`.
+    /// Runs `body` as one save. If `body` throws, the save changes nothing. Saves run one after the
+    /// other. If `body` meets a table that is created on first use, the database creates it and
+    /// runs `body` again from its beginning.
+    /// - Throws: The error of `body`; `StoreError`.
     @discardableResult
     func write<Result: Sendable>(
         _ body: @escaping @Sendable (WriteContext) throws -> Result
     ) async throws -> Result
 
-    /// Where commits are told of.
+    /// The hub that publishes commits.
     var _changes: ChangeHub { get }
 
-    /// Reads, and tells what part of the database was read.
-    /// - Parameter willRead: Called before the moment is fixed whose data `body` sees: what is committed
-    ///   before the call is in it; what comes later may be, or not.
+    /// Runs `body` as `read` does, and also returns the region that it has read.
+    /// - Parameter willRead: Called before the moment of the data is fixed. `body` sees all commits
+    ///   before this call; it may or may not see later ones.
+    /// - Throws: The error of `body`; `StoreError`.
     func _observedRead<Result: Sendable>(
         willRead: @escaping @Sendable () -> Void,
         _ body: @escaping @Sendable (ReadContext) throws -> Result

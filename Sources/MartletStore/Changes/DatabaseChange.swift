@@ -1,6 +1,6 @@
-/// What one commit changed, or several taken together.
+/// The changes of one commit, or of several combined.
 public struct DatabaseChange: Sendable {
-    /// Why the data changed.
+    /// The reasons for which data changed.
     public struct Causes: OptionSet, Hashable, Sendable {
         public let rawValue: Int
 
@@ -8,25 +8,27 @@ public struct DatabaseChange: Sendable {
             self.rawValue = rawValue
         }
 
-        /// A save through this client or pool.
+        /// The app saved through this client or pool.
         public static let local = Causes(rawValue: 1)
-        /// Others' changes arrived.
+        /// Changes by other devices or programs arrived from the server.
         public static let remote = Causes(rawValue: 2)
-        /// An own change set was refused, and its edits were taken back.
+        /// The server refused a change set of this device, and its edits were undone.
         public static let refused = Causes(rawValue: 4)
-        /// Temporary ids became permanent.
+        /// The server assigned permanent ids in place of temporary ones.
         public static let idsAssigned = Causes(rawValue: 8)
         /// Another process or connection wrote to the file.
         public static let elsewhere = Causes(rawValue: 16)
-        /// The server has confirmed own changes; records may have taken values it computed.
+        /// The server confirmed changes of this device. Records may have received values that the
+        /// server computed.
         public static let confirmed = Causes(rawValue: 32)
     }
 
-    /// Why; several where changes were taken together.
+    /// The causes. There may be several if changes were combined.
     public internal(set) var causes: Causes
     /// The changed records, by table.
     public internal(set) var tables: [String: ChangedRecords]
-    /// Whether more may have changed than is listed, as when another process wrote.
+    /// Whether more data may have changed than is listed, for example because another process
+    /// wrote.
     public internal(set) var isUnbounded: Bool
 
     package init(causes: Causes, tables: [String: ChangedRecords], isUnbounded: Bool = false) {
@@ -35,7 +37,7 @@ public struct DatabaseChange: Sendable {
         self.isUnbounded = isUnbounded
     }
 
-    /// Takes a later change together with this one.
+    /// Combines a later change with this one.
     mutating func add(_ later: DatabaseChange) {
         causes.formUnion(later.causes)
         isUnbounded = isUnbounded || later.isUnbounded
@@ -46,14 +48,14 @@ public struct DatabaseChange: Sendable {
 }
 
 extension DatabaseChange? {
-    /// Takes a change together with this one, if there is one.
+    /// Combines a later change with this one, or takes it if there is none.
     mutating func add(_ later: DatabaseChange) {
         if self?.add(later) == nil { self = later }
     }
 }
 
 extension DatabaseRegion {
-    /// Whether a change may show in what the query reads.
+    /// Returns whether a change may alter the result of the query.
     /// - Complexity: O(*t* + *r*), *t* tables and *r* rows of the smaller side.
     func isTouched(by change: DatabaseChange) -> Bool {
         if change.isUnbounded { return true }

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// The open drafts of one database. Whoever commits changes has them reviewed first.
+/// The open drafts of one database. Code that commits changes lets the drafts review them first.
 package final class DraftBoard: Sendable {
     private struct Place {
         weak var draft: (any ReviewedDraft)?
@@ -18,7 +18,8 @@ package final class DraftBoard: Sendable {
     /// Whether no draft is open.
     package var isEmpty: Bool { state.withLock { $0.places.isEmpty } }
 
-    /// Adds a draft; it gives its place back when it goes.
+    /// Adds a draft, which must remove itself when it ends.
+    /// - Returns: The draft's number.
     func add(_ draft: any ReviewedDraft) -> Int {
         state.withLock { state in
             state.last += 1
@@ -38,23 +39,23 @@ package final class DraftBoard: Sendable {
         }
     }
 
-    /// Tells each draft whose record is about to be changed. Call it last in the transaction.
-    /// - Parameter context: Sees what is about to be committed.
+    /// Lets each draft look at the coming state of its record. Call it last in the transaction.
+    /// - Parameter context: A context that sees the changes before their commit.
     package func review(_ context: ReadContext, causes: DatabaseChange.Causes) {
         for draft in drafts { draft.review(context, causes: causes) }
     }
 
-    /// What was reviewed has been committed.
+    /// Informs the drafts that the reviewed changes were committed.
     package func commit() {
         for draft in drafts { draft.commit() }
     }
 
-    /// What was reviewed was rolled back.
+    /// Informs the drafts that the reviewed changes were rolled back.
     package func rollBack() {
         for draft in drafts { draft.rollBack() }
     }
 
-    /// Tells the drafts of what others have committed already.
+    /// Informs the drafts of changes that another connection has already committed.
     package func catchUp(_ context: ReadContext, causes: DatabaseChange.Causes) {
         review(context, causes: causes)
         commit()

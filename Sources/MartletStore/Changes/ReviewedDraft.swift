@@ -1,9 +1,9 @@
-/// A draft as the board knows it.
+/// A draft as the board sees it.
 protocol ReviewedDraft: AnyObject, Sendable {
-    /// Looks at the record as it is about to be, and tells the draft's holder.
+    /// Looks at the coming state of the record, before its commit.
     func review(_ context: ReadContext, causes: DatabaseChange.Causes)
-    /// Takes what was reviewed.
+    /// Accepts the reviewed state.
     func commit()
-    /// Forgets what was reviewed.
+    /// Forgets the reviewed state.
     func rollBack()
 }

@@ -1,4 +1,4 @@
-/// A place among a hub's subscribers, given back when nobody holds it any more.
+/// A subscription to a hub, which ends when its last reference is released.
 final class Subscription: Sendable {
     let hub: ChangeHub
     private let number: Int
@@ -12,19 +12,20 @@ final class Subscription: Sendable {
         hub.unsubscribe(number)
     }
 
-    /// Waits until something that counts has happened; false at the end.
+    /// Waits until there is a change that counts.
+    /// - Returns: False if there will be none.
     func wait(isolation: isolated (any Actor)? = #isolation) async -> Bool {
         await hub.wait(number)
     }
 
-    /// Takes what has happened since the last call.
+    /// Returns the changes since the last call, combined, and forgets them; nil if there are none.
     func take() -> DatabaseChange? { hub.take(number) }
 
-    /// Notes that a read begins.
+    /// Marks the start of a read.
     func beginReading() { hub.beginReading(number) }
 
-    /// Notes what the read has read.
-    /// - Returns: What led to it.
+    /// Marks the end of a read, and sets the region whose changes count from now on.
+    /// - Returns: The changes that led to the read, combined; nil if there were none.
     func endReading(_ region: DatabaseRegion) -> DatabaseChange? {
         hub.endReading(number, region)
     }

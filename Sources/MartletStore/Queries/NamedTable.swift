@@ -1,4 +1,4 @@
-/// A table under a name of its own in a query, and its columns as they are named there.
+/// A table under another name in a query, with its columns under that name.
 ///
 /// ```swift
 /// let player = players.named("player"), captain = players.named("captain")
@@ -10,20 +10,20 @@
 public struct NamedTable<Base: Table>: Sendable {
     /// The table.
     let base: Base
-    /// The name it has in the query.
+    /// The table's name in the query.
     let alias: String
 
-    /// A column of the table, under this name.
+    /// Returns a column of the table under this name.
     public subscript<Value>(dynamicMember path: KeyPath<Base, Column<Value>>) -> Column<Value> {
         base[keyPath: path].of(alias)
     }
 
-    /// All rows, as records.
+    /// Returns a query for all rows, as records.
     public func query() -> Query<Base.Element> {
         Query(SelectStatement(source(nil))) { row in try Base.Element(row: row) }
     }
 
-    /// The rows that meet a condition, as records.
+    /// Returns a query for the rows that meet a condition, as records.
     public func `where`(_ condition: Condition) -> Query<Base.Element> {
         query().filter(condition)
     }
@@ -34,19 +34,19 @@ public struct NamedTable<Base: Table>: Sendable {
 }
 
 extension Table {
-    /// The table under a name of its own, for queries in which column names alone do not say which
-    /// table is meant.
-    /// - Parameter name: The name; nil for the table's own.
+    /// Returns the table under another name, for queries in which a column's name alone is
+    /// ambiguous.
+    /// - Parameter name: The name; nil for the table's own name.
     public func named(_ name: String? = nil) -> NamedTable<Self> {
         NamedTable(base: self, alias: name ?? tableName)
     }
 
-    /// All rows, as records.
+    /// Returns a query for all rows, as records.
     public func query() -> Query<Element> {
         Query(SelectStatement(QuerySource(self))) { row in try Element(row: row) }
     }
 
-    /// The rows that meet a condition, as records.
+    /// Returns a query for the rows that meet a condition, as records.
     public func `where`(_ condition: Condition) -> Query<Element> {
         query().filter(condition)
     }

@@ -1,13 +1,12 @@
-/// A question to the database, as a value: it can be kept, built upon, printed, and asked in any
-/// context.
+/// A query as a value. The app can store it, extend it, print it, and run it in any context.
 ///
 /// ```swift
 /// let tall = players.where(players.height > 190).ordered(by: players.name.ascending)
 /// let names = try tall.limited(to: 10).select(players.name).fetch(in: context)
 /// ```
 ///
-/// Names are checked against the schema before anything runs; values are bound, never written into
-/// the text.
+/// Names are checked against the schema before the query runs. Values are bound and are never part
+/// of the text.
 public struct Query<Output>: Sendable {
     var statement: SelectStatement
     let read: @Sendable (borrowing Row) throws -> Output
@@ -19,11 +18,11 @@ public struct Query<Output>: Sendable {
         self.read = read
     }
 
-    /// The text, with `?` in place of each value and `*` for the columns of a record (when it is
-    /// run these are listed).
+    /// The text, with `?` in place of each value. It has `*` for the columns of a record; they are
+    /// listed when the query runs.
     public var sql: String { statement.fragment.sql }
 
-    /// One value for each `?`.
+    /// The values, one for each `?`.
     public var arguments: [SQLValue] { statement.fragment.arguments }
 
     private func changed(_ change: (inout SelectStatement) -> Void) -> Query {
@@ -36,23 +35,23 @@ public struct Query<Output>: Sendable {
 // MARK: - Building
 
 extension Query {
-    /// Only rows that meet a condition, besides the conditions there are.
+    /// Adds a condition. Rows must meet it and all earlier conditions.
     public func filter(_ condition: Condition) -> Query {
         changed { $0.condition = $0.condition.map { $0 && condition } ?? condition }
     }
 
-    /// Rows in an order; the orders there are go before it.
+    /// Adds orders. They apply to rows that are equal in the earlier orders.
     public func ordered(by orderings: Ordering...) -> Query { ordered(by: orderings) }
 
-    /// Rows in an order; the orders there are go before it.
+    /// Adds orders. They apply to rows that are equal in the earlier orders.
     public func ordered(by orderings: [Ordering]) -> Query {
         changed { $0.orderings += orderings }
     }
 
-    /// At most so many rows, some left out first.
+    /// Limits the number of rows, in place of any earlier limit.
     /// - Parameters:
-    ///   - limit: At most so many; nil for all.
-    ///   - offset: How many to leave out.
+    ///   - limit: The highest number of rows; nil for all.
+    ///   - offset: The number of rows to skip first.
     public func limited(to limit: Int?, offset: Int = 0) -> Query {
         changed {
             $0.limit = limit
@@ -60,10 +59,10 @@ extension Query {
         }
     }
 
-    /// Each different row once.
+    /// Removes duplicate rows.
     public func distinct() -> Query { changed { $0.isDistinct = true } }
 
-    /// One row for all rows in which these have the same values.
+    /// Groups the rows. All rows with the same values of these keys become one row.
     public func grouped<each Key: ColumnExpression>(by keys: repeat each Key) -> Query {
         var fragments: [SQLFragment] = []
         repeat fragments.append((each keys).fragment)
@@ -71,32 +70,33 @@ extension Query {
         return changed { $0.groups += groups }
     }
 
-    /// Only groups that meet a condition on their aggregates.
+    /// Adds a condition on groups, which can use aggregates.
     public func having(_ condition: Condition) -> Query {
         changed { $0.having = $0.having.map { $0 && condition } ?? condition }
     }
 
-    /// With each row, every row of another table that meets the condition; rows without one are
-    /// left out.
+    /// Joins another table. Each row is combined with every row of the other table that meets the
+    /// condition. Rows without such a row are left out.
     ///
-    /// Where both tables have a column of one name, say which is meant: give the tables names with
-    /// `named(_:)` and take the columns from these.
+    /// If both tables have a column of the same name, give the tables names with `named(_:)` and
+    /// take the columns from these.
     public func join(_ table: some Table, on condition: Condition) -> Query {
         joined(QuerySource(table, join: QuerySource.Join(isLeft: false, condition: condition)))
     }
 
-    /// The same with a table under a name of its own.
+    /// Joins another table under a name of its own, as `join` does without one.
     public func join<Other: Table>(_ table: NamedTable<Other>, on condition: Condition) -> Query {
         joined(table.source(QuerySource.Join(isLeft: false, condition: condition)))
     }
 
-    /// With each row, every row of another table that meets the condition; where there is none, the
-    /// row once, with null in the other's columns (read those by `optional`).
+    /// Joins another table. Each row is combined with every row of the other table that meets the
+    /// condition. A row without such a row appears once, with null in the columns of the other
+    /// table; read these with `optional`.
     public func leftJoin(_ table: some Table, on condition: Condition) -> Query {
         joined(QuerySource(table, join: QuerySource.Join(isLeft: true, condition: condition)))
     }
 
-    /// The same with a table under a name of its own.
+    /// Joins another table under a name of its own, as `leftJoin` does without one.
     public func leftJoin<Other: Table>(
         _ table: NamedTable<Other>, on condition: Condition
     ) -> Query {
@@ -111,7 +111,7 @@ extension Query {
 // MARK: - Selecting
 
 extension Query {
-    /// These columns in place of the record: one gives values, several give tuples.
+    /// Selects these columns in place of the record. One column gives values, several give tuples.
     public func select<each Item: ColumnExpression>(
         _ items: repeat each Item
     ) -> Query<(repeat (each Item).Value)> {
@@ -125,8 +125,8 @@ extension Query {
         }
     }
 
-    /// These columns in place of the record, read as another record. Each column has its own name
-    /// there; `named(_:)` gives it another.
+    /// Selects these columns in place of the record, and reads them as another record. Each column
+    /// keeps its own name; `named(_:)` gives it another.
     public func select<Result: ReadableRecord, each Item: ColumnExpression>(
         as type: Result.Type, _ items: repeat each Item
     ) -> Query<Result> {
@@ -137,7 +137,7 @@ extension Query {
         return Query<Result>(selecting) { row in try Result(row: row) }
     }
 
-    /// The record's columns and these besides, read as another record.
+    /// Selects these columns in addition to the record's columns, and reads all as another record.
     public func adding<Result: ReadableRecord, each Item: ColumnExpression>(
         _ items: repeat each Item, as type: Result.Type
     ) -> Query<Result> {
@@ -148,13 +148,13 @@ extension Query {
         return Query<Result>(selecting) { row in try Result(row: row) }
     }
 
-    /// The same rows read as another record.
+    /// Reads the same rows as another record.
     public func `as`<Result: ReadableRecord>(_ type: Result.Type) -> Query<Result> {
         Query<Result>(statement) { row in try Result(row: row) }
     }
 }
 
-/// Reads the columns of a row one after the other.
+/// A reader of a row's columns, one after the other.
 private struct ColumnReader {
     private var index = 0
 

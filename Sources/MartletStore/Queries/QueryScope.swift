@@ -1,28 +1,30 @@
 internal import MartletModel
 internal import SQLiteRecords
 
-/// The tables a statement names, as the database describes them: what its columns are checked
-/// against, and what tells which values are records' ids.
+/// The tables of a statement as the database describes them. The statement's columns are checked
+/// against them. They also show which values are ids of records.
 struct QueryScope {
     fileprivate struct Entry {
         let alias: String
         let description: TableDescription
-        /// A full-text index shows the columns of its table once more; those are never meant.
+        /// Whether it is a full-text index. Its columns repeat those of its table, and no query
+        /// means them.
         var isIndex = false
     }
 
     private let entries: [Entry]
-    /// The tables of the queries around this one, from the inside to the outside.
+    /// The tables of the queries around this one, from the inner to the outer ones.
     private let outer: [[Entry]]
     private let session: Session
 
-    /// - Throws: `StoreError` `.unknown` where there is no such table, `.misuse` where two have
-    ///   one name, `MissingTable` where one can be made.
+    /// Creates a scope for the tables of a query.
+    /// - Throws: `StoreError` `.unknown` if there is no such table, `.misuse` if two tables have
+    ///   the same name; `MissingTable` if the database can create a missing one.
     init(_ sources: [QuerySource], _ session: Session) throws {
         try self.init(sources, session, outer: [])
     }
 
-    /// One table under its own name.
+    /// Creates a scope for one table under its own name.
     init(_ statements: TableStatements, _ session: Session) {
         let description = statements.description
         entries = [Entry(alias: description.name, description: description)]
@@ -53,10 +55,10 @@ struct QueryScope {
     /// The columns of the first table, in order.
     var columnsOfFirst: [String] { entries[0].description.columns.map(\.name) }
 
-    /// Checks a statement's columns, and gives the text to run and the values to bind: temporary
-    /// ids that stand for records whose permanent ids are known are replaced.
-    /// - Throws: `StoreError` `.unknown` for a column that is not there, `.misuse` for one that
-    ///   two tables have.
+    /// Checks a statement's columns, and returns the text to run and the values to bind. Temporary
+    /// ids are replaced by the permanent ids that the device knows.
+    /// - Throws: `StoreError` `.unknown` for a column that does not exist, `.misuse` for a column
+    ///   that two tables have.
     func rendered(_ fragment: SQLFragment) throws -> (sql: String, arguments: [SQLValue]) {
         var sql = ""
         var arguments: [SQLValue] = []
@@ -98,7 +100,7 @@ struct QueryScope {
         }.value
     }
 
-    /// The type whose ids a column holds; nil where it holds none.
+    /// Returns the type whose ids a column holds; nil if it holds none.
     private func typeOfID(in column: ColumnName, _ store: any SyncedTables) -> Int? {
         guard let entry = try? find(column), let name = entry.description.column(column.name)?.name,
             let type = store.schema.index(of: entry.description.name)
@@ -116,9 +118,9 @@ struct QueryScope {
         }
         if let table = column.table, named.isEmpty { throw unknownTable(table, column.name) }
         let found = named.filter { $0.has(column.name) }
-        // A table of an inner query hides one of the same name outside, as in SQL.
+        // A table of an inner query hides an outer table of the same name, as in SQL.
         if let first = found.first, found.count == 1 || column.table != nil { return first }
-        // One table both inside and outside of a query, with no names given: the inner is meant.
+        // If a query and the query around it have the same table, unnamed, the inner one is meant.
         let inner = entries.filter { !$0.isIndex && $0.has(column.name) }
         if let first = inner.first, inner.count == 1,
             found.allSatisfy({ $0.description.name == first.description.name })
@@ -165,7 +167,7 @@ extension QueryScope.Entry {
 }
 
 extension SQLFragment.Binding {
-    /// Whether it holds a negative integer.
+    /// Whether the value, or a value of the list, is a negative integer.
     fileprivate var mayHoldTemporaryID: Bool {
         func isNegative(_ value: SQLValue) -> Bool {
             if case .integer(let number) = value { number < 0 } else { false }

@@ -1,17 +1,17 @@
 internal import SQLiteRecords
 
-/// A SELECT as a value, whatever its rows are read as.
+/// A SELECT statement as a value, without the type of its rows.
 struct SelectStatement: Hashable, Sendable {
     var sources: [QuerySource]
-    /// What is selected; nil for all columns of the first table.
+    /// The selected expressions; nil for all columns of the first table.
     var selection: [SQLFragment]?
-    /// Selected besides all columns of the first table.
+    /// The expressions that are selected in addition to all columns of the first table.
     var additions: [SQLFragment] = []
     var condition: Condition?
     var groups: [SQLFragment] = []
     var having: Condition?
     var orderings: [Ordering] = []
-    /// The order where none is asked for.
+    /// The orders that apply if the query has none.
     var standardOrderings: [Ordering] = []
     var limit: Int?
     var offset = 0
@@ -24,6 +24,7 @@ struct SelectStatement: Hashable, Sendable {
     /// The text, with `*` for all columns of the first table.
     var fragment: SQLFragment { fragment(allColumns: nil) }
 
+    /// Returns the text.
     /// - Parameter allColumns: The first table's columns; nil for `*`.
     func fragment(allColumns: [String]?) -> SQLFragment {
         let name = SQLName.quoted(sources[0].alias)
@@ -35,7 +36,7 @@ struct SelectStatement: Hashable, Sendable {
             let list = allColumns.map { prefix + SQLName.quoted($0) }.joined(separator: ", ")
             columns = SQLFragment(sql: list)
         } else {
-            // With anything beside it the star needs its table.
+            // SQLite needs the table's name before the star if other columns follow.
             columns = SQLFragment(sql: additions.isEmpty ? prefix + "*" : name + ".*")
         }
         for addition in additions { columns += ", " + addition }
@@ -57,14 +58,14 @@ struct SelectStatement: Hashable, Sendable {
         return select
     }
 
-    /// The number of its rows, as a statement.
+    /// The statement that counts the rows.
     var counting: SQLFragment {
         var inner = self
         if limit == nil, offset == 0 {
             inner.orderings = []
             inner.standardOrderings = []
         }
-        // What is selected may be an aggregate, which makes one row of all.
+        // The selection may be an aggregate, which gives one row for all rows.
         let isPlain =
             selection == nil && !isDistinct && groups.isEmpty && having == nil && limit == nil
             && offset == 0
@@ -78,8 +79,9 @@ struct SelectStatement: Hashable, Sendable {
 }
 
 extension SelectStatement {
-    /// The text and values SQLite is given, checked against the schema.
-    /// - Throws: `StoreError` `.unknown` for a table or column that is not there, `MissingTable`.
+    /// Returns the text and the values for SQLite, checked against the schema.
+    /// - Throws: `StoreError` `.unknown` if a table or column does not exist; `MissingTable` if the
+    ///   database can create the table.
     func checked(
         in context: ReadContext, counting isCounting: Bool = false
     ) throws -> (sql: String, arguments: [SQLValue]) {
@@ -92,7 +94,7 @@ extension SelectStatement {
         return try scope.rendered(fragment)
     }
 
-    /// Runs it and hands over each row.
+    /// Runs the statement and calls `body` with each row.
     func forEachRow(
         in context: ReadContext, counting isCounting: Bool = false,
         _ body: (borrowing Row) throws -> Void
@@ -102,7 +104,7 @@ extension SelectStatement {
             sql, arguments, recorder: context.recorder, table: sources[0].table, body)
     }
 
-    /// The number of rows it has.
+    /// Returns the number of rows.
     func count(in context: ReadContext) throws -> Int {
         var count = 0
         try forEachRow(in: context, counting: true) { row in count = try row.get(at: 0) }

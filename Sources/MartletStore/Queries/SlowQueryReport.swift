@@ -1,7 +1,8 @@
 internal import SQLiteKit
 internal import Synchronization
 
-/// Which statements a database has spent its time on, gathered while it runs.
+/// A report of the statements on which a database has spent its time. It grows while the database
+/// runs.
 ///
 /// ```swift
 /// let report = SlowQueryReport()
@@ -11,21 +12,21 @@ internal import Synchronization
 /// for entry in report.entries.prefix(5) { print(entry) }
 /// ```
 ///
-/// Statements are told apart by their text, in which no values are. Of these it keeps so many as it
-/// is given room for; where there is no more, the one that has taken least makes way.
+/// Statements with the same text count as one; their values do not matter. The report keeps at most
+/// `capacity` statements. For a new one it evicts the one with the least total time.
 public final class SlowQueryReport: Sendable {
-    /// What is known of one statement.
+    /// The measurements of one statement.
     public struct Entry: Hashable, Sendable {
         /// The statement, with `?` in place of values.
         public let sql: String
-        /// How often it has run.
+        /// The number of runs.
         public fileprivate(set) var runs: Int
-        /// All runs together.
+        /// The total time of all runs.
         public fileprivate(set) var total: Duration
-        /// The longest run.
+        /// The time of the longest run.
         public fileprivate(set) var longest: Duration
 
-        /// A run on average.
+        /// The average time of a run.
         public var average: Duration { total / runs }
     }
 
@@ -34,21 +35,22 @@ public final class SlowQueryReport: Sendable {
         var forgotten = 0
     }
 
-    /// Only runs that take at least this long are counted.
+    /// The shortest duration that is counted.
     public let slowerThan: Duration
-    /// The number of statements there is room for.
+    /// The highest number of statements that the report keeps.
     public let capacity: Int
     private let state = Mutex(State())
 
+    /// Creates an empty report.
     /// - Parameters:
-    ///   - slowerThan: Runs that take less are not counted; zero counts all.
-    ///   - capacity: The number of statements to keep, at least 1.
+    ///   - slowerThan: The shortest duration that is counted; zero counts every run.
+    ///   - capacity: The highest number of statements to keep, at least 1.
     public init(slowerThan: Duration = .zero, capacity: Int = 200) {
         self.slowerThan = slowerThan
         self.capacity = max(1, capacity)
     }
 
-    /// What to give to the database's options.
+    /// The trace that fills this report, for `DatabaseOptions.trace`.
     public var trace: StatementTrace {
         StatementTrace(slowerThan: slowerThan) { [self] run in
             note(sql: run.sql, duration: run.duration)
@@ -74,23 +76,25 @@ public final class SlowQueryReport: Sendable {
         }
     }
 
-    /// The statements, those that took most time first.
+    /// The statements, in the order of their total time, the longest first.
+    /// - Complexity: O(*n* log *n*), *n* statements.
     public var entries: [Entry] {
         state.withLock { Array($0.entries.values) }.sorted {
             ($1.total, $0.sql) < ($0.total, $1.sql)
         }
     }
 
-    /// How many statements have made way for others.
+    /// The number of evicted statements.
     public var forgotten: Int { state.withLock(\.forgotten) }
 
-    /// Begins anew.
+    /// Removes all measurements.
     public func reset() {
         state.withLock { $0 = State() }
     }
 
-    /// How SQLite would run a statement, a line for each step (https://sqlite.org/eqp.html).
-    /// - Throws: `StoreError` where the statement no longer suits the schema.
+    /// Returns SQLite's plan for a statement, with one line for each step
+    /// (https://sqlite.org/eqp.html).
+    /// - Throws: `StoreError` if the statement no longer fits the schema.
     public func plan(of entry: Entry, in context: ReadContext) throws -> [String] {
         try context.checkValid()
         let sql = "EXPLAIN QUERY PLAN " + entry.sql
@@ -106,7 +110,7 @@ public final class SlowQueryReport: Sendable {
 }
 
 extension SlowQueryReport.Entry: CustomStringConvertible {
-    /// One line: the time in all, the longest run, the number of runs, the statement.
+    /// One line with the total time, the longest run, the number of runs, and the statement.
     public var description: String {
         "\(total) in \(runs) runs, longest \(longest): \(sql)"
     }
