@@ -1,36 +1,39 @@
 internal import SQLiteRecords
 
-/// What a full-text search looks for.
+/// A pattern for a full-text search.
 ///
-/// What a person has typed is safe in every form but `init(query:)`: it is taken apart into words,
-/// and no character of it is an operator.
+/// Text that a person has typed is safe in every initializer but `init(query:)`. It is split into
+/// words, and none of its characters is an operator.
 public struct FullTextPattern: Hashable, Sendable {
     /// The pattern in FTS5's query language (https://sqlite.org/fts5.html#full_text_query_syntax).
     public let query: String
 
-    /// A pattern of one's own, in FTS5's query language.
+    /// Creates a pattern from a query in FTS5's language.
     public init(query: String) {
         self.query = query
     }
 
-    /// All of these words, in any order and place.
+    /// Creates a pattern that finds all of these words, in any order and place. It is nil if the
+    /// text has no word.
     /// - Parameters:
-    ///   - text: What a person typed.
-    ///   - isComplete: Whether the last word is complete; otherwise words that begin with it are
-    ///     found too, as is wanted while somebody types.
-    /// - Returns: nil where there is no word in the text.
+    ///   - text: The text that a person typed.
+    ///   - isComplete: Whether the last word is complete. If not, the search also finds words that
+    ///     begin with it, which suits a search while a person types.
     public init?(allOf text: String, isComplete: Bool = false) {
         self.init(text, joined: " ", isComplete)
     }
 
-    /// At least one of these words.
-    /// - Parameters: as for all of them.
+    /// Creates a pattern that finds at least one of these words. It is nil if the text has no word.
+    /// - Parameters:
+    ///   - text: The text that a person typed.
+    ///   - isComplete: Whether the last word is complete. If not, the search also finds words that
+    ///     begin with it.
     public init?(anyOf text: String, isComplete: Bool = false) {
         self.init(text, joined: " OR ", isComplete)
     }
 
-    /// These words one after the other.
-    /// - Returns: nil where there is no word in the text.
+    /// Creates a pattern that finds these words in this order, without words between them. It is
+    /// nil if the text has no word.
     public init?(phrase text: String) {
         let words = Self.words(text)
         guard !words.isEmpty else { return nil }
@@ -43,7 +46,7 @@ public struct FullTextPattern: Hashable, Sendable {
         query = words.map(Self.quoted).joined(separator: separator) + (isComplete ? "" : " *")
     }
 
-    /// The pattern looked for in some columns only.
+    /// Returns a pattern that searches only in these columns.
     public func `in`<each Item: ColumnValue>(
         _ columns: repeat Column<each Item>
     ) -> FullTextPattern {
@@ -52,8 +55,8 @@ public struct FullTextPattern: Hashable, Sendable {
         return FullTextPattern(query: "{\(names.joined(separator: " "))} : (\(query))")
     }
 
-    /// Parted at spaces; what has neither letter nor number in it would match nothing. A NUL would
-    /// end the text for FTS5.
+    /// Splits a text at spaces. Words without a letter or a number are left out, because they would
+    /// match nothing. A NUL also separates words, because it would end the text for FTS5.
     private static func words(_ text: String) -> [String] {
         text.split { $0.isWhitespace || $0.unicodeScalars.contains("\0") }
             .filter { $0.contains { $0.isLetter || $0.isNumber } }

@@ -1,6 +1,6 @@
 internal import SQLiteRecords
 
-/// A full-text index on a table, kept in step by triggers.
+/// A full-text index on a table. Triggers keep it up to date.
 ///
 /// ```swift
 /// let search = FullTextTable(on: players, columns: players.name, players.club)
@@ -9,22 +9,23 @@ internal import SQLiteRecords
 /// }
 /// ```
 ///
-/// It is made, and filled, where it is used and not there yet; again where its declaration has
-/// changed, or a migration has made its table anew. Every write is seen, by whatever connection:
-/// other programs', and what comes from a server. SQLite's VACUUM may number the rows of a table
-/// anew that has no `INTEGER PRIMARY KEY`; after one, `rebuild`.
+/// The database creates and fills the index on first use. It does so again if the declaration has
+/// changed, or if a migration has recreated the table. The triggers see every write by any
+/// connection, including external writes and changes from a server. If the table has no
+/// `INTEGER PRIMARY KEY`, SQLite's VACUUM may renumber its rows; call `rebuild` after it.
 public struct FullTextTable<Base: Table>: Sendable {
-    /// The table that is searched.
+    /// The table that the index searches.
     public let base: Base
     let index: FullTextIndex
 
+    /// Creates the declaration of an index.
     /// - Parameters:
-    ///   - base: The table; it needs rowids.
-    ///   - columns: The columns that are searched.
-    ///   - name: The index's name; nil for the table's with `_search` after it.
-    ///   - tokenizer: How text is taken apart into words.
-    ///   - prefixes: Lengths in characters for which prefixes get an index of their own, which
-    ///     makes them fast and writing slower.
+    ///   - base: The table. It must have rowids.
+    ///   - columns: The columns to search.
+    ///   - name: The index's name; nil for the table's name followed by `_search`.
+    ///   - tokenizer: The way in which text is split into words.
+    ///   - prefixes: Lengths in characters. Prefixes of these lengths get their own index, which
+    ///     makes searching them faster, and writing slower.
     public init<each Item: ColumnValue>(
         on base: Base, columns: repeat Column<each Item>, named name: String? = nil,
         tokenizer: FullTextTokenizer = .unicode, prefixes: [Int] = []
@@ -44,14 +45,14 @@ public struct FullTextTable<Base: Table>: Sendable {
     /// The index's name.
     public var name: String { index.name }
 
-    /// CREATE statements, for those who make the index in a schema script or a migration. Rows that
-    /// are there already are put in when it is first used.
+    /// The CREATE statements of the index, for a schema script or a migration that creates it. The
+    /// rows that the table already has are added when the index is first used.
     public var script: String { index.script }
 
-    /// The records that match, best first.
+    /// Returns a query for the records that match, the best first.
     ///
-    /// Conditions, orders and joins can be added; `rank`, `snippet` and `highlighted` can be
-    /// selected, and ordered by.
+    /// The caller can add conditions, orders and joins. It can select `rank`, `snippet` and
+    /// `highlighted`, and order by them.
     public func query(matching pattern: FullTextPattern) -> Query<Base.Element> {
         let table = SQLName.quoted(name)
         let link =
@@ -68,26 +69,27 @@ public struct FullTextTable<Base: Table>: Sendable {
         return Query(select) { row in try Base.Element(row: row) }
     }
 
-    /// How well a row matches: the smaller the better (BM25, negative).
+    /// The rank of a row (BM25): a negative number. A lower number is a better match.
     public var rank: ComputedColumn<Double> {
         ComputedColumn(SQLFragment(sql: "\(SQLName.quoted(name)).\"rank\""), named: "rank")
     }
 
-    /// The same with columns that count more or less than others.
-    /// - Parameter weights: One for each column, in their order; 1 is usual.
+    /// Returns the rank with a weight for each column.
+    /// - Parameter weights: One weight for each column, in the order of the columns; the usual
+    ///   weight is 1.
     public func rank(weights: [Double]) -> ComputedColumn<Double> {
         let slots = weights.map { SQLFragment(value: .real($0)) }
         let arguments = [SQLFragment(sql: SQLName.quoted(name))] + slots
         return ComputedColumn("bm25(" + arguments.joined(separator: ", ") + ")", named: "rank")
     }
 
-    /// A column's text around what matched.
+    /// Returns a part of a column's text around the matches.
     /// - Parameters:
     ///   - column: The column; nil for the one that matches best.
-    ///   - before: Put before each match.
-    ///   - after: Put after each match.
-    ///   - ellipsis: Put where text is left out.
-    ///   - words: At most so many words, 1...64.
+    ///   - before: The text before each match.
+    ///   - after: The text after each match.
+    ///   - ellipsis: The text in place of omitted text.
+    ///   - words: The highest number of words, 1...64.
     public func snippet(
         of column: (any AnyColumn)? = nil, before: String = "", after: String = "",
         ellipsis: String = "…", words: Int = 16
@@ -100,7 +102,7 @@ public struct FullTextTable<Base: Table>: Sendable {
             ])
     }
 
-    /// A column's whole text with what matched marked.
+    /// Returns a column's whole text, with each match between `before` and `after`.
     public func highlighted(
         _ column: any AnyColumn, before: String, after: String
     ) -> ComputedColumn<String?> {
@@ -113,7 +115,8 @@ public struct FullTextTable<Base: Table>: Sendable {
         let place = column.map { column in
             index.columns.firstIndex { SQLName.folded($0) == SQLName.folded(column.name) }
         }
-        // A column that is not searched is named, and so refused as unknown.
+        // A column that the index does not have is rendered by its name, so that the check of names
+        // refuses it.
         if let column, place == .some(nil) {
             return ComputedColumn(
                 SQLFragment(column: ColumnName(table: name, name: column.name)))
@@ -125,7 +128,9 @@ public struct FullTextTable<Base: Table>: Sendable {
             named: function)
     }
 
-    /// Puts all rows into the index anew.
+    /// Rebuilds the index from all rows.
+    /// - Throws: `StoreError` `.unknown` if the table or a column does not exist, `.schema` if the
+    ///   table has no rowids.
     public func rebuild(in context: WriteContext) throws {
         try context.checkValid()
         _ = try index.description(context.session)
@@ -133,7 +138,8 @@ public struct FullTextTable<Base: Table>: Sendable {
     }
 
     /// Compares the index with the rows.
-    /// - Throws: `StoreError` `.file` where they differ; `rebuild` puts it right.
+    /// - Throws: `StoreError` `.file` if they differ; `rebuild` repairs the index. `.unknown` and
+    ///   `.schema` as `rebuild`.
     public func check(in context: WriteContext) throws {
         try context.checkValid()
         _ = try index.description(context.session)

@@ -9,7 +9,8 @@ struct OwnNames {
     /// The names whose values other tables take.
     let elsewhere: Set<String>
 
-    /// - Throws: `StoreError` `.unknown`.
+    /// Checks the names of a record.
+    /// - Throws: `StoreError` `.unknown` if a name has no column here and is not stored elsewhere.
     func check(_ record: some Record) throws {
         let all = try record.dictionaryRepresentation(columns: .all, table: table)
         for name in all.names where !columns.contains(name) && !elsewhere.contains(name) {

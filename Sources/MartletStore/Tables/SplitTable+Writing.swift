@@ -1,12 +1,12 @@
 public import MartletModel
 
-/// Writing. Hooks see what is done to each of the parts, under its own name.
+/// Writing. Hooks see the writes to each part, under the part's name.
 extension SplitTable {
-    /// Inserts a record. A key it leaves empty is made: the next number over all parts, or a random
-    /// UUID for texts.
+    /// Inserts a record. If its key is empty, one is made: the next number over all parts, or a
+    /// random UUID for a text key.
     /// - Returns: The record's key.
-    /// - Throws: `StoreError`: `.value` for a kind no part has, `.constraint` for a key that is in
-    ///   use in another part; what a table throws.
+    /// - Throws: `StoreError` `.value` if no part has the record's kind, `.constraint` if another
+    ///   part already has the key or SQLite skips a row; any error of a part's insert.
     @discardableResult
     public func insert(_ record: some Record, in context: WriteContext) throws -> RecordID {
         try prepare(context, record)
@@ -28,8 +28,10 @@ extension SplitTable {
         }
     }
 
-    /// Changes the record with the key that `record` carries, to the values it carries.
+    /// Changes the record that has the key of `record`, to the values in `record`.
     /// - Returns: Whether there is such a record.
+    /// - Throws: `StoreError` `.value` if `record` has no key or no part has its kind,
+    ///   `.constraint` if SQLite skips a row; any error of a part's update.
     @discardableResult
     public func update(_ record: some Record, in context: WriteContext) throws -> Bool {
         try prepare(context, record)
@@ -47,8 +49,9 @@ extension SplitTable {
         }
     }
 
-    /// Changes the record with the key that `record` carries, or inserts it.
+    /// Changes the record that has the key of `record`, or inserts it if there is none.
     /// - Returns: The record's key.
+    /// - Throws: The errors of `insert` and `update`.
     @discardableResult
     public func upsert(_ record: some Record, in context: WriteContext) throws -> RecordID {
         if let key = try givenKey(record, context), try update(record, in: context) {
@@ -58,14 +61,17 @@ extension SplitTable {
     }
 
     /// Deletes the record with a key, in every part.
-    /// - Returns: Whether there was such a record.
+    /// - Returns: Whether a row was deleted.
+    /// - Throws: `StoreError` `.constraint` if a reference forbids the deletion; any error of a
+    ///   hook.
     @discardableResult
     public func delete(_ key: some ColumnValue, in context: WriteContext) throws -> Bool {
         try prepare(context)
         let value = key.sqlValue
         if let place = place(of: value) { return try parts[place].delete(value, in: context) }
         return try context.savepoint {
-            // The last first: what points from piece to piece points to the first.
+            // The last part is deleted first, because references between parts lead to the first
+            // one.
             var isFound = false
             for part in parts.reversed() where try part.delete(value, in: context) {
                 isFound = true
@@ -75,7 +81,9 @@ extension SplitTable {
     }
 
     /// Deletes the records that meet a condition.
-    /// - Returns: How many there were.
+    /// - Returns: The number of records that met it.
+    /// - Throws: `StoreError` `.unknown` for a column that does not exist; the errors of deleting
+    ///   by a key.
     @discardableResult
     public func delete(where condition: Condition, in context: WriteContext) throws -> Int {
         let keys = try query().filter(condition).select(Column<SQLValue>(key)).fetch(in: context)
@@ -85,9 +93,9 @@ extension SplitTable {
 }
 
 extension SplitTable {
-    /// Makes the parts that are not there yet, and sees that they fit together.
-    /// - Throws: `StoreError` `.unknown` for a record of the own element that holds a name without
-    ///   a column in any part.
+    /// Creates the missing parts, and checks that the parts fit together.
+    /// - Throws: `StoreError` `.unknown` if a record of the own element has a name without a column
+    ///   in any part.
     private func prepare<Item: Record>(_ context: WriteContext, _ record: Item) throws {
         try prepare(context)
         guard Item.self == Element.self else { return }
@@ -134,7 +142,8 @@ extension SplitTable {
             guard try part.update(values, in: context) else { throw passedOver(part, key) }
             return true
         }
-        // Of another kind now: the whole row moves, with what the record does not carry.
+        // The record has another kind now. The whole row moves, with the values that it already
+        // had.
         guard var row = try part.find(key, in: context) else { return false }
         row.fill(from: values)
         try part.delete(key, in: context)
@@ -143,8 +152,8 @@ extension SplitTable {
         return true
     }
 
-    /// Inserts a row. A record is written with all its rows, or not at all.
-    /// - Throws: `StoreError` `.constraint` if SQLite passes the row over.
+    /// Inserts a row. Either all rows of a record are written, or none.
+    /// - Throws: `StoreError` `.constraint` if SQLite skips the row.
     private func insert(
         _ values: RecordValues, _ key: SQLValue, _ part: PlainTable<RecordValues>,
         _ context: WriteContext
@@ -170,7 +179,7 @@ extension SplitTable {
         return place
     }
 
-    /// What a record has for a part, with its key.
+    /// Returns a record's values for a part, with the key.
     private func values(
         of record: some Record, _ key: SQLValue, _ part: PlainTable<RecordValues>,
         _ context: WriteContext

@@ -2,8 +2,8 @@ internal import SQLiteRecords
 
 /// Several tables that are read and written as one.
 ///
-/// A large or uneven record may be spread over tables by its columns; many records over tables by
-/// their kind, or by their key. Whoever uses the split table does not see it.
+/// A large or uneven record can be spread over tables by its columns. Many records can be spread
+/// over tables by their kind, or by their key. Callers use the split table like a single table.
 ///
 /// ```swift
 /// let people = SplitTable(
@@ -11,19 +11,19 @@ internal import SQLiteRecords
 ///     byColumns: [PlainTable("people_names"), PlainTable("people_photos")])
 /// ```
 ///
-/// Tables of a synchronised schema can be parts where their keys are texts: integer keys are
-/// numbered by the server, for each table by itself.
+/// A table of a synchronised schema can be a part if its keys are texts. The server assigns integer
+/// keys for each table separately.
 public struct SplitTable<Element: ReadableRecord>: Sendable {
-    /// The name the tables have as one, in queries and errors.
+    /// The common name of the tables, in queries and errors.
     public let name: String
     /// The key column, which every part has as its primary key.
     public let key: String
     let parts: [PlainTable<RecordValues>]
     let rule: Rule
-    /// The names of `Element` that no part has; see `Table.storedElsewhere`.
+    /// The names of `Element` that need no column in any part; see `Table.storedElsewhere`.
     public var storedElsewhere: Set<String> = []
 
-    /// Which part a record, or a piece of it, is in.
+    /// The rule by which a record, or a piece of it, belongs to a part.
     enum Rule: Sendable {
         case columns
         case kind(column: String, kinds: [SQLValue])
@@ -38,13 +38,14 @@ public struct SplitTable<Element: ReadableRecord>: Sendable {
         self.rule = rule
     }
 
-    /// Each part has the key and some columns of every record. The first has a row for every
-    /// record; the others for those that have anything to put there.
+    /// Creates a table that is split by columns. Each part has the key and some columns of the
+    /// records. The first part has a row for every record. Each other part has rows only for
+    /// records with values for it.
     /// - Parameters:
-    ///   - name: What the tables are called as one.
-    ///   - element: What a record is read as.
+    ///   - name: The common name of the tables.
+    ///   - element: The type of a record.
     ///   - key: The key column.
-    ///   - parts: The tables, of which each asks the record for its own columns.
+    ///   - parts: The tables. Each asks the record for its own columns.
     public init(
         _ name: String, of element: Element.Type = Element.self, key: String,
         byColumns parts: [any Table]
@@ -52,12 +53,13 @@ public struct SplitTable<Element: ReadableRecord>: Sendable {
         self.init(name, key, parts, .columns)
     }
 
-    /// Each part has the records of one kind. A record whose kind changes moves.
+    /// Creates a table that is split by kind. Each part has the records of one kind. A record whose
+    /// kind changes moves to another part.
     /// - Parameters:
-    ///   - name: What the tables are called as one.
-    ///   - element: What a record is read as.
-    ///   - key: The key column; no two parts have the same key.
-    ///   - column: The column that says of which kind a record is.
+    ///   - name: The common name of the tables.
+    ///   - element: The type of a record.
+    ///   - key: The key column. A key is in only one part.
+    ///   - column: The column that holds a record's kind.
     ///   - parts: The kinds and their tables, which have the same columns in the same order.
     public init<Kind: ColumnValue>(
         _ name: String, of element: Element.Type = Element.self, key: String,
@@ -68,12 +70,13 @@ public struct SplitTable<Element: ReadableRecord>: Sendable {
             .kind(column: column.name, kinds: parts.map(\.kind.sqlValue)))
     }
 
-    /// A record is in the part whose index is the remainder of its key divided by the number of
-    /// parts; for text keys, of the key's 64-bit FNV-1a hash. If the number or the order of the
-    /// parts changes when there are records, a version has to move them: `MigrationContext.spread`.
+    /// Creates a table that is split by key. The index of a record's part is the remainder of its
+    /// key divided by the number of parts. For a text key, the key's 64-bit FNV-1a hash is divided.
+    /// If the number or the order of parts changes later, a migration must move the records:
+    /// `MigrationContext.spread`.
     /// - Parameters:
-    ///   - name: What the tables are called as one.
-    ///   - element: What a record is read as.
+    ///   - name: The common name of the tables.
+    ///   - element: The type of a record.
     ///   - key: The key column.
     ///   - parts: The tables, which have the same columns in the same order.
     public init(
@@ -90,7 +93,8 @@ public struct SplitTable<Element: ReadableRecord>: Sendable {
             parts: parts.map { SplitSource.Part(table: $0.tableName, declaration: $0.declaration) })
     }
 
-    /// The place of the part in which a key's record is, where the key alone says it.
+    /// Returns the index of the part that has a key's record; nil if the key alone does not show
+    /// it.
     func place(of key: SQLValue) -> Int? {
         guard case .modulo = rule else { return nil }
         let count = UInt64(parts.count)
@@ -99,8 +103,8 @@ public struct SplitTable<Element: ReadableRecord>: Sendable {
             let rest = number % Int64(count)
             return Int(rest < 0 ? rest + Int64(count) : rest)
         case .text(let text):
-            // FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/): Swift's own hash is another one
-            // at each start of the program.
+            // FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/). Swift's own hash differs at each
+            // start of the program.
             let hash = text.utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { hash, byte in
                 (hash ^ UInt64(byte)) &* 0x100_0000_01b3
             }
@@ -113,17 +117,19 @@ public struct SplitTable<Element: ReadableRecord>: Sendable {
 // MARK: - Reading
 
 extension SplitTable {
-    /// All records.
+    /// Returns a query for all records.
     public func query() -> Query<Element> {
         Query(SelectStatement(QuerySource(source, alias: name))) { row in try Element(row: row) }
     }
 
-    /// The records that meet a condition.
+    /// Returns a query for the records that meet a condition.
     public func `where`(_ condition: Condition) -> Query<Element> {
         query().filter(condition)
     }
 
-    /// The record with a key; nil where there is none.
+    /// Returns the record with a key; nil if there is none.
+    /// - Throws: `StoreError` `.schema` if the parts do not fit together, `.unknown` if one does
+    ///   not exist, `.value` if the row does not fit the element.
     public func find(_ key: some ColumnValue, in context: ReadContext) throws -> Element? {
         let value = key.sqlValue
         if let place = place(of: value) {
@@ -132,7 +138,8 @@ extension SplitTable {
         return try query().filter(Column<SQLValue>(self.key) == value).first(in: context)
     }
 
-    /// All records that meet a condition.
+    /// Returns all records that meet a condition.
+    /// - Throws: The same errors as `find`.
     public func all(
         where condition: Condition? = nil, orderBy ordering: [Ordering] = [], limit: Int? = nil,
         offset: Int = 0, in context: ReadContext
@@ -141,7 +148,8 @@ extension SplitTable {
             .limited(to: limit, offset: offset).fetch(in: context)
     }
 
-    /// The first record that meets a condition.
+    /// Returns the first record that meets a condition; nil if there is none.
+    /// - Throws: The same errors as `find`.
     public func first(
         where condition: Condition? = nil, orderBy ordering: [Ordering] = [],
         in context: ReadContext
@@ -149,7 +157,8 @@ extension SplitTable {
         try all(where: condition, orderBy: ordering, limit: 1, in: context).first
     }
 
-    /// The number of records that meet a condition.
+    /// Returns the number of records that meet a condition.
+    /// - Throws: The same errors as `find`.
     public func count(where condition: Condition? = nil, in context: ReadContext) throws -> Int {
         try query().filter(condition ?? .always).count(in: context)
     }

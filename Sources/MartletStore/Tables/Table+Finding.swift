@@ -3,16 +3,19 @@ internal import SQLiteKit
 
 /// Finding rows by their key.
 extension Table {
-    /// The record with a key; nil where there is none. A temporary id finds its record for ever.
+    /// Returns the record with a key; nil if there is none. A temporary id finds its record for
+    /// ever.
     /// - Parameters:
-    ///   - key: The value of the key column; of the rowid where there is no declared key.
-    ///   - context: Where to read.
-    /// - Throws: `StoreError`.
+    ///   - key: The value of the key column, or of the rowid if the table declares no key.
+    ///   - context: The context to read in.
+    /// - Throws: `StoreError` `.unknown` if there is no such table, `.misuse` for a view or a key
+    ///   of several columns, `.value` if the row does not fit the element.
     public func find(_ key: some ColumnValue, in context: ReadContext) throws -> Element? {
         try find(key, as: Element.self, in: context)
     }
 
-    /// The record with a key, as another type than the table's own.
+    /// Returns the record with a key, as another type than the table's own; nil if there is none.
+    /// - Throws: The same errors as `find` without a type.
     public func find<Result: ReadableRecord>(
         _ key: some ColumnValue, as type: Result.Type, in context: ReadContext
     ) throws -> Result? {
@@ -21,8 +24,9 @@ extension Table {
         return try fetchOne(statements, value, context) { row in try Result(row: row) }
     }
 
-    /// Fills a record from the row with a key: for objects that exist already, such as views.
+    /// Fills a record from the row with a key. It suits objects that already exist, such as views.
     /// - Returns: Whether there is such a row.
+    /// - Throws: The same errors as `find`, and any error of the record's `fill`.
     public func fill<Target: Record>(
         _ record: inout Target, from key: some ColumnValue, in context: ReadContext
     ) throws -> Bool {
@@ -35,8 +39,10 @@ extension Table {
         return true
     }
 
-    /// The records with these keys, in the order of the keys; keys without a record are left out.
-    /// - Complexity: One look-up a key.
+    /// Returns the records with these keys, in the order of the keys. Keys without a record are
+    /// left out.
+    /// - Throws: The same errors as `find` with one key.
+    /// - Complexity: One look-up for each key.
     public func find<Key: ColumnValue>(
         keys: some Sequence<Key>, in context: ReadContext
     ) throws -> [Element] {
@@ -47,7 +53,8 @@ extension Table {
         }
     }
 
-    /// Whether there is a record with a key.
+    /// Returns whether there is a record with a key.
+    /// - Throws: The same errors as `find`.
     public func exists(_ key: some ColumnValue, in context: ReadContext) throws -> Bool {
         let statements = try statements(context)
         let value = try context.resolve(key.sqlValue, statements)
@@ -83,7 +90,8 @@ extension Table {
 }
 
 extension ReadContext {
-    /// A key's value, with a temporary id replaced by the permanent one where it is known.
+    /// Returns the key's value. A temporary id is replaced by the permanent id, if the device knows
+    /// it.
     func resolve(_ key: SQLValue, _ statements: TableStatements) throws -> SQLValue {
         guard case .integer(let number) = key, number < 0, let type = statements.type,
             let store = session.store
@@ -91,8 +99,8 @@ extension ReadContext {
         return SQLValue(try store.resolve(.integer(number), type: type))
     }
 
-    /// Values in which temporary ids of other records are replaced by permanent ones where these
-    /// are known: what a record in memory points at may have got its id meanwhile.
+    /// Returns the values. Temporary ids of other records are replaced by the permanent ids that
+    /// the device knows, because a record in memory may still refer to a temporary id.
     func resolvingReferences(
         _ values: RecordValues, _ statements: TableStatements
     ) throws -> RecordValues {
@@ -105,7 +113,7 @@ extension ReadContext {
         return resolved
     }
 
-    /// Notes that one row was read, for an observation.
+    /// Records that one row was read, for an observation.
     func note(_ key: SQLValue, _ statements: TableStatements) throws {
         guard let recorder else { return }
         let description = statements.description
@@ -117,7 +125,7 @@ extension ReadContext {
         {
             return recorder.note(row: number, of: description.name)
         }
-        // The row of a text key; where there is none yet, any change may bring it.
+        // The row of a text key. If there is none yet, any change of the table may insert it.
         var isThere = false
         try session.forEachRow(
             "SELECT rowid FROM \(statements.table) WHERE \(statements.keyCondition)", [key]

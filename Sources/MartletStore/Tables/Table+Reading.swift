@@ -1,14 +1,16 @@
 internal import MartletModel
 
-/// Reading rows by conditions.
+/// Reads rows by conditions.
 extension Table {
-    /// All records that meet a condition.
+    /// Returns all records that meet a condition.
     /// - Parameters:
-    ///   - condition: What they must meet; nil for all.
-    ///   - ordering: What they are ordered by; none leaves the order to SQLite.
-    ///   - limit: At most so many.
-    ///   - offset: Leave out so many first.
-    ///   - context: Where to read.
+    ///   - condition: The condition; nil for all records.
+    ///   - ordering: The orders of the records. If there are none, SQLite chooses the order.
+    ///   - limit: The highest number of records; nil for all.
+    ///   - offset: The number of records to skip first.
+    ///   - context: The context to read in.
+    /// - Throws: `StoreError` `.unknown` if the table or a column does not exist, `.value` if a row
+    ///   does not fit the element.
     public func all(
         where condition: Condition? = nil, orderBy ordering: [Ordering] = [], limit: Int? = nil,
         offset: Int = 0, in context: ReadContext
@@ -18,7 +20,8 @@ extension Table {
             in: context)
     }
 
-    /// All records that meet a condition, as another type than the table's own.
+    /// Returns all records that meet a condition, as another type than the table's own.
+    /// - Throws: The same errors as `all` without a type.
     public func all<Result: ReadableRecord>(
         as type: Result.Type, where condition: Condition? = nil,
         orderBy ordering: [Ordering] = [], limit: Int? = nil, offset: Int = 0,
@@ -33,7 +36,9 @@ extension Table {
         return found
     }
 
-    /// Hands over one record after the other, so that any number takes the memory of one.
+    /// Calls `body` with each record that meets a condition. It holds one record in memory at a
+    /// time.
+    /// - Throws: The same errors as `all`, and any error of `body`, which ends the query.
     public func forEach(
         where condition: Condition? = nil, orderBy ordering: [Ordering] = [],
         in context: ReadContext, _ body: (Element) throws -> Void
@@ -43,7 +48,8 @@ extension Table {
         }
     }
 
-    /// Hands over one row after the other.
+    /// Calls `body` with each row that meets a condition. It holds one row in memory at a time.
+    /// - Throws: The same errors as `all`, and any error of `body`, which ends the query.
     public func forEachRow(
         where condition: Condition? = nil, orderBy ordering: [Ordering] = [], limit: Int? = nil,
         offset: Int = 0, in context: ReadContext, _ body: (borrowing Row) throws -> Void
@@ -52,7 +58,8 @@ extension Table {
             .forEachRow(in: context, body)
     }
 
-    /// The first record that meets a condition.
+    /// Returns the first record that meets a condition; nil if there is none.
+    /// - Throws: The same errors as `all`.
     public func first(
         where condition: Condition? = nil, orderBy ordering: [Ordering] = [],
         in context: ReadContext
@@ -60,10 +67,12 @@ extension Table {
         try all(where: condition, orderBy: ordering, limit: 1, in: context).first
     }
 
-    /// The record with the highest key: the one made last, where keys go up.
+    /// Returns the record with the highest key; nil if there is none. If keys increase, it is the
+    /// newest record. If the key has several columns, only the first one counts.
     ///
-    /// Where the key is an integer, records made on this device and not yet confirmed (their
-    /// temporary ids go down from -2) count as newer than all others.
+    /// For a synchronised type with integer keys, records of this device that the server has not
+    /// yet confirmed count as newer than all others. Their temporary ids decrease from -2.
+    /// - Throws: The same errors as `all`.
     public func latest(
         where condition: Condition? = nil, in context: ReadContext
     ) throws -> Element? {
@@ -80,7 +89,8 @@ extension Table {
         return try first(where: condition, orderBy: ordering, in: context)
     }
 
-    /// The number of records that meet a condition.
+    /// Returns the number of records that meet a condition.
+    /// - Throws: `StoreError` `.unknown` if the table or a column does not exist.
     public func count(where condition: Condition? = nil, in context: ReadContext) throws -> Int {
         try select(condition, [], limit: nil, offset: 0).count(in: context)
     }

@@ -2,23 +2,26 @@ public import MartletModel
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// Writing rows.
+/// Writes rows.
 extension Table {
     /// Inserts a record.
     ///
-    /// A key the record leaves empty is made: by SQLite for integers, as a temporary id where the
-    /// table is kept in step, as a random UUID for texts.
-    /// - Returns: The record's key; where that is no number and no text, or of several columns, the
-    ///   rowid, and 0 where the table has none. It is 0 as well if SQLite passed the record over, because a
-    ///   constraint's ON CONFLICT IGNORE or a trigger says so.
-    /// - Throws: `StoreError` `.unknown`, `.value` or `.constraint`; what a hook throws.
+    /// If the record leaves its key empty, one is made. SQLite makes an integer, or a column's
+    /// DEFAULT gives the key. In a synchronised table, an integer key is a temporary id. A text key
+    /// is a random UUID.
+    /// - Returns: The record's key. If the key is neither a number nor a text, or has several
+    ///   columns, it is the rowid; 0 if the table has no rowids. It is also 0 if SQLite skips the
+    ///   record because of a constraint's ON CONFLICT IGNORE or a trigger.
+    /// - Throws: `StoreError` `.unknown` for a table or column that does not exist, `.value` for a
+    ///   value that does not fit, `.constraint` for a violated constraint; any error of a hook.
     @discardableResult
     public func insert(_ record: some Record, in context: WriteContext) throws -> RecordID {
         try insert(record, try statements(context), context)
     }
 
     /// Inserts records, in order.
-    /// - Returns: Their keys.
+    /// - Returns: The keys of the records, in the same order.
+    /// - Throws: The errors of inserting one record.
     @discardableResult
     public func insert<Item: Record>(
         contentsOf records: some Sequence<Item>, in context: WriteContext
@@ -27,9 +30,12 @@ extension Table {
         return try records.map { record in try insert(record, statements, context) }
     }
 
-    /// Changes the record with the key that `record` carries, to the values it carries.
-    /// - Returns: Whether the record was written: not if there is none, or if SQLite passed it over, because a
-    ///   constraint's ON CONFLICT IGNORE or a trigger says so.
+    /// Changes the record that has the key of `record`, to the values in `record`.
+    /// - Returns: Whether the record was written. It is false if there is no such record, or if
+    ///   SQLite skips it because of a constraint's ON CONFLICT IGNORE or a trigger.
+    /// - Throws: `StoreError` `.unknown` for a table or column that does not exist, `.value` for a
+    ///   value that does not fit or a missing key, `.constraint` for a violated constraint,
+    ///   `.misuse` if the table has no key; any error of a hook.
     @discardableResult
     public func update(_ record: some Record, in context: WriteContext) throws -> Bool {
         let statements = try statements(context)
@@ -37,8 +43,9 @@ extension Table {
         return try update(values, statements, context)
     }
 
-    /// Changes records by the keys they carry.
-    /// - Returns: How many of them were written.
+    /// Changes the records that have the keys of `records`.
+    /// - Returns: The number of records that were written.
+    /// - Throws: The errors of updating one record.
     @discardableResult
     public func update<Item: Record>(
         contentsOf records: some Sequence<Item>, in context: WriteContext
@@ -52,8 +59,9 @@ extension Table {
         return count
     }
 
-    /// Changes the record with the key that `record` carries, or inserts it.
-    /// - Returns: The record's key; 0 if SQLite passed the record over.
+    /// Changes the record that has the key of `record`, or inserts it if there is none.
+    /// - Returns: The record's key; 0 if SQLite skips the record.
+    /// - Throws: The errors of `insert` and `update`.
     @discardableResult
     public func upsert(_ record: some Record, in context: WriteContext) throws -> RecordID {
         let statements = try statements(context)
@@ -61,7 +69,8 @@ extension Table {
     }
 
     /// Changes or inserts records, in order.
-    /// - Returns: Their keys.
+    /// - Returns: The keys of the records, in the same order; 0 for a record that SQLite skips.
+    /// - Throws: The errors of `insert` and `update`.
     @discardableResult
     public func upsert<Item: Record>(
         contentsOf records: some Sequence<Item>, in context: WriteContext
@@ -72,8 +81,11 @@ extension Table {
         }
     }
 
-    /// Deletes the record with a key, and what its references' ON DELETE actions say.
-    /// - Returns: Whether there was such a record.
+    /// Deletes the record with a key, and carries out the ON DELETE actions of the references to
+    /// it.
+    /// - Returns: Whether a record was deleted.
+    /// - Throws: `StoreError` `.misuse` if the key has several columns, `.constraint` if a
+    ///   reference forbids the deletion; any error of a hook.
     @discardableResult
     public func delete(_ key: some ColumnValue, in context: WriteContext) throws -> Bool {
         let statements = try statements(context)
@@ -81,7 +93,8 @@ extension Table {
     }
 
     /// Deletes the records with these keys.
-    /// - Returns: How many there were.
+    /// - Returns: The number of records that were deleted.
+    /// - Throws: The errors of deleting one record.
     @discardableResult
     public func delete<Key: ColumnValue>(
         keys: some Sequence<Key>, in context: WriteContext
@@ -95,7 +108,10 @@ extension Table {
         return count
     }
 
-    /// Deletes the record with the key that `record` carries.
+    /// Deletes the record that has the key of `record`.
+    /// - Returns: Whether a record was deleted.
+    /// - Throws: `StoreError` `.value` if `record` has no key, `.misuse` if the table has no key,
+    ///   `.constraint` if a reference forbids the deletion; any error of a hook.
     @discardableResult
     public func delete(record: some Record, in context: WriteContext) throws -> Bool {
         let statements = try statements(context)
@@ -108,7 +124,7 @@ extension Table {
 
 extension Table {
     /// Returns the record's values for this table.
-    /// - Parameter allowing: Values that stand for others and are not checked.
+    /// - Parameter allowing: Returns whether a value is a placeholder, which may have any kind.
     func values(
         of record: some Record, _ statements: TableStatements,
         allowing: (SQLValue) -> Bool = { _ in false }
@@ -118,14 +134,15 @@ extension Table {
             columns: statements.columns, table: tableName)
         try statements.check(values, allowing: allowing)
         if values.isEmpty {
-            // All defaults is what a record without anything means, not one for another table.
+            // An empty record means that every column gets its default. A record of another table
+            // does not.
             let others = try record.dictionaryRepresentation(columns: .all, table: tableName)
             guard others.isEmpty else { throw statements.hasNone(of: others) }
         }
         return values
     }
 
-    /// Refuses a record of the table's own element that holds a name without a column.
+    /// Refuses a record of the table's own element that has a name without a column.
     private func checkNames<Item: Record>(
         of record: Item, _ statements: TableStatements
     ) throws {
@@ -164,7 +181,8 @@ extension Table {
                 return try context.insertReturning(name, sql, values.values)
             }
             try context.run(sql, values.values)
-            // A constraint may have SQLite pass the record over. Its last rowid is that of another one then.
+            // If a constraint made SQLite skip the record, its last rowid is the one of another
+            // record.
             guard context.session.connection.changes > 0 else { return .notWritten }
             return .written(
                 write.key ?? .integer(statements.madeRowID(context.session.connection)))
@@ -193,8 +211,9 @@ extension Table {
         }.isWritten
     }
 
-    /// Updates only what differs, where a reference was refused: for SQLite a reference that is set
-    /// to what it is has changed, and its parent may be one that the device has yet to receive.
+    /// Updates only the values that differ, after SQLite refused a reference. SQLite checks a
+    /// reference even if its value stays the same, and its parent may be a record that the device
+    /// has not yet received.
     private func updateLess(
         _ values: RecordValues, _ key: [SQLValue], _ statements: TableStatements,
         _ context: WriteContext, after error: any Error
@@ -220,12 +239,12 @@ extension Table {
         let hasKey = !names.isEmpty && names.allSatisfy { !(values[$0]?.isNull ?? true) }
         guard hasKey else { return try insert(values, statements, context) }
         let key = try key(of: values, statements, context)
-        // Hooks are told of what happens, not of what was tried.
+        // Hooks must see the write that takes place, and not an attempted update.
         if !context.session.hooks.isEmpty, try !exists(key, statements, context) {
             return try insert(values, statements, context)
         }
         if try update(values, statements, context) { return try context.id(of: key, statements) }
-        // One that SQLite has passed over is there all the same.
+        // A record that SQLite skipped exists nevertheless.
         guard try !exists(key, statements, context) else { return .integer(0) }
         return try insert(values, statements, context)
     }
@@ -256,7 +275,7 @@ extension Table {
         return isThere
     }
 
-    /// The values of the key's columns, with temporary ids replaced by permanent ones.
+    /// Returns the values of the key's columns. Temporary ids are replaced by permanent ones.
     private func key(
         of values: RecordValues, _ statements: TableStatements, _ context: WriteContext
     ) throws -> [SQLValue] {
@@ -278,24 +297,24 @@ extension Table {
 }
 
 extension TableStatements {
-    /// The values of the key's columns among a row's; empty where one is missing.
+    /// Returns the values of the key's columns; empty if one is missing.
     func keyValues(_ values: RecordValues) -> RecordValues {
         let key = description.key.compactMap { values[$0] }
         return key.count == description.key.count ? keyValues(key) : RecordValues()
     }
 
-    /// The values of the key's columns, given in the key's order.
+    /// Returns the values of the key's columns, given in the key's order.
     func keyValues(_ key: [SQLValue]) -> RecordValues {
         guard key.count == description.key.count else { return RecordValues() }
         return RecordValues(names: description.key, values: key)
     }
 
-    /// The rowid of the row that the last INSERT has made; 0 if the table has none.
+    /// Returns the rowid of the row that the last INSERT made; 0 if the table has no rowids.
     func madeRowID(_ connection: Connection) -> Int64 {
         description.hasRowID ? connection.lastInsertedRowID : 0
     }
 
-    /// The key column that a DEFAULT fills, where that is the whole key.
+    /// The key column that a DEFAULT fills, if this column is the whole key.
     var madeByDefault: String? {
         guard description.key.count == 1, keyKind == nil, description.rowIDColumn == nil,
             let column = description.column(description.key[0]), column.hasDefault
@@ -303,7 +322,7 @@ extension TableStatements {
         return column.name
     }
 
-    /// What a record that has nothing for the table is refused with.
+    /// Returns the error for a record that has no value for the table.
     func hasNone(of values: RecordValues) -> StoreError {
         StoreError(
             .unknown,
@@ -312,7 +331,7 @@ extension TableStatements {
                 + " \(description.columns.map(\.name).joined(separator: ", ")).")
     }
 
-    /// The key that values carry, where it is one column.
+    /// Returns the key among the values, if the key is one column.
     func key(of values: RecordValues) -> RecordID? {
         guard description.key.count == 1, let value = values[description.key[0]] else { return nil }
         return RecordID(value)
@@ -320,7 +339,7 @@ extension TableStatements {
 }
 
 extension WriteContext {
-    /// Runs one writing statement.
+    /// Runs one statement that writes.
     func run(_ sql: String, _ arguments: [SQLValue]) throws {
         let statement = try session.statement(sql, arguments)
         defer { statement.reset() }
@@ -328,8 +347,7 @@ extension WriteContext {
         session.noteUnclearWrites(statement)
     }
 
-    /// Runs an INSERT.
-    /// - Returns: The outcome, with the key that a DEFAULT has made.
+    /// Runs an INSERT, and returns its outcome with the key that a DEFAULT has made.
     func insertReturning(
         _ column: String, _ sql: String, _ arguments: [SQLValue]
     ) throws -> RowOutcome {
@@ -340,7 +358,7 @@ extension WriteContext {
         return outcome
     }
 
-    /// What `insert` returns, of a row that is there.
+    /// Returns the result of `insert` for a row that exists.
     func id(of key: [SQLValue], _ statements: TableStatements) throws -> RecordID {
         if key.count == 1, let id = RecordID(key[0]) { return id }
         guard statements.description.hasRowID else { return .integer(0) }
@@ -351,8 +369,8 @@ extension WriteContext {
         return .integer(rowID)
     }
 
-    /// Gives a new record its key where it has none and SQLite will not make it.
-    /// - Returns: The key made; nil where the values carry one or SQLite makes it.
+    /// Makes the key of a new record, if the record has none and SQLite will not make it.
+    /// - Returns: The new key; nil if the values contain one, or if SQLite makes it.
     func makeKey(
         for values: inout RecordValues, _ statements: TableStatements
     ) throws -> RecordID? {
@@ -386,7 +404,7 @@ extension WriteContext {
         return made
     }
 
-    /// A key for a new record of a table whose keys SQLite does not make.
+    /// Returns a key for a new record of a table whose keys SQLite does not make.
     func newKey(_ statements: TableStatements) throws -> RecordID {
         statements.keyKind == .integer ? try takeTemporaryID() : .text(newTextKey())
     }

@@ -2,19 +2,22 @@ internal import MartletModel
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// Writing all rows that meet a condition.
+/// Writes all rows that meet a condition.
 ///
-/// One statement does it, unless a hook watches the table: then the rows are written one by one,
-/// each between its hooks, in the order of their keys. A row that a hook has changed meanwhile so
-/// that it no longer meets the condition is left out.
+/// One statement writes them, unless a hook watches the table. Then the rows are written one by one
+/// between their hooks, in the order of their keys. If a hook has changed a row so that it no
+/// longer meets the condition, the row is left out.
 extension Table {
     /// Changes the records that meet a condition.
     ///
     /// ```swift
     /// try players.update(where: players.team == old, set: players.team.set(new), in: context)
     /// ```
-    /// - Returns: How many met it.
-    /// - Throws: `StoreError` `.unknown`, `.value` or `.constraint`; what a hook throws.
+    /// - Returns: The number of records written, without those that SQLite skips. If there are no
+    ///   assignments, it is the number of records that meet the condition.
+    /// - Throws: `StoreError` `.unknown` for a column that does not exist, `.value` for a value
+    ///   that does not fit, `.constraint` for a violated constraint, `.misuse` for a column that is
+    ///   set twice or that the database computes; any error of a hook.
     @discardableResult
     public func update(
         where condition: Condition, set assignments: Assignment..., in context: WriteContext
@@ -23,7 +26,8 @@ extension Table {
     }
 
     /// Changes all records.
-    /// - Returns: How many there are.
+    /// - Returns: The number of records written, without those that SQLite skips.
+    /// - Throws: The same errors as `update` with a condition.
     @discardableResult
     public func updateAll(
         set assignments: Assignment..., in context: WriteContext
@@ -31,15 +35,19 @@ extension Table {
         try update(nil, assignments, context)
     }
 
-    /// Deletes the records that meet a condition, and what their references' ON DELETE actions say.
-    /// - Returns: How many met it.
+    /// Deletes the records that meet a condition, and carries out the ON DELETE actions of the
+    /// references to them.
+    /// - Returns: The number of records deleted.
+    /// - Throws: `StoreError` `.unknown` for a column that does not exist, `.constraint` if a
+    ///   reference forbids a deletion; any error of a hook.
     @discardableResult
     public func delete(where condition: Condition, in context: WriteContext) throws -> Int {
         try delete(condition, context)
     }
 
     /// Deletes all records.
-    /// - Returns: How many there were.
+    /// - Returns: The number of records deleted.
+    /// - Throws: The same errors as `delete` with a condition.
     @discardableResult
     public func deleteAll(in context: WriteContext) throws -> Int {
         try delete(nil, context)
@@ -129,7 +137,8 @@ extension Table {
         return isThere
     }
 
-    /// The keys of the rows that meet a condition; rowids where there is no declared key.
+    /// Returns the keys of the rows that meet a condition; their rowids if the table declares no
+    /// key.
     private func keys(
         _ condition: Condition?, _ statements: TableStatements, _ scope: QueryScope,
         _ context: WriteContext
@@ -149,7 +158,8 @@ extension Table {
 }
 
 extension QueryScope {
-    /// The text and values, with those of a row's key after the first part's own.
+    /// Returns the text and the values. The values of a row's key follow the values of the first
+    /// part.
     fileprivate func rendered(
         _ fragment: SQLFragment, key: [SQLValue], after first: SQLFragment
     ) throws -> (sql: String, arguments: [SQLValue]) {
@@ -162,7 +172,7 @@ extension QueryScope {
 
 extension WriteContext {
     /// Runs an UPDATE or DELETE of the rows that meet a condition.
-    /// - Returns: How many there were.
+    /// - Returns: The number of rows changed.
     fileprivate func change(
         _ statement: SQLFragment, _ condition: Condition?, _ scope: QueryScope, _ table: String
     ) throws -> Int {
@@ -179,13 +189,15 @@ extension WriteContext {
 }
 
 extension TableStatements {
-    /// The record's id, where the key is one column.
+    /// Returns the record's id, if the key is one column.
     fileprivate func recordID(_ key: [SQLValue]) -> RecordID? {
         key.count == 1 ? RecordID(key[0]) : nil
     }
 
-    /// - Throws: `StoreError` `.unknown` for a column that is not there, `.value` for a value it
-    ///   cannot hold, `.misuse` for a column set twice or computed by the database.
+    /// Checks the columns and the constant values of assignments.
+    /// - Throws: `StoreError` `.unknown` for a column that does not exist, `.value` for a value
+    ///   that it cannot hold, `.misuse` for a column that is set twice or that the database
+    ///   computes.
     fileprivate func check(_ assignments: [Assignment]) throws {
         var seen: Set<String> = []
         for assignment in assignments {
