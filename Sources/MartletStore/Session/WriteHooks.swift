@@ -85,7 +85,7 @@ enum RowOutcome {
 /// write throws this error, and the save is undone unless the closure catches the error. Hooks
 /// after a write run only if the row was written. Statements given as SQL text do not run hooks.
 public struct WriteHooks: Sendable {
-    /// A hook. An error that it throws refuses the write.
+    /// A hook. If it throws, the write throws too.
     public typealias Hook = @Sendable (RowWrite, WriteContext) throws -> Void
 
     private struct Entry: Sendable {
