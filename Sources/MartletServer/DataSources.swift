@@ -8,18 +8,21 @@ internal import SQLiteKit
 internal import SQLiteRecords
 internal import SystemKit
 
-/// What a server's data sets stand on: files in its folder, or databases. Looked at before anything
-/// is made on disk.
+/// The source of a server's data sets: files in its folder, or databases.
+///
+/// The initialiser checks it before the server creates anything on disk.
 struct DataSources: Sendable {
     let plan: SeedingPlan
-    /// The rules for a data set's types; throws where they do not fit.
+    /// Returns the rules for a data set's types; throws if they do not fit the types.
     let rules: @Sendable (Schema) throws -> Rules
     let redis: RedisHub?
-    /// What the log says of the schema of all data sets.
+    /// The log fields that describe the schema of all data sets.
     let schemaFields: [(String, ServerLog.Field)]
-    /// The data sets in databases, by name; nil where data sets are files.
+    /// The data sets in databases, by name; nil if data sets are files.
     private let places: [String: PostgresPlace]?
 
+    /// Reads the schema and the rules, or looks into the databases.
+    ///
     /// - Throws: `ServerFailure`, `SchemaError`: sentences that say what to do.
     init(_ configuration: ServerConfiguration) async throws {
         let plan = try configuration.seeding.map { bytes throws(ServerFailure) in
@@ -103,17 +106,17 @@ struct DataSources: Sendable {
         return try await looking.run { $0 }
     }
 
-    /// By data set: a secret that all servers of its database know.
+    /// The secret of each data set, by name. All servers of its database know it.
     var tokenSalts: [String: [UInt8]] {
         (places ?? [:]).mapValues(\.cacheKey)
     }
 
-    /// The tokens that stand in databases.
+    /// The tokens that are stored in databases.
     var tokens: [DatabaseTokens] {
         (places ?? [:]).sorted { $0.key < $1.key }.map { DatabaseTokens($0.value) }
     }
 
-    /// Whether data sets are files; there may be many of them.
+    /// True if data sets are files; there may be many of them.
     var isEmbedded: Bool { places == nil }
 
     /// Returns the names of the data sets.
@@ -134,8 +137,9 @@ struct DataSources: Sendable {
         return places.keys.sorted()
     }
 
-    /// What keeps a data set.
-    /// - Throws: `DataSetNotServed` for one that is in none of the databases.
+    /// Returns the storage of a data set.
+    ///
+    /// - Throws: `DataSetNotServed` if none of the databases has the data set.
     func backing(
         of name: String, _ configuration: ServerConfiguration
     ) throws -> any DataSetBacking {

@@ -10,8 +10,15 @@ internal import Synchronization
 internal import SystemKit
 
 /// A sync server over one data directory: HTTP, tokens, and a writer for each data set.
+///
+/// ```swift
+/// let server = MartletServer(ServerConfiguration(dataDirectory: "/srv/martlet", schema: script))
+/// let port = try await server.start()
+/// // …
+/// await server.stop()
+/// ```
 public final class MartletServer: Sendable {
-    /// What a started server holds.
+    /// The parts of a started server.
     private struct Running: Sendable {
         let lock: Confined<DirectoryLock>
         let tokens: Confined<TokenAuthenticator>
@@ -29,9 +36,10 @@ public final class MartletServer: Sendable {
     }
 
     /// Opens the data directory and listens.
+    ///
     /// - Returns: The port.
-    /// - Throws: `ServerFailure`, `SchemaError`, `HTTPServerError`: sentences that say what to do;
-    ///   nothing then runs.
+    /// - Throws: `ServerFailure`, `SchemaError` or `HTTPServerError`: sentences that say what to
+    ///   do. The server then does not run.
     public func start() async throws -> Int {
         guard running.withLock({ $0 == nil }) else {
             throw ServerFailure("This server is running already; make another one.")
@@ -88,20 +96,20 @@ public final class MartletServer: Sendable {
         }
     }
 
-    /// Requests that wait for something new.
+    /// The number of requests that wait for a change.
     var waitingListeners: Int {
         get async { running.withLock { $0?.dataSets }?.waitingListeners ?? 0 }
     }
 
-    /// Stops accepting, finishes what was accepted, and closes the files with their logs written
-    /// back. Does nothing when the server does not run.
+    /// Stops accepting requests, finishes the accepted ones, and closes the files with their
+    /// write-ahead logs written back. Does nothing if the server does not run.
     public func stop() async {
         let stopping = running.withLock { running in
             defer { running = nil }
             return running
         }
         guard let stopping else { return }
-        // Those who only wait for something new would hold the stop up.
+        // Requests that only wait for a change would delay the stop.
         stopping.dataSets.releaseListeners()
         stopping.redis?.stop()
         stopping.certificate?.stop()
@@ -113,13 +121,15 @@ public final class MartletServer: Sendable {
     }
 
     /// Runs a server until the process is asked to end (SIGTERM, SIGINT) or the task is cancelled,
-    /// and stops it in good order.
+    /// and then stops it in good order.
+    ///
     /// - Parameter started: Called with the port once the server listens.
+    /// - Throws: The errors of `start()`.
     public static func run(
         _ configuration: ServerConfiguration,
         started: @Sendable (_ port: Int) -> Void = { _ in }
     ) async throws {
-        // Before the start, so that a signal that comes early is not lost.
+        // The signal is awaited before the start, so that an early one is not lost.
         let signal = await TerminationSignal()
         let server = MartletServer(configuration)
         do {
@@ -164,7 +174,7 @@ public final class MartletServer: Sendable {
         _ ground: DataSources, _ metrics: Metrics, _ counters: CountersSource
     ) -> DataSetDirectory {
         let configuration = configuration
-        // Below the requests in rank; one at a time.
+        // The queue ranks below the requests, and makes one snapshot at a time.
         let queue = DispatchQueue(label: "martlet.snapshots", qos: .utility)
         let telling = DataSetDirectory.Telling(
             metrics: metrics, log: configuration.log, later: configuration.later)
@@ -228,7 +238,7 @@ public final class MartletServer: Sendable {
     }
 }
 
-/// Where the metrics find the HTTP server, which is made after its handler and holds it.
+/// Holds the HTTP server weakly for the metrics: the server is made after its handler, and owns it.
 private final class CountersSource: Sendable {
     private struct Weak: Sendable {
         weak var server: HTTPServer?

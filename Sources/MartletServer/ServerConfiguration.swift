@@ -2,93 +2,106 @@ internal import Dispatch
 internal import Foundation
 package import HTTPKit
 
-/// What a server is started with.
+/// The settings with which a server is started.
+///
+/// ```swift
+/// var configuration = ServerConfiguration(dataDirectory: "/srv/martlet", schema: script)
+/// configuration.port = 8080
+/// configuration.tokens = [try FixedToken(dataSet: "club", token: "a-long-secret")]
+/// try await MartletServer.run(configuration)
+/// ```
 public struct ServerConfiguration: Sendable {
-    /// The folder that holds everything the server keeps; made where it is missing.
+    /// The folder that holds all files of the server. The server creates it if it is missing.
     public var dataDirectory: String
-    /// CREATE statements: the schema of every data set in a file here. Those of databases are as
-    /// their tables are.
+    /// The CREATE statements that are the schema of every data set in a file. A data set in a
+    /// database has the schema of its tables.
     public var schema: String
-    /// Addresses of PostgreSQL databases, each with one data set
-    /// (`postgresql://USER:PASSWORD@HOST:PORT/DATABASE`). Where there is one, no data set is kept
-    /// in files.
+    /// The addresses of PostgreSQL databases, each with one data set
+    /// (`postgresql://USER:PASSWORD@HOST:PORT/DATABASE`). If there is one, no data set is kept in
+    /// files.
     public var postgres: [String] = []
-    /// The address of a Redis server (`redis://HOST:PORT`) that holds recent change sets, and
-    /// through which the processes of one database tell each other of new ones; nil does without.
+    /// The address of a Redis server (`redis://HOST:PORT`), or nil for none. It holds recent change
+    /// sets, and the processes of one database tell each other of new ones through it.
     public var redis: String?
     public var host = "127.0.0.1"
-    /// 0 takes a free port.
+    /// The TCP port; 0 takes a free port.
     public var port = 0
-    /// Tokens in memory only, beside those of the data directory.
+    /// Tokens that are kept in memory only, in addition to those of the data directory.
     public var tokens: [FixedToken] = []
-    /// How an issuer's tokens (JWT) are judged, beside the server's own; nil accepts none.
+    /// The settings for an issuer's tokens (JWT), which are accepted in addition to the server's
+    /// own; nil accepts none.
     public var signedTokens: SignedTokenSettings?
-    /// The bytes of a rules file (`RulesFile`); nil lets everyone do everything.
+    /// The bytes of a rules file (`RulesFile`); nil allows everyone every operation.
     public var rules: [UInt8]?
-    /// The bytes of a seeding file (`SeedingFile`); nil makes snapshots of one part.
+    /// The bytes of a seeding file (`SeedingFile`); nil makes snapshots with one part.
     public var seeding: [UInt8]?
-    /// A snapshot of a data set is made after so many revisions; at least 1.
+    /// The number of revisions after which a new snapshot of a data set is made; at least 1.
     public var snapshotEvery: Int64 = 10_000
-    /// How many of the newest change sets of a data set are kept whole, about; at least 1. Older
-    /// ones are emptied, and a device that is further behind gets the rows that changed instead.
-    /// Nil keeps all.
+    /// The approximate number of newest change sets of a data set that are kept whole; at least 1,
+    /// or nil for all. The server empties older ones, and a device that is further behind gets the
+    /// changed rows instead.
     public var keepRevisions: Int64? = 100_000
-    /// Memory for the newest change sets of a data set, in bytes, about; at least 1. Devices that lack
-    /// older ones are answered from the database.
+    /// The approximate memory for the newest change sets of a data set, in bytes; at least 1. The
+    /// server reads older ones from the database.
     public var cacheBytes = 64 << 20
-    /// The time after which an unused data set in a file is closed, until it is used again; nil
-    /// closes none. Streams and waiting polls use their data set.
+    /// The time after which an unused data set in a file is closed until its next use; nil closes
+    /// none. Streams and waiting polls use their data set.
     public var closeAfter: Duration? = .seconds(300)
-    /// The most data sets in files that are open at a time, if descriptors do not allow fewer.
+    /// The most data sets in files that are open at a time. File descriptors may allow fewer.
     package var mostOpen = Int.max
-    /// PEM files; both or neither.
+    /// The certificate, a PEM file. Give both files of TLS, or neither.
     public var tlsCertificatePath: String?
     public var tlsKeyPath: String?
-    /// Origins of pages that may open a WebSocket beside those of the server's own host, such as
-    /// `https://app.example.org`.
+    /// The origins of pages that may open a WebSocket, such as `https://app.example.org`, in
+    /// addition to the server's own host.
     public var allowedOrigins: [String] = []
-    /// Takes the log's lines.
+    /// The log of the server.
     public var log = ServerLog.standardError()
-    /// The clock: milliseconds since 1970.
+    /// The clock. It returns milliseconds since 1970.
     public var now: @Sendable () -> Int64 = {
         Int64((Date.now.timeIntervalSince1970 * 1_000).rounded())
     }
-    /// What the server waits with before it tries again what failed by itself.
+    /// Schedules the server's retries after a failure.
     package var later: Scheduler = { pause, work in
         let (seconds, attoseconds) = pause.components
         DispatchQueue.global(qos: .utility).asyncAfter(
             deadline: .now() + Double(seconds) + Double(attoseconds) / 1e18, execute: work)
     }
-    /// How often the server looks whether the TLS files have changed.
+    /// The interval at which the server checks whether the TLS files have changed.
     package var certificateEvery = Duration.seconds(5)
-    /// How long what was accepted may take once the server is asked to stop.
+    /// The time that accepted requests may take after the server is asked to stop.
     public var stopGrace = Duration.seconds(20)
-    /// How long a change set waits for the one it depends on.
+    /// The time in seconds for which a change set waits for the one that it depends on.
     package var dependencyWaitSeconds = 2
-    /// How long the first message of a WebSocket without a token may take.
+    /// The time in which the first message of a WebSocket without a token must arrive.
     package var tokenDeadline = Duration.seconds(10)
-    /// How often who listens gets a sign of life, and its token is looked at.
+    /// The interval at which a listener gets a sign of life and the server checks its token again.
     package var heartbeat = Duration.seconds(15)
-    /// The limits of the HTTP server; host, port and TLS are taken from above.
+    /// The limits of the HTTP server. Its host, port and TLS files come from the properties above.
     package var http = HTTPServerOptions()
 
+    /// Serves data sets in files.
+    ///
     /// - Parameter schema: The text of a schema file.
     public init(dataDirectory: String, schema: String) {
         self.dataDirectory = dataDirectory
         self.schema = schema
-        // A proxy on the same machine is one address for all its clients.
+        // All clients of a proxy on the same machine have its one address.
         http.addressesWithoutLimit = ["127.0.0.1", "::1"]
     }
 
     /// Serves data sets in PostgreSQL databases.
-    /// - Parameter addresses: One for each database.
+    ///
+    /// - Parameter addresses: One address for each database.
     public init(dataDirectory: String, postgres addresses: [String], redis: String? = nil) {
         self.init(dataDirectory: dataDirectory, schema: "")
         postgres = addresses
         self.redis = redis
     }
 
-    /// - Throws: `ServerFailure` when one of the TLS files is given without the other.
+    /// Returns the options of the HTTP server.
+    ///
+    /// - Throws: `ServerFailure` if one of the TLS files is given without the other.
     func httpOptions() throws(ServerFailure) -> HTTPServerOptions {
         var options = http
         options.host = host

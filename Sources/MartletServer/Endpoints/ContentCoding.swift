@@ -1,6 +1,6 @@
-/// What the headers say about the form of a body.
+/// Reads the headers that describe how a body is coded.
 enum ContentCoding {
-    /// Whether an answer may be gzip, by an `Accept-Encoding` header (RFC 9110 §12.5.3).
+    /// Returns whether an answer may be gzip, by an `Accept-Encoding` header (RFC 9110 §12.5.3).
     static func acceptsGzip(_ header: String?) -> Bool {
         var any = false
         for item in (header ?? "").split(separator: ",") {
@@ -18,13 +18,13 @@ enum ContentCoding {
         return any
     }
 
-    /// Whether a `Content-Type` is that of JSON, whatever its parameters.
+    /// Returns whether a `Content-Type` is JSON, with any parameters.
     static func isJSON(_ header: String?) -> Bool {
         let type = (header ?? "").prefix { $0 != ";" }.filter { $0 != " " && $0 != "\t" }
         return type.lowercased() == "application/json"
     }
 
-    /// How a request's body is coded.
+    /// The coding of a request's body.
     enum Request: Hashable {
         case plain
         case gzip

@@ -5,7 +5,7 @@ internal import MartletServerCore
 
 /// The query of `GET /deltas`.
 struct DeltaQuery: Sendable {
-    /// Longest wait of a long poll, in seconds: below what proxies put up with.
+    /// The longest wait of a long poll, in seconds. It is shorter than the time limits of proxies.
     private static let longestWait: Int64 = 60
 
     let since: Revision
@@ -13,13 +13,16 @@ struct DeltaQuery: Sendable {
     let clientID: String?
     let dataSet: String?
     let lineage: String?
-    /// Whether rows are wanted in place of entries.
+    /// True if the listener wants rows in place of entries.
     let wantsRows: Bool
-    /// Whether rows are never wanted.
+    /// True if the listener never wants rows.
     let takesEntriesOnly: Bool
 
-    /// - Parameter isEvents: Whether the answer is a stream of events, which a browser that connects
-    ///   again by itself resumes by naming the last one it had.
+    /// Reads the query of a request.
+    ///
+    /// - Parameter isEvents: True if the answer is a stream of events. A browser resumes such a
+    ///   stream automatically and names the last event that it had.
+    /// - Throws: `Problem` if the query is malformed.
     init(_ request: HTTPRequest, isEvents: Bool) throws(Problem) {
         let items = try QueryItems(
             request.query,
@@ -44,10 +47,11 @@ struct DeltaQuery: Sendable {
         wait = try items.integer("wait", in: 0...Self.longestWait) ?? 0
     }
 
-    /// What a listener who may see what `principal` may asks for.
+    /// Returns the request of a listener that may see the records that `principal` may see.
+    ///
     /// - Parameters:
     ///   - byteLimit: See `DeltaRequest`.
-    ///   - mostEntryBytes: See there.
+    ///   - mostEntryBytes: See `DeltaRequest`.
     func question(
         _ principal: Principal, byteLimit: Int = Listening.batchBytes,
         mostEntryBytes: Int = Listening.entryBytes

@@ -5,23 +5,25 @@ internal import MartletServerCore
 internal import WebSocketKit
 internal import WebTokens
 
-/// One listener over WebSocket: batches go down, change sets come up.
+/// One listener over WebSocket. The server sends batches, and the listener sends change sets.
 struct DeltaSocket: Sendable {
-    /// A message with the problem came before; coming back with the same would end the same.
+    /// The server refused the request and sent the problem before. The same request would end the
+    /// same.
     static let refused = WebSocketCode(rawValue: 4000)
-    /// No good token, or none in time.
+    /// The listener has no good token, or sent none in time.
     static let unauthorized = WebSocketCode(rawValue: 4001)
-    /// The listener reads too slowly: it catches up by polling.
+    /// The listener reads too slowly. It catches up by polling.
     static let tooSlow = WebSocketCode(rawValue: 4008)
-    /// Bytes of the message that carries the token.
+    /// The most bytes of the message that carries the token.
     static let tokenMessageBytes = TokenVerifier.longestToken + 1_024
 
     let handler: RequestHandler
     let query: DeltaQuery
     let peer: String
 
-    /// Talks until one of the two ends it.
-    /// - Parameter given: The token of the request's header; nil where the first message brings it.
+    /// Talks until one of the two sides ends it.
+    ///
+    /// - Parameter given: The token of the request's header; nil if the first message brings it.
     func talk(_ socket: WebSocket, token given: [UInt8]?) async {
         do {
             guard let token = await tokenBytes(socket, given) else {
@@ -35,7 +37,7 @@ struct DeltaSocket: Sendable {
                     handler: handler, service: service, token: token, record: record)
                 await withTaskGroup { group in
                     group.addTask { await follow(listening, socket) }
-                    // The first of the two to end has closed the socket, which ends the other.
+                    // The task that ends first has closed the socket, which ends the other one.
                     await hear(socket, token)
                     group.cancelAll()
                 }
@@ -66,7 +68,7 @@ struct DeltaSocket: Sendable {
 
     private func follow(_ listening: Listening, _ socket: WebSocket) async {
         do {
-            // A quiet WebSocket is pinged; nothing need be said.
+            // The WebSocket itself pings when it is quiet, so nothing is sent here.
             let ending = try await listening.run(query.question(listening.record.principal)) {
                 try await socket.send($0.json)
             } quiet: {
@@ -77,7 +79,7 @@ struct DeltaSocket: Sendable {
             case .problem(let problem): await Self.end(socket, problem)
             }
         } catch is WebSocketClosed {
-            // The listener left, or was told why it must.
+            // The listener left, or the server has told it why it must leave.
         } catch is CancellationError {
             await socket.close(.goingAway, "")
         } catch {
@@ -106,7 +108,7 @@ struct DeltaSocket: Sendable {
                     .internalError, "The server could not reach its storage.")
             }
         }
-        // So that the other half does not wait for the next change.
+        // This ends the other half, which would otherwise wait for the next change.
         await socket.close(.normal, "")
     }
 
@@ -124,7 +126,7 @@ struct DeltaSocket: Sendable {
 }
 
 extension RequestHandler {
-    /// `GET /deltas` with the wish to go on as a WebSocket.
+    /// Answers a `GET /deltas` that asks for an upgrade to a WebSocket.
     func socket(_ request: HTTPRequest, _ handshake: WebSocketHandshake) async -> Outcome {
         guard origins.allows(request.headers) else { return Outcome(Problem.originRefused) }
         do {

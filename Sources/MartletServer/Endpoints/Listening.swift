@@ -2,37 +2,38 @@ internal import MartletModel
 internal import MartletProtocol
 internal import MartletServerCore
 
-/// Follows a data set for one listener, whatever the batches travel in.
+/// Follows a data set for one listener, by whichever transport the batches travel.
 struct Listening: Sendable {
-    /// Why it ended.
+    /// The reason why the listening ended.
     enum Ending: Sendable {
-        /// The token is good no more.
+        /// The token is no longer good.
         case unauthorized(TokenDenial)
         case stopping
         case problem(Problem)
     }
 
-    /// Bytes of one batch, beyond one change set.
+    /// The most bytes of one batch, apart from its first change set.
     static let batchBytes = 256 << 10
-    /// Bytes of a batch beyond which a listener that exchanges beside fetches it: 11 s on a line of 23
-    /// kbit/s.
+    /// The size in bytes from which a listener that also exchanges fetches a batch itself: 11 s on
+    /// a line of 23 kbit/s.
     static let entryBytes = 32 << 10
 
     let handler: RequestHandler
     let service: DataSetService
     let token: [UInt8]
-    /// The token's record at the time when the listening began.
+    /// The token's record when the listening began.
     let record: TokenRecord
 
-    /// Sends what there is, then what comes, until one of the endings.
+    /// Sends the batches that exist, then new ones as they arise, until one of the endings.
     ///
-    /// Nothing is queued: the next batch is made when the last one is on its way, and holds all
-    /// there is by then.
+    /// Nothing is queued. The next batch is made when the last one has been sent, and it holds
+    /// everything that exists by then.
+    ///
     /// - Parameters:
-    ///   - first: The batch after the question's version; nil if it has still to be made.
-    ///   - send: Sends a batch; waits while the listener reads slowly.
-    ///   - quiet: Gives a sign of life, each `heartbeat` of the handler's.
-    /// - Throws: What `send` and `quiet` throw, `CancellationError`, and the storage's failures.
+    ///   - first: The batch after the request's revision; nil if it has still to be made.
+    ///   - send: Sends a batch, and waits while the listener reads slowly.
+    ///   - quiet: Gives a sign of life, once in each `heartbeat` of the handler.
+    /// - Throws: The errors of `send` and `quiet`, `CancellationError`, and the storage's failures.
     func run(
         _ question: DeltaRequest, _ first: DeltaBatchBytes? = nil,
         send: (DeltaBatchBytes) async throws -> Void, quiet: () async throws -> Void
@@ -87,14 +88,15 @@ struct Listening: Sendable {
         }
     }
 
-    /// How long the token is still good; nil where it does not end by itself.
+    /// The time for which the token is still good; nil if it does not expire.
     private var left: Duration? {
         record.expires.map { .milliseconds($0 - handler.now()) }
     }
 
     private func batch(_ question: DeltaRequest) async -> Result<DeltaBatchBytes, Problem> {
         if let made = service.madeDeltas(question) { return .success(made) }
-        // Bytes that wait for a listener count elsewhere, so another may have its batch made.
+        // The claim ends with this call, so that another batch can be made meanwhile. Bytes that
+        // wait for a listener are counted elsewhere.
         let claim = AnswerClaim(of: RequestHandler.party(record))
         defer { claim.giveBack() }
         return await service.deltas(question, claim)

@@ -3,7 +3,7 @@ internal import MartletRedis
 internal import MartletServerCore
 
 extension Metrics {
-    /// The text form Prometheus reads (exposition format 0.0.4).
+    /// Returns the metrics in the text format of Prometheus (exposition format 0.0.4).
     func text(
         queueDepths: [(dataSet: String, depth: Int)], changed: Set<String> = [],
         dataSets: DataSetDirectory.Counts = .init(),
@@ -249,7 +249,7 @@ extension Metrics {
             "Change sets made of what other programs wrote.", taken)
     }
 
-    /// Replication slots that other programs' writes are read from.
+    /// Appends the states of the replication slots from which external writes are read.
     private func append(_ slots: [(String, SlotStatus)], to text: inout PrometheusText) {
         guard !slots.isEmpty else { return }
         let families: [(String, String, (SlotStatus) -> Int64)] = [

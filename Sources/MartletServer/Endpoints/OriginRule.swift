@@ -1,14 +1,16 @@
 internal import Foundation
 internal import HTTPKit
 
-/// Which pages in a browser may open a WebSocket.
+/// Decides which pages in a browser may open a WebSocket.
 ///
-/// A browser lets any page connect anywhere, and names the page in `Origin`. Programs that are no
-/// browsers send none.
+/// A browser lets any page connect to any server, and names the page in `Origin`. Programs that are
+/// not browsers send no `Origin`.
 struct OriginRule: Sendable {
-    /// Origins beside the server's own, as browsers write them.
+    /// The origins in addition to the server's own, as browsers write them.
     private let allowed: Set<String>
 
+    /// Takes origins such as `https://app.example.org`.
+    ///
     /// - Throws: `ServerFailure` for a text that no browser would send.
     init(_ origins: [String]) throws(ServerFailure) {
         for origin in origins where Self.authority(origin) == nil {
@@ -24,11 +26,11 @@ struct OriginRule: Sendable {
         guard let origin = origins.first?.lowercased() else { return true }
         guard origins.count == 1 else { return false }
         if allowed.contains(origin) { return true }
-        // A proxy in front speaks TLS: the scheme is not compared.
+        // A proxy in front of the server may speak TLS, so the scheme is not compared.
         return Self.authority(origin).map { $0 == headers["host"]?.lowercased() } ?? false
     }
 
-    /// The host, with the port where it is not the scheme's own.
+    /// Returns the host, with the port if the origin names one; nil for a text that is no origin.
     private static func authority(_ origin: String) -> String? {
         guard let parts = URLComponents(string: origin), let host = parts.host, !host.isEmpty,
             parts.path.isEmpty, parts.query == nil, parts.fragment == nil, parts.user == nil,

@@ -2,17 +2,17 @@ internal import HTTPKit
 internal import MartletModel
 internal import MartletProtocol
 
-/// What a request came to: the answer, and what the log and the metrics are told of it.
+/// The outcome of a request: the answer, and the facts for the log and the metrics.
 struct Outcome: Sendable {
     var response: HTTPResponse
-    /// The address as the metrics name it; “other” for addresses that are not ours.
+    /// The path as the metrics name it; “other” for a path that the server does not have.
     var endpoint = "other"
-    /// A problem's kind; “ok” without one.
+    /// The problem's kind; “ok” if there is no problem.
     var kind = "ok"
     /// The token's identifier, once it is known to be good.
     var token: String?
     var dataSet: String?
-    /// The device, as it names itself.
+    /// The device, by the name that it gives itself.
     var device: String?
     var accepted = 0
     var refused = 0
@@ -33,15 +33,15 @@ struct Outcome: Sendable {
         kind = problem.kind
     }
 
-    /// An answer in JSON made anew, compressed where that helps.
+    /// Returns an answer of newly made JSON, compressed if `gzip` is given.
     static func json(_ bytes: [UInt8], gzip: [UInt8]?) -> Outcome {
         var headers = [HTTPField("Content-Type", "application/json"), varies, notStored]
         if gzip != nil { headers.append(HTTPField("Content-Encoding", "gzip")) }
         return Outcome(HTTPResponse(status: 200, headers: headers, body: [gzip ?? bytes]))
     }
 
-    /// The answer depends on what the client can inflate.
+    /// The header of an answer that depends on whether the client can inflate.
     static let varies = HTTPField("Vary", "Accept-Encoding")
-    /// Answers are one device's; nothing between may keep them.
+    /// The header of an answer to one device, which no cache on the way may keep.
     static let notStored = HTTPField("Cache-Control", "no-store")
 }

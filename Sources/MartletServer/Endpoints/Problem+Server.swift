@@ -2,7 +2,7 @@ internal import HTTPKit
 internal import MartletModel
 internal import MartletProtocol
 
-/// The problems of the shell; `docs/wire.md` lists every kind.
+/// The problems that the HTTP layer reports; `docs/wire.md` lists every kind.
 extension Problem {
     static let notFound = Problem(
         status: 404, kind: "notFound",
@@ -51,7 +51,7 @@ extension Problem {
         Problem(status: 503, kind: "busy", detail: detail, retryAfter: 1)
     }
 
-    /// For the log and the metrics: nobody is there to read it.
+    /// The problem for the log and the metrics when the client has gone: nobody reads it.
     static let gone = Problem(
         status: 499, kind: "gone", detail: "The client went away before it was answered.")
 
@@ -78,14 +78,14 @@ extension Problem {
         Problem(status: 503, kind: "storage", detail: detail, retryAfter: 1)
     }
 
-    /// The problem as an answer.
+    /// The problem as an HTTP response.
     var response: HTTPResponse {
         var headers = [HTTPField("Content-Type", "application/problem+json")]
         if let retryAfter { headers.append(HTTPField("Retry-After", String(retryAfter))) }
         return HTTPResponse(status: status, headers: headers, body: [SyncCoder.encode(self)])
     }
 
-    /// What the HTTP server itself refused.
+    /// Makes the problem of a refusal by the HTTP server.
     init(_ refusal: HTTPRefusal) {
         self.init(
             status: refusal.status, kind: refusal.kind, detail: refusal.detail,

@@ -2,11 +2,14 @@ internal import Foundation
 internal import MartletModel
 internal import MartletProtocol
 
-/// The query of an address, read strictly: each name once, nothing that is not asked for.
+/// The query of an address, read strictly: each name occurs once, and no unknown name does.
 struct QueryItems {
     private var items: [String: String] = [:]
 
-    /// - Throws: `Problem` for a name that stands twice or is not among `names`.
+    /// Reads a query.
+    ///
+    /// - Throws: `Problem` if a name occurs twice or is not among `names`, or the encoding is
+    ///   broken.
     init(_ query: String?, names: Set<String>) throws(Problem) {
         guard let query, !query.isEmpty else { return }
         for part in query.split(separator: "&") {
@@ -25,7 +28,7 @@ struct QueryItems {
         }
     }
 
-    /// A text of 1 to `Limits.nameBytes` bytes; nil where it is not given.
+    /// Returns a text of 1 to `Limits.nameBytes` bytes; nil if the query does not have it.
     func name(_ name: String) throws(Problem) -> String? {
         guard let value = items[name] else { return nil }
         guard 1...Limits.nameBytes ~= value.utf8.count else {
@@ -34,7 +37,7 @@ struct QueryItems {
         return value
     }
 
-    /// An integer in a range; nil where it is not given.
+    /// Returns an integer in a range; nil if the query does not have it.
     func integer(_ name: String, in range: ClosedRange<Int64>) throws(Problem) -> Int64? {
         guard let value = items[name] else { return nil }
         guard let number = Int64(value), range.contains(number) else {

@@ -6,7 +6,8 @@ internal import MartletProtocol
 internal import MartletServerCore
 
 extension RequestHandler {
-    /// `GET /deltas`: what changed after a version, once, after a wait, or as a stream of events.
+    /// Answers `GET /deltas` with the changes after a version: at once, after a wait, or as a
+    /// stream of events.
     func deltas(_ request: HTTPRequest) async -> Outcome {
         do throws(HTTPRefusal) {
             if let handshake = try WebSocketHandshake(request) {
@@ -32,7 +33,7 @@ extension RequestHandler {
         do {
             let isStream = request.headers["accept"]?.contains("text/event-stream") == true
             let query = try DeltaQuery(request, isEvents: isStream)
-            // The server compresses single answers, and no streams.
+            // The server compresses single answers, but not streams.
             let question =
                 isStream
                 ? query.question(token.principal)
@@ -57,7 +58,7 @@ extension RequestHandler {
         }
     }
 
-    /// A wish for a WebSocket that is not well formed.
+    /// Returns the answer to a malformed request for a WebSocket.
     private static func badUpgrade(_ refusal: HTTPRefusal) -> Outcome {
         var outcome = Outcome(Problem(refusal))
         if refusal.status == 426 {
@@ -76,13 +77,13 @@ extension RequestHandler {
     ) async throws -> Outcome {
         var batch = first
         if batch.isEmpty, wait > 0 {
-            // A waiting poll uses nothing, so it must not keep other requests out.
+            // A waiting poll needs no memory for an answer, so it must not keep other requests out.
             claim.giveBack()
             await request.stopCounting()
             try await dataSets.use(dataSet) { service in
                 _ = await service.signal.wait(beyond: question.since, for: .seconds(wait))
             }
-            // The token may have been revoked meanwhile.
+            // The token may have been revoked during the wait.
             _ = try await admitted(request)
             batch = try await dataSets.ask(dataSet) { await $0.deltas(question, claim) }.get()
         }
@@ -113,7 +114,8 @@ extension RequestHandler {
                 _ = try await listening.run(question, first) {
                     try await writer.write(Self.event($0))
                 } quiet: {
-                    // A listener that notes when it asked can tell by this how late the stream is.
+                    // The comment line has the milliseconds since the request. A listener that
+                    // noted when it asked can tell from it how late the stream is.
                     let elapsed = (ContinuousClock.now - begin) / .milliseconds(1)
                     try await writer.write([UInt8](":\(Int64(elapsed))\n\n".utf8))
                 }
@@ -122,8 +124,10 @@ extension RequestHandler {
         return Outcome(response)
     }
 
-    /// A batch as an event; JSON has no line ends of its own. Part of a difference has no id: who
-    /// comes back with nothing but a version begins the difference anew. Nor has what leads nowhere.
+    /// Returns a batch as an event. The JSON has no line ends, so it is one line of data.
+    ///
+    /// A part of a difference has no id: a listener that reconnects with only a version restarts
+    /// the difference. A batch that sends the listener to `POST /sync` has no id either.
     private static func event(_ batch: DeltaBatchBytes) -> [UInt8] {
         let isPart = batch.isDifference && batch.more || batch.isBehind
         var event = [UInt8]((isPart ? "data: " : "id: \(batch.nextVersion)\ndata: ").utf8)

@@ -4,8 +4,10 @@ internal import MartletProtocol
 internal import MartletServerCore
 
 extension RequestHandler {
-    /// Decides from a request's head whether to wait for its body: only a device with a good token
-    /// may send one, and only to `POST /sync`. A waiting request counts towards its user's share.
+    /// Decides from a request's head whether to wait for its body.
+    ///
+    /// Only a device with a good token may send a body, and only to `POST /sync`. A waiting request
+    /// counts towards its user's share.
     func admission(of request: HTTPRequest) async -> HTTPAdmission {
         var outcome: Outcome
         if request.path == "/sync", request.method == "POST" {
@@ -27,7 +29,8 @@ extension RequestHandler {
         "\(token.dataSet)/\(token.principal.identity)"
     }
 
-    /// Adds the headers that every answer has and, where no cache may answer, the request's name.
+    /// Adds the headers that every answer has. On paths for which no cache may answer, it also adds
+    /// the name that the client gave the request.
     static func guarded(_ response: HTTPResponse, _ request: HTTPRequest) -> HTTPResponse {
         var response = response
         response.headers.append(HTTPField("X-Content-Type-Options", "nosniff"))

@@ -6,7 +6,7 @@ internal import MartletRedis
 internal import SystemKit
 
 extension RequestHandler {
-    /// `GET /schema`: the types a data set consists of.
+    /// Answers `GET /schema` with the types of a data set.
     func schema(_ request: HTTPRequest) async -> Outcome {
         do {
             let token = try await admitted(request)
@@ -21,10 +21,12 @@ extension RequestHandler {
         }
     }
 
-    /// `GET /healthz`: the server runs, and has its data folder.
+    /// Answers `GET /healthz`: the server runs and has its data folder.
     func health(_ request: HTTPRequest) async -> Outcome { await health(request, limited: 0) }
 
-    /// - Parameter limited: Data sets that have tables which cannot be served.
+    /// Answers that the server runs and has its data folder, or that it has not.
+    ///
+    /// - Parameter limited: The number of data sets with tables that cannot be served.
     private func health(_ request: HTTPRequest, limited: Int) async -> Outcome {
         do {
             try await tokens.run { try $0.checkFolder() }
@@ -35,14 +37,16 @@ extension RequestHandler {
         }
     }
 
-    /// `GET /readyz`: requests will be answered. The storage of every data set that is open answers,
-    /// can be written to, and what other processes wrote is known here. If another program keeps tables
-    /// locked, or some of its writes cannot be read, all the rest is served, here as on every other server:
-    /// the answer says it, and is 200.
+    /// Answers `GET /readyz`: the server will answer requests.
+    ///
+    /// It is ready if the storage of every open data set answers and can be written to, and if this
+    /// process knows the change sets that other processes wrote. If another program keeps tables
+    /// locked, or some external writes cannot be read, the server still serves all the rest, as
+    /// every other server does. The answer then mentions it, with status 200.
     func readiness(_ request: HTTPRequest) async -> Outcome {
         let hindrances = dataSets.hindrances()
         guard hindrances.isEmpty else {
-            // The names of data sets are nobody's business; the log has them.
+            // Clients must not see the names of data sets. The log has them.
             log.log(
                 .warning, "notReady",
                 hindrances.flatMap {
@@ -57,8 +61,8 @@ extension RequestHandler {
         return await health(request, limited: dataSets.limitedCount)
     }
 
-    /// `GET /metrics`, for programs on this machine only: there is no token for it, and a proxy
-    /// that passes requests on says so in a header.
+    /// Answers `GET /metrics`, for programs on this machine only. The page needs no token, and a
+    /// proxy that forwards a request says so in a header.
     func metricsText(_ request: HTTPRequest) async -> Outcome {
         let isLocal = request.peer == "::1" || request.peer.hasPrefix("127.")
         let isPassedOn = ["x-forwarded-for", "forwarded", "x-real-ip", "via"].contains {

@@ -4,7 +4,7 @@ internal import MartletModel
 internal import MartletProtocol
 
 extension RequestHandler {
-    /// `GET /snapshot`: what files the newest snapshot consists of.
+    /// Answers `GET /snapshot` with the list of the newest snapshot's files.
     func snapshot(_ request: HTTPRequest) async -> Outcome {
         await snapshots(request) { token, service in
             guard let manifest = service.snapshots.manifest(for: token.principal) else {
@@ -18,7 +18,7 @@ extension RequestHandler {
         }
     }
 
-    /// `GET /snapshot/HASH`: one file, or a range of it.
+    /// Answers `GET /snapshot/HASH` with one file, or a range of it.
     func snapshotFile(_ request: HTTPRequest) async -> Outcome {
         await snapshots(request) { token, service in
             guard let coding = Self.coding(request.headers.values("accept")) else {
@@ -59,10 +59,10 @@ extension RequestHandler {
         var headers = [
             HTTPField("Content-Type", coding.mediaType), HTTPField("ETag", etag),
             HTTPField("Accept-Ranges", "bytes"), HTTPField("Vary", "Accept"),
-            // Whoever has the address may keep the file; its content never changes.
+            // A client may keep the file, because its content never changes.
             HTTPField("Cache-Control", "private, immutable"),
         ]
-        // A range of another file than the client has begun with would be of no use to it.
+        // A range of a different file than the client began with would be of no use to it.
         let isSame = request.headers["if-range"].map { $0 == etag } ?? true
         let range = isSame ? request.headers["range"] : nil
         var status = 200
@@ -92,7 +92,8 @@ extension RequestHandler {
         return Outcome(response)
     }
 
-    /// The form of a file that an `Accept` header asks for; gzip where it takes anything.
+    /// Returns the coding that an `Accept` header asks for: gzip if it accepts anything, nil if it
+    /// accepts neither coding.
     static func coding(_ accepted: [String]) -> SnapshotCoding? {
         guard !accepted.isEmpty else { return .gzip }
         let types = accepted.flatMap { $0.split(separator: ",") }.map { item in

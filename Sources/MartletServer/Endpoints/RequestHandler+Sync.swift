@@ -5,7 +5,8 @@ internal import MartletProtocol
 internal import MartletServerCore
 
 extension RequestHandler {
-    /// `POST /sync`: what a device changed goes up, what it missed comes down.
+    /// Answers `POST /sync`: takes the device's change sets, and returns the changes that it
+    /// missed.
     func sync(_ request: HTTPRequest) async -> Outcome {
         do {
             let token = try await admitted(request)
@@ -42,7 +43,7 @@ extension RequestHandler {
             }
             let answer = try items.integer("answer", in: 0...Int64(Limits.inflatedBytes))
             let most = try items.integer("most", in: 1...Int64(Limits.inflatedBytes))
-            // The kept answer is sent again, from where the line was cut.
+            // If the line was cut, the kept answer is sent again from there.
             if let answer, answer > 0, let kept = uploads.answer(key) {
                 return Self.piece(of: kept, from: Int(answer), most: Int(most ?? 1))
             }
@@ -67,7 +68,7 @@ extension RequestHandler {
         }
     }
 
-    /// Returns some bytes of an answer, with its status, form and length in a header field.
+    /// Returns some bytes of an answer, with its status, coding and length in a header field.
     private static func piece(
         of answer: UploadShelf.Answer, from start: Int, most: Int
     ) -> Outcome {

@@ -3,8 +3,7 @@ internal import MartletModel
 internal import MartletProtocol
 internal import SystemKit
 
-/// Answers requests: finds the address, lets in who may come in, and tells the log and the
-/// metrics.
+/// Answers requests: finds the path, checks the token, and informs the log and the metrics.
 struct RequestHandler: Sendable {
     let tokens: Confined<TokenAuthenticator>
     let dataSets: DataSetDirectory
@@ -13,11 +12,11 @@ struct RequestHandler: Sendable {
     let log: ServerLog
     let counters: @Sendable () async -> HTTPServerCounters
     let origins: OriginRule
-    /// How long the first message of a WebSocket without a token may take.
+    /// The time in which the first message of a WebSocket without a token must arrive.
     let tokenDeadline: Duration
-    /// How often who listens gets a sign of life, and its token is looked at.
+    /// The interval at which a listener gets a sign of life and the server checks its token again.
     let heartbeat: Duration
-    /// Milliseconds since 1970.
+    /// Returns the time, in milliseconds since 1970.
     let now: @Sendable () -> Int64
     let tokenWatch = TokenWatch()
     let reading = RequestReading()
@@ -63,26 +62,28 @@ struct RequestHandler: Sendable {
         return await answer(request)
     }
 
-    // MARK: - Who is there
+    // MARK: - Authentication
 
-    /// The record of the request's token.
-    /// - Throws: `TokenDenial` where there is no good token; what the storage throws.
+    /// Returns the record of the request's token.
+    ///
+    /// - Throws: `TokenDenial` if there is no good token; the storage's errors.
     func admitted(_ request: HTTPRequest) async throws -> TokenRecord {
         guard let token = Self.bearer(request) else { throw TokenDenial(.unknown) }
         return try await record(of: token)
     }
 
-    /// The token of a request; nil where there is none that could be one.
+    /// Returns the token of a request; nil if there is none that could be one.
     static func bearer(_ request: HTTPRequest) -> [UInt8]? {
-        // Two headers are two opinions on who is asking.
+        // Two headers could name two principals.
         guard request.headers.lineCount("authorization") == 1,
             let header = request.headers["authorization"]
         else { return nil }
         return BearerToken.parse(header)
     }
 
-    /// What a token stands for.
-    /// - Throws: `TokenDenial` where it is not good; what the storage throws.
+    /// Returns the record of a token.
+    ///
+    /// - Throws: `TokenDenial` if it is not good; the storage's errors.
     func record(of token: [UInt8]) async throws -> TokenRecord {
         let asked = ContinuousClock.now
         let known = try tokens.atOnce { try $0.recordAtOnce(of: token, asked: asked) }
@@ -98,13 +99,13 @@ struct RequestHandler: Sendable {
         return outcome
     }
 
-    /// Nobody who may come in, or a failure that is the server's own: the log has the reason, the
-    /// client a sentence.
+    /// Returns the answer to a denied token or a failure of the server. The log gets the reason,
+    /// and the client gets a sentence.
     func failed(_ error: any Error, _ dataSet: String? = nil) -> Outcome {
         if let denial = error as? TokenDenial { return Self.unauthorized(denial) }
         if error is ServerStopped { return Outcome(Problem.stopping) }
         if let problem = error as? Problem { return Outcome(problem) }
-        // The log has named the reason once.
+        // The log named the reason when the data set failed to open.
         if error is DataSetCannotBeOpened { return Outcome(Problem.dataSetCannotBeOpened) }
         if error is DataSetNotServed { return Outcome(Problem.dataSetNotServed) }
         var fields = [("reason", ServerLog.Field.text(String(describing: error)))]
@@ -113,7 +114,7 @@ struct RequestHandler: Sendable {
         return Outcome(Problem.storage)
     }
 
-    // MARK: - What happened
+    // MARK: - Logging
 
     func note(_ outcome: Outcome, requestByteCount: Int, _ duration: Duration) {
         let status = outcome.response.status

@@ -7,22 +7,26 @@ internal import SystemKit
 
 /// Reads the bodies of `POST /sync`.
 ///
-/// A large one takes half a second and 64 MiB: such are read one at a time, on a thread of their
-/// own, so that the small requests of everyone else find the pool free.
+/// A large body takes half a second and 64 MiB. Large bodies are therefore read one at a time on a
+/// thread of their own, and small requests find the thread pool free.
 struct RequestReading: Sendable {
-    /// Bytes as sent from which a body counts as large; compressed it may be 250 times as long.
+    /// The sent size, in bytes, from which a body counts as large. A compressed body may be 250
+    /// times as long when inflated.
     private static let largeByteCount = 64 << 10
 
     private let queue = CallQueue(label: "martlet.reading")
 
-    /// The message in a request's body, and the bytes it was read from.
-    /// - Throws: What is wrong with the body, or with what the headers say of it.
+    /// Returns the message in a request's body, and the JSON that it was read from.
+    ///
+    /// - Throws: `Problem` if the body, or a header about it, is wrong.
     func read(_ request: HTTPRequest) async throws(Problem) -> (SyncRequest, [UInt8]) {
         guard request.body.count >= Self.largeByteCount else { return try Self.read(request) }
         return try await queue.run { () throws(Problem) in try Self.read(request) }
     }
 
-    /// The message in plain JSON.
+    /// Returns the message in plain JSON.
+    ///
+    /// - Throws: `Problem` if it is malformed or has a version that this server does not know.
     func read(json: [UInt8]) async throws(Problem) -> SyncRequest {
         guard json.count >= Self.largeByteCount else { return try Self.message(json) }
         return try await queue.run { () throws(Problem) in try Self.message(json) }
@@ -69,7 +73,7 @@ struct RequestReading: Sendable {
         do {
             return try SyncCoder.decodeRequest(bytes)
         } catch {
-            // A version this server does not know may look different from here on.
+            // A message of a version that this server does not know may look different.
             if let version = version(in: bytes),
                 !(WireVersion.oldest...WireVersion.current ~= version)
             {
@@ -79,7 +83,7 @@ struct RequestReading: Sendable {
         }
     }
 
-    /// The `protocol` member of a message that is otherwise not ours.
+    /// Returns the `protocol` member of a message that cannot be decoded; nil if there is none.
     private static func version(in bytes: [UInt8]) -> Int64? {
         var version: Int64?
         var json = JSONReader(bytes)

@@ -1,16 +1,18 @@
 internal import MartletModel
 internal import MartletProtocol
 
-/// A message of a listener over WebSocket.
+/// A message that a listener sends over WebSocket.
 struct SocketMessage {
-    /// `{"token": "…"}`: who is asking.
+    /// The token, from `{"token": "…"}`.
     var token: String?
-    /// `{"sync": …}`: the JSON of a request as `POST /sync` takes it.
+    /// The request, from `{"sync": …}`: JSON as `POST /sync` takes it.
     var sync: [UInt8]?
-    /// `"id"`, as it was written: the answer carries it.
+    /// The `"id"`, as the listener wrote it. The answer repeats it.
     var id: [UInt8]?
 
-    /// - Throws: `Problem` for what is not an object of these members. Others are passed over.
+    /// Reads a message. Unknown members are ignored.
+    ///
+    /// - Throws: `Problem` if it is not an object, or a member has the wrong type.
     init(_ bytes: [UInt8]) throws(Problem) {
         var json = JSONReader(bytes)
         do {
@@ -45,7 +47,8 @@ struct SocketMessage {
         return Array(bytes[start..<json.position])
     }
 
-    /// What goes back: `{"id": …, "answer": …}`.
+    /// Returns the reply: `{"id": …, "answer": …}`.
+    ///
     /// - Parameter body: JSON.
     static func reply(_ id: [UInt8]?, _ member: String, _ body: [[UInt8]]) -> [UInt8] {
         var text: [UInt8] = [UInt8(ascii: "{")]

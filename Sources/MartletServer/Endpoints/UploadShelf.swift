@@ -4,9 +4,9 @@ internal import Synchronization
 
 /// Holds the bodies of requests that arrive in pieces on a bad line.
 ///
-/// The bodies are kept in memory for a while. If one is gone, its device is told, and sends it
-/// again. Their total size is bounded. The user with the most bytes makes room, so that nobody's
-/// pieces go for the sake of somebody who sends many.
+/// The shelf keeps bodies in memory, and bounds their total size. The user with the most bytes
+/// makes room first, so that a user who sends much does not displace the pieces of others. If a
+/// body is gone, the server tells its device, which sends it again.
 final class UploadShelf: Sendable {
     /// The sender of a body, and the body's name.
     struct Key: Hashable {
@@ -28,7 +28,7 @@ final class UploadShelf: Sendable {
     private struct Upload {
         var bytes: [UInt8]
         var touched: Int
-        /// The answer that was given, for the device that asks for its next piece.
+        /// The answer that was given, for a device that asks for its next piece.
         var answer: Answer?
 
         var byteCount: Int { bytes.count + (answer?.bytes.count ?? 0) }
@@ -43,14 +43,19 @@ final class UploadShelf: Sendable {
     private let state = Mutex(State())
     private let limit: Int
 
-    /// - Parameter limit: The most bytes of all bodies and answers together: two of the largest
-    ///   there can be.
+    /// Makes an empty shelf.
+    ///
+    /// - Parameter limit: The most bytes of all bodies and answers together. The default holds two
+    ///   of the largest possible answers.
     init(limit: Int = 2 * Limits.inflatedBytes) {
         self.limit = limit
     }
 
     /// Adds a piece if it follows the bytes that have arrived.
-    /// - Returns: The number of bytes that have arrived, and all of them once there are `total`.
+    ///
+    /// - Returns: The number of bytes that have arrived, and the whole body if that is `total`.
+    /// - Complexity: O(*p*) in the bytes of the piece; O(*n*) in the number of bodies if room must
+    ///   be made.
     func add(
         _ piece: [UInt8], at offset: Int, of total: Int, _ key: Key
     ) -> (received: Int, whole: [UInt8]?) {
@@ -70,7 +75,8 @@ final class UploadShelf: Sendable {
         }
     }
 
-    /// Removes the longest untouched bodies of the user with the most, until the rest has room.
+    /// Removes bodies until the rest has room: each time the least recently used body of the user
+    /// with the most.
     private func makeRoom(_ state: inout State) {
         while state.byteCount > limit || state.uploads.count > Self.mostUploads {
             let counts = state.byteCount > limit
@@ -87,7 +93,7 @@ final class UploadShelf: Sendable {
         }
     }
 
-    /// Returns the answer to a body that is still kept, if it has been given before.
+    /// Returns the answer to a body, if the server has given and still keeps it.
     func answer(_ key: Key) -> Answer? {
         state.withLock { $0.uploads[key]?.answer }
     }

@@ -3,11 +3,11 @@ internal import Foundation
 internal import Synchronization
 
 /// Writes the log's lines in order on a queue of its own. Callers do not wait for the reader of the
-/// log, and nothing depends on it.
+/// log.
 ///
-/// If a line cannot be written, because the disk is full or the reader is gone, it is lost. If lines
-/// arrive faster than they are read, the newest are lost. The next line that gets through is preceded
-/// by one that says how many are missing.
+/// If a line cannot be written, because the disk is full or the reader is gone, it is lost. If
+/// lines arrive faster than they are read, the newest are lost. The next line that gets through
+/// follows a line that says how many are missing.
 final class LogOutput: Sendable {
     private struct State {
         var waiting: [String] = []
@@ -16,7 +16,7 @@ final class LogOutput: Sendable {
         var isWriting = false
     }
 
-    /// The memory that waiting lines may take.
+    /// The most bytes of memory that waiting lines may take.
     private static let mostBytes = 1 << 20
 
     private let queue = DispatchQueue(label: "martlet.log")
@@ -24,7 +24,9 @@ final class LogOutput: Sendable {
     private let mostBytes: Int
     private let write: @Sendable ([UInt8]) throws -> Void
 
-    /// - Parameter write: Writes bytes, and may block; on a serial queue.
+    /// Makes an output that calls `write` on a serial queue.
+    ///
+    /// - Parameter write: Writes bytes, and may block.
     init(
         mostBytes: Int = LogOutput.mostBytes, write: @escaping @Sendable ([UInt8]) throws -> Void
     ) {
@@ -32,15 +34,15 @@ final class LogOutput: Sendable {
         self.write = write
     }
 
-    /// Writes to a file. Where that fails, the line is lost, and nothing else happens.
+    /// Makes an output to a file. If a write fails, the line is lost, and nothing else happens.
     convenience init(to file: FileHandle) {
         self.init { try file.write(contentsOf: Data($0)) }
     }
 
-    /// How many lines were lost since one got through.
+    /// The number of lines lost since the last one that got through.
     var lostCount: Int { state.withLock { $0.lost } }
 
-    /// Adds a line, without its end.
+    /// Adds a line, given without its line end.
     func add(_ line: String) {
         let isIdle = state.withLock { state in
             let count = line.utf8.count + 1
@@ -62,7 +64,7 @@ final class LogOutput: Sendable {
         }
     }
 
-    /// The lines that wait; nil if there are none, and the queue then rests.
+    /// Returns the waiting lines, or nil if there are none and the queue becomes idle.
     private func next() -> [String]? {
         state.withLock { state in
             guard !state.waiting.isEmpty else {

@@ -3,7 +3,7 @@ internal import MartletRedis
 internal import MartletServerCore
 internal import Synchronization
 
-/// What the server counts, for `GET /metrics`.
+/// The server's counters, for `GET /metrics`.
 final class Metrics: Sendable {
     struct Request: Hashable {
         var endpoint: String
@@ -15,7 +15,8 @@ final class Metrics: Sendable {
         var requests: [Request: Int] = [:]
         var accepted = 0
         var refused: [String: Int] = [:]
-        /// By upper bound of `batchBounds`, the last for more.
+        /// The number of batches for each upper bound in `batchBounds`; the last is for larger
+        /// batches.
         var batches = [Int](repeating: 0, count: Metrics.batchBounds.count + 1)
         var batchedSets = 0
         var answerBytes = 0
@@ -40,10 +41,12 @@ final class Metrics: Sendable {
 
     private let counts = Mutex(Counts())
 
-    /// What has been counted until now.
+    /// The counts until now.
     var current: Counts { counts.withLock { $0 } }
 
-    /// - Parameter kind: A problem's kind; “ok” where there was none.
+    /// Counts an answered request.
+    ///
+    /// - Parameter kind: A problem's kind; “ok” if there was none.
     func countRequest(endpoint: String, status: Int, kind: String, answerBytes: Int) {
         counts.withLock {
             $0.requests[Request(endpoint: endpoint, status: status, kind: kind), default: 0] += 1
@@ -67,7 +70,9 @@ final class Metrics: Sendable {
         }
     }
 
-    /// - Parameter isHit: Whether a pull was answered from memory.
+    /// Counts a pull.
+    ///
+    /// - Parameter isHit: True if the pull was answered from memory.
     func countPull(isHit: Bool) {
         counts.withLock { counts in
             if isHit { counts.cacheHits += 1 } else { counts.cacheMisses += 1 }
@@ -83,37 +88,40 @@ final class Metrics: Sendable {
         counts.withLock { $0.entriesEmptied += emptied }
     }
 
-    /// Counts a row that was left out because no device can be sent it.
+    /// Counts a row that was left out because no device can receive it.
     func countRowLeftOut() {
         counts.withLock { $0.rowsLeftOut += 1 }
     }
 
-    /// Counts entries that were made of what other programs wrote.
+    /// Counts change sets that were made from external writes.
     func countExternal(taken: Int) {
         counts.withLock { $0.externalTaken += taken }
     }
 
-    /// Counts a failure of a storage to do its work.
+    /// Counts a failure of a storage.
     func countStorageFault(_ kind: String) {
         counts.withLock { $0.storageFaults[kind, default: 0] += 1 }
     }
 
-    /// Counts a data set that was opened, or closed again.
+    /// Counts a data set that was opened or closed.
     func countDataSet(isOpened: Bool) {
         counts.withLock { counts in
             if isOpened { counts.opened += 1 } else { counts.closed += 1 }
         }
     }
 
-    /// Counts a data set opened again because its tables had changed.
-    /// - Parameter isDone: Whether it could be opened.
+    /// Counts a data set that was reopened because its tables had changed.
+    ///
+    /// - Parameter isDone: True if it could be opened.
     func countTakenUp(isDone: Bool) {
         counts.withLock { counts in
             if isDone { counts.takenUp += 1 } else { counts.notTakenUp += 1 }
         }
     }
 
-    /// - Parameter isMade: Whether it was made; else making it failed.
+    /// Counts a snapshot.
+    ///
+    /// - Parameter isMade: True if it was made; false if making it failed.
     func countSnapshot(isMade: Bool) {
         counts.withLock { counts in
             if isMade { counts.snapshotsMade += 1 } else { counts.snapshotsFailed += 1 }

@@ -1,8 +1,14 @@
 internal import Foundation
 
-/// The server's log: one JSON object a line, with identifiers and counts, never values or tokens.
+/// The server's log: one JSON object per line, with identifiers and counts, but never values or
+/// tokens.
+///
+/// ```swift
+/// var configuration = ServerConfiguration(dataDirectory: "/srv/martlet", schema: script)
+/// configuration.log = ServerLog(minimum: .warning) { line in print(line) }
+/// ```
 public struct ServerLog: Sendable {
-    /// How much a line matters.
+    /// The importance of a line.
     public enum Level: Int, Comparable, Sendable {
         case debug
         case info
@@ -23,7 +29,7 @@ public struct ServerLog: Sendable {
         }
     }
 
-    /// What a line can tell besides its event.
+    /// The value of a field that a line has in addition to its event.
     enum Field: Sendable {
         case text(String)
         case number(Int)
@@ -32,22 +38,24 @@ public struct ServerLog: Sendable {
     let minimum: Level
     private let write: @Sendable (String) -> Void
 
+    /// Makes a log that writes its lines with a function.
+    ///
     /// - Parameters:
-    ///   - minimum: Lines below are not made.
-    ///   - write: Takes a line without its end.
+    ///   - minimum: The lowest level of the lines that are made.
+    ///   - write: Takes a line, without its line end.
     public init(minimum: Level = .info, write: @escaping @Sendable (String) -> Void) {
         self.minimum = minimum
         self.write = write
     }
 
-    /// Lines on standard error, in order, without making anyone wait. Lines that cannot be written
-    /// are lost, and nothing else happens.
+    /// Returns a log that writes to standard error, in order, without making callers wait. A line
+    /// that cannot be written is lost, and nothing else happens.
     public static func standardError(minimum: Level = .info) -> ServerLog {
         let output = LogOutput(to: .standardError)
         return ServerLog(minimum: minimum) { output.add($0) }
     }
 
-    /// Nothing at all.
+    /// A log that writes nothing.
     public static let silent = ServerLog(minimum: .error) { _ in }
 
     func log(_ level: Level, _ event: String, _ fields: [(String, Field)] = []) {
@@ -55,7 +63,7 @@ public struct ServerLog: Sendable {
         write(Self.line(level, event, fields))
     }
 
-    /// Returns the line that stands in place of missing lines.
+    /// Returns the line that replaces missing lines.
     static func lineOfLoss(_ count: Int) -> String {
         line(
             .warning, "log",
@@ -84,11 +92,12 @@ public struct ServerLog: Sendable {
             Date.ISO8601FormatStyle(includingFractionalSeconds: true))
     }
 
-    /// The most characters of a text; the rest is cut off. The database's message and the advice
+    /// The most characters of a text; the rest is cut off. A database's message and the advice
     /// after it fit.
     private static let mostCharacters = 2_000
 
-    /// Escapes everything that could end the string or the line. A text that is cut ends with “…”.
+    /// Returns a text as a JSON string, and escapes every character that could end the string or
+    /// the line. A text that is cut ends with “…”.
     private static func quoted(_ text: String) -> String {
         var quoted = "\""
         let isCut = text.unicodeScalars.count > mostCharacters

@@ -3,17 +3,24 @@ public import MartletModel
 internal import MartletProtocol
 internal import SystemKit
 
-/// What stands beside a backup: what it holds, and how it is told apart from a damaged one.
+/// The description of a backup, in a file next to it. It says what the backup holds, and shows
+/// whether the backup is damaged.
+///
+/// ```swift
+/// let manifest = try BackupManifest.read(of: "/backups/club.sqlite")
+/// try manifest.check("/backups/club.sqlite")
+/// ```
 public struct BackupManifest: Hashable, Sendable, Codable {
-    /// What kind of file the backup is.
+    /// The kind of file that the backup is.
     public enum Storage: String, Hashable, Sendable, Codable {
-        /// A data set's SQLite file.
+        /// The SQLite file of a data set.
         case sqlite
         /// A dump of `pg_dump`, in its custom format.
         case postgres
     }
 
-    /// Raised with every change that older releases could not read.
+    /// The version of the manifest's format. It rises with every change that older releases could
+    /// not read.
     public static let format = 1
 
     public var format = Self.format
@@ -26,19 +33,19 @@ public struct BackupManifest: Hashable, Sendable, Codable {
     public let lineage: String
     /// The schema's fingerprint, as `GET /schema` names it.
     public let schema: String
-    /// RFC 3339, UTC.
+    /// The time of the backup (RFC 3339, UTC).
     public let time: String
-    /// Of the backup's file.
+    /// The size of the backup's file, in bytes.
     public var bytes: Int64
-    /// SHA-256 of the backup's file, in hexadecimal.
+    /// The SHA-256 of the backup's file, in hexadecimal.
     public var sha256: String
-    /// The file of tokens beside the backup; nil where there is none.
+    /// The file of tokens next to the backup; nil if there is none.
     public var tokens: Attachment?
 
     /// A file that belongs to a backup.
     public struct Attachment: Hashable, Sendable, Codable {
         public let bytes: Int64
-        /// In hexadecimal.
+        /// The SHA-256 of the file, in hexadecimal.
         public let sha256: String
     }
 
@@ -57,14 +64,16 @@ public struct BackupManifest: Hashable, Sendable, Codable {
         self.sha256 = sha256
     }
 
-    /// Where the manifest of a backup stands.
+    /// Returns the path of a backup's manifest.
     public static func path(of backup: String) -> String { backup + ".json" }
 
-    /// Where the tokens of a backup stand.
+    /// Returns the path of a backup's tokens.
     public static func tokensPath(of backup: String) -> String { backup + ".tokens" }
 
     /// Reads the manifest of a backup.
-    /// - Throws: `ServerFailure` that says what to do.
+    ///
+    /// - Throws: `ServerFailure`, which says what to do, if there is no manifest or it cannot be
+    ///   read.
     public static func read(of backup: String) throws -> BackupManifest {
         guard let bytes = FileManager.default.contents(atPath: path(of: backup)) else {
             throw ServerFailure(
@@ -84,7 +93,10 @@ public struct BackupManifest: Hashable, Sendable, Codable {
         }
     }
 
-    /// Writes the manifest beside a backup; both are on the disk when this returns.
+    /// Writes the manifest next to a backup. Both are on the disk when this returns.
+    ///
+    /// - Throws: `ServerFailure` if the file cannot be put on its disk; Foundation's error if it
+    ///   cannot be written.
     public func write(beside backup: String) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
@@ -94,13 +106,16 @@ public struct BackupManifest: Hashable, Sendable, Codable {
         try Self.place(draft, at: Self.path(of: backup))
     }
 
-    /// Where a file of a backup stands until it is complete: a second command that makes it at the same
-    /// time has another.
+    /// Returns the path of a backup's file until it is complete. A second process that makes the
+    /// same backup has another path.
     package static func draftPath(of path: String) -> String {
         "\(path).\(ProcessInfo.processInfo.processIdentifier).partial"
     }
 
-    /// Gives a file of a backup, which is complete, its name; both are on the disk when this returns.
+    /// Gives a complete file of a backup its name. The file and the name are on the disk when this
+    /// returns.
+    ///
+    /// - Throws: `ServerFailure` if the disk does not take them.
     package static func place(_ draft: String, at path: String) throws {
         let target = URL(fileURLWithPath: path)
         do {
@@ -116,8 +131,10 @@ public struct BackupManifest: Hashable, Sendable, Codable {
         }
     }
 
-    /// Whether the backup's files are those the manifest was written for.
-    /// - Throws: `ServerFailure` where one is not.
+    /// Checks that the backup's files are the ones that the manifest was written for.
+    ///
+    /// - Throws: `ServerFailure` if a file is missing or different.
+    /// - Complexity: O(*n*) in the bytes of the files, which are read completely.
     public func check(_ backup: String) throws {
         try Self.check(backup, Attachment(bytes: bytes, sha256: sha256))
         if let tokens { try Self.check(Self.tokensPath(of: backup), tokens) }

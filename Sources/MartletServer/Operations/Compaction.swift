@@ -7,19 +7,21 @@ internal import MartletServerCore
 package import PostgresKit
 internal import SQLiteKit
 
-/// Emptying old entries of a log by hand. Blocks.
+/// Empties old entries of a log on an operator's command. The calls block.
 package struct Compaction {
-    /// What it came to.
+    /// The result of a compaction.
     package struct Result: Hashable, Sendable {
-        /// Entries that lost their bodies.
+        /// The number of entries that lost their bodies.
         package var emptied = 0
-        /// Who is behind this revision gets the rows that changed.
+        /// The revision below which a device gets the changed rows in place of entries.
         package var floor: Revision = 0
         package var revision: Revision = 0
     }
 
-    /// Compacts a data set in a file, and gives the space back to the system. No server may run on
-    /// the folder: it would not learn of it.
+    /// Compacts a data set in a file, and gives the space back to the system.
+    ///
+    /// No server may run on the folder, because it would not notice the compaction.
+    ///
     /// - Throws: `ServerFailure`, `SQLiteError`, `StorageFault`.
     package static func run(
         directory: String, dataSet: String, keeping newest: Int64, now: Int64

@@ -7,15 +7,22 @@ internal import SQLiteKit
 internal import SQLiteRecords
 internal import SystemKit
 
-/// Backing a data set in a file up, and putting a backup in its place. Blocks.
+/// Makes a backup of a data set in a file, and restores one. The calls block.
+///
+/// ```swift
+/// let backup = try EmbeddedBackup(directory: "/srv/martlet", dataSet: "club")
+/// _ = try backup.make(at: "/backups/club.sqlite", time: "2026-01-31T12:00:00Z")
+/// ```
 public struct EmbeddedBackup {
     /// The server's data folder.
     private let directory: String
     private let dataSet: String
-    /// Called after each step of a restore after which the process could end.
+    /// Called after each step of a restore, for tests that end the process there.
     var afterStep: () -> Void = {}
 
-    /// - Throws: `ServerFailure` for a name that cannot be a data set's.
+    /// Chooses a data set of a folder.
+    ///
+    /// - Throws: `ServerFailure` if the name cannot be a data set's.
     public init(directory: String, dataSet: String) throws {
         try DataSetName.check(dataSet)
         self.directory = directory
@@ -24,12 +31,16 @@ public struct EmbeddedBackup {
 
     private var path: String { "\(directory)/\(dataSet).sqlite" }
 
-    /// Copies the data set as it is at one moment, while a server may go on, and checks the copy. The
-    /// folder's tokens for it come along, in a file beside it (`BackupManifest.tokensPath`).
+    /// Copies the data set as it is at one moment, and checks the copy. A server may run meanwhile.
+    ///
+    /// The folder's tokens for the data set go into a file next to the copy
+    /// (`BackupManifest.tokensPath`).
+    ///
     /// - Parameters:
-    ///   - out: The file to write; nothing is there yet.
-    ///   - time: RFC 3339.
-    /// - Throws: `ServerFailure`, `SQLiteError`; no backup is left then.
+    ///   - out: The path of the file to write. There must be no file yet.
+    ///   - time: The time of the backup (RFC 3339).
+    /// - Throws: `ServerFailure`, `SQLiteError`. A backup that failed has no manifest.
+    /// - Complexity: O(*n*) in the bytes of the data set.
     public func make(at out: String, time: String) throws -> BackupManifest {
         guard FileManager.default.fileExists(atPath: path) else {
             throw ServerFailure(
@@ -78,16 +89,17 @@ public struct EmbeddedBackup {
         let source = try Connection(path: path, mode: .readWrite)
         let copy = try Connection(path: draft)
         try copy.copy(from: source)
-        // One file, whatever becomes of it.
+        // In this mode the copy stays a single file when another program opens it.
         try copy.execute("PRAGMA journal_mode = DELETE")
     }
 
-    /// What was restored.
+    /// The result of a restore.
     public struct Restored: Sendable {
         public let manifest: BackupManifest
-        /// The new name of what was there; nil where nothing was.
+        /// The new name of the replaced file; nil if there was none.
         public let kept: String?
-        /// How many good tokens of the folder's the data set has now; nil where the backup has none.
+        /// The number of good tokens that the folder now has for the data set; nil if the backup
+        /// has no tokens.
         public let tokens: Int?
     }
 
@@ -96,12 +108,16 @@ public struct EmbeddedBackup {
     ///
     /// Whenever the process dies or the power fails, the data set's name refers to the whole old
     /// file or the whole new one. The new file belongs to the owner of the file that it replaces,
-    /// or of the folder.
+    /// or else to the owner of the folder.
+    ///
     /// - Parameters:
-    ///   - replaces: Whether a data set that is there makes room: its file gets another name.
-    ///   - acceptsOther: Whether the backup may be one of another data set than the one that is there.
-    ///   - label: What is added to that name, such as the time.
-    /// - Throws: `ServerFailure`, `SQLiteError`; nothing has changed then.
+    ///   - replaces: True if an existing data set makes room. Its file then gets another name.
+    ///   - acceptsOther: True if the backup may be one of a different data set than the existing
+    ///     one.
+    ///   - label: The text that is added to the existing file's name, such as the time.
+    /// - Throws: `ServerFailure`, `SQLiteError`. The data set has not changed then, but the folder
+    ///   may have some of the backup's tokens already.
+    /// - Complexity: O(*n*) in the bytes of the backup.
     public func restore(
         from backup: String, replaces: Bool, acceptsOther: Bool = false, label: String
     ) throws -> Restored {
@@ -133,7 +149,7 @@ public struct EmbeddedBackup {
             afterStep()
             let kept = isThere ? try keepOld(as: freeName("\(path).before-\(label)")) : nil
             for suffix in ["-wal", "-shm"] { remove(path + suffix) }
-            // They belong to a history that is gone; the server makes new ones.
+            // The snapshots belong to a history that is gone. The server makes new ones.
             remove("\(directory)/snapshots/\(dataSet)")
             afterStep()
             try Folder(path: directory)
@@ -146,13 +162,13 @@ public struct EmbeddedBackup {
         }
     }
 
-    /// Refuses the backup of another data set than the one that is there. If the file cannot be read,
-    /// the names decide.
+    /// Refuses the backup of a different data set than the existing one. If the existing file
+    /// cannot be read, the names decide.
     private func refuseOther(_ manifest: BackupManifest) throws {
         let head = try? DataSetFile(path).head()
         let hasSameName = manifest.dataSet == dataSet
         guard head?.identity != manifest.identity, head != nil || !hasSameName else { return }
-        // A server has made an empty data set after the file was lost.
+        // A server has created an empty data set after the file was lost.
         if head?.revision == 0, hasSameName { return }
         throw ServerFailure(
             """
@@ -172,7 +188,7 @@ public struct EmbeddedBackup {
         do {
             try FileManager.default.copyItem(atPath: backup, toPath: draft)
         } catch {
-            // Foundation names the backup.
+            // Foundation's own error names the backup, not the draft.
             throw ServerFailure(
                 """
                 The backup cannot be copied to “\(draft)”. See that the disk there has room, that you may \
@@ -210,7 +226,7 @@ public struct EmbeddedBackup {
             guard error.isCorrupt else {
                 throw error.isBusy ? Self.inUse(path) : error
             }
-            // A damaged file is kept as it is.
+            // A damaged file is kept as it is, with its write-ahead log.
             if files.fileExists(atPath: path + "-wal") {
                 try files.moveItem(atPath: path + "-wal", toPath: name + "-wal")
             }
@@ -249,9 +265,9 @@ public struct EmbeddedBackup {
     }
 }
 
-/// A data set's file, looked at from outside.
+/// The file of a data set, read without opening a store on it.
 struct DataSetFile {
-    /// Where its log ends, and what it is.
+    /// The end of the log, and the identity and the schema of the data set.
     struct Head {
         let identity: String
         let revision: Revision
@@ -266,7 +282,8 @@ struct DataSetFile {
     }
 
     /// Checks that the file is sound and is a data set's.
-    /// - Throws: `ServerFailure` where it is not.
+    ///
+    /// - Throws: `ServerFailure` if it is not.
     func check() throws -> Head {
         let problems = try connection.prepare("PRAGMA integrity_check(5)").rows {
             (row) throws(SQLiteError) in row.text(0)

@@ -7,10 +7,18 @@ internal import SQLiteKit
 internal import SQLiteRecords
 internal import SystemKit
 
-/// Looks what is wrong with the files of a data folder. Changes nothing; a server may run. Blocks.
+/// Finds faults in the files of a data folder. It changes nothing, and a server may run. The calls
+/// block.
+///
+/// ```swift
+/// let now = Int64(Date.now.timeIntervalSince1970 * 1_000)
+/// for finding in try EmbeddedDoctor(directory: "/srv/martlet", now: now).findings() {
+///     print(finding.what, finding.fix)
+/// }
+/// ```
 public struct EmbeddedDoctor {
     private let directory: String
-    /// Milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     private let now: Int64
 
     public init(directory: String, now: Int64) {
@@ -18,12 +26,14 @@ public struct EmbeddedDoctor {
         self.now = now
     }
 
-    /// A log beside a file that is larger tells of a reader that does not end.
+    /// A write-ahead log that is larger than this many bytes means that a reader does not end.
     private static let largeLog: Int64 = 256 << 20
     private static let leastRoom: Int64 = 1 << 30
 
-    /// What is wrong; empty where nothing is.
-    /// - Throws: `ServerFailure` where there is no such folder.
+    /// Returns the faults; empty if there are none.
+    ///
+    /// - Throws: `ServerFailure` if there is no such folder.
+    /// - Complexity: O(*n*) in the bytes of the data sets, which are read completely.
     public func findings() throws -> [Finding] {
         guard FileManager.default.fileExists(atPath: directory) else {
             throw ServerFailure("There is no folder “\(directory)”; check --data.")
@@ -66,7 +76,8 @@ public struct EmbeddedDoctor {
         return found + Self.room(in: directory, for: bytes)
     }
 
-    /// SQLite does not open the files there, so that nothing else can be said of them.
+    /// The finding for a read-only disk. SQLite does not open files there, so this is the only
+    /// finding.
     private var readOnly: Finding {
         Finding(
             .error, "readOnly", what: "The disk of “\(directory)” can only be read.",
@@ -85,7 +96,7 @@ public struct EmbeddedDoctor {
             guard let facts = try? FileManager.default.attributesOfItem(atPath: path),
                 let mode = (facts[.posixPermissions] as? NSNumber)?.intValue
             else { continue }
-            // Others may read a data set's file where they may not enter its folder.
+            // Other users cannot read a data set's file if they cannot enter its folder.
             let isOpen = path == directory || path.hasSuffix("tokens.sqlite")
             if isOpen, mode & 0o077 != 0 {
                 found.append(
@@ -105,8 +116,8 @@ public struct EmbeddedDoctor {
         return found
     }
 
-    /// Returns findings about files that belong to another user than their folder, as after work by
-    /// root.
+    /// Returns findings about files that belong to a different user than their folder, as after
+    /// work by root.
     private func owners() -> [Finding] {
         guard let owner = FileOwner(of: directory) else { return [] }
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
@@ -122,10 +133,11 @@ public struct EmbeddedDoctor {
         }
     }
 
-    /// Whether a disk has room for what stands on it once more.
+    /// Returns a finding if a disk lacks the room for a second copy of the data.
+    ///
     /// - Parameters:
-    ///   - directory: A folder on it; where its disk cannot be asked, nothing is found.
-    ///   - bytes: What the data takes.
+    ///   - directory: A folder on the disk. If the file system gives no answer, nothing is found.
+    ///   - bytes: The size of the data.
     package static func room(in directory: String, for bytes: Int64) -> [Finding] {
         guard let facts = try? FileManager.default.attributesOfFileSystem(forPath: directory),
             let free = (facts[.systemFreeSize] as? NSNumber)?.int64Value,
@@ -147,7 +159,7 @@ public struct EmbeddedDoctor {
     }
 }
 
-/// What is wrong with one data set's file.
+/// Finds faults in one data set's file.
 private struct FileCheck {
     let name: String
     let now: Int64
@@ -183,7 +195,7 @@ private struct FileCheck {
             ]
         }
         let found = try log() + references() + keys()
-        // An older form has no notes; the server's next start makes them.
+        // A file of an older format has no notes yet. The server's next start creates them.
         guard format == EmbeddedTables.format else { return found }
         return found + (try RowCheck(name: name, connection: connection).findings())
     }
@@ -262,8 +274,11 @@ private struct FileCheck {
         return found
     }
 
-    /// A counter at or below the keys that are there would give one twice; one above the greatest key gives
-    /// none. The server passes over keys above those that its counter follows.
+    /// Returns findings about the counters of new keys.
+    ///
+    /// A counter at or below an existing key would assign a key twice, and one above the greatest
+    /// key assigns none. Keys above `greatestFollowedKey` do not count, because the counter does
+    /// not follow them.
     private func keys() throws -> [Finding] {
         var found: [Finding] = []
         for type in try SchemaReader.read(connection).types where type.keyKind == .integer {

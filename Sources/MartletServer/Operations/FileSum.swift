@@ -1,14 +1,16 @@
 internal import Foundation
 internal import OpenSSLKit
 
-/// What a file's content comes to.
+/// The size and the hash of a file's content.
 package struct FileSum: Hashable, Sendable {
     package let bytes: Int64
-    /// In hexadecimal.
+    /// The hash, in hexadecimal.
     package let sha256: String
 
-    /// Reads a whole file, a piece at a time.
-    /// - Throws: `ServerFailure` where it cannot be read.
+    /// Reads a whole file, one piece at a time.
+    ///
+    /// - Throws: `ServerFailure` if it cannot be opened; Foundation's error if a read fails.
+    /// - Complexity: O(*n*) in the bytes of the file.
     package init(of path: String) throws {
         guard let file = FileHandle(forReadingAtPath: path) else {
             throw ServerFailure("The file “\(path)” cannot be read; check its name and its rights.")

@@ -1,19 +1,19 @@
-/// Something that is wrong with a storage, or will be, and what to do.
+/// A present or future fault of a storage, with the remedy.
 public struct Finding: Hashable, Sendable {
-    /// How bad it is.
+    /// The severity of a finding.
     public enum Severity: String, Hashable, Sendable {
-        /// Data or service are at risk now.
+        /// Data or the service are at risk now.
         case error
-        /// All is well, but may not stay so.
+        /// Everything works, but may not stay so.
         case warning
     }
 
     public let severity: Severity
-    /// A word for programs, which does not change.
+    /// The name of the check, for programs; it does not change.
     public let check: String
-    /// What was found.
+    /// A sentence that says what was found.
     public let what: String
-    /// Why it matters.
+    /// A sentence that says why it matters.
     public let why: String
     public let fix: String
 

@@ -4,14 +4,15 @@ internal import MartletServerCore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// Looks which rows of one data set's file devices do not receive, and which new rows no table can take.
+/// Finds the rows of one data set's file that devices do not receive, and the tables that cannot
+/// take new rows.
 struct RowCheck {
-    /// The data set.
+    /// The data set's name.
     let name: String
     let connection: Connection
 
     func findings() throws -> [Finding] {
-        // All of one moment: a server may be writing.
+        // One transaction reads everything at one moment, because a server may be writing.
         try connection.beginReading()
         defer { connection.rollback() }
         let schema = try SchemaReader.read(connection)
@@ -47,8 +48,8 @@ struct RowCheck {
 
     private typealias Fault = (id: String, reason: String)
 
-    /// Returns the rows that no device can be sent, and the number of those that the log does not know and no note
-    /// names.
+    /// Returns the rows that devices cannot receive, and the number of rows that neither the log
+    /// nor a note knows.
     private func rows(of type: EntityType) throws -> (unsendable: [Fault], unknown: Int) {
         var unsendable: [Fault] = []
         var unknown = 0
@@ -102,8 +103,8 @@ struct RowCheck {
             fix: "Correct the rows; devices then receive them.")
     }
 
-    /// Returns a finding if the log does not know rows that are there, or knows rows that are gone, and no note of
-    /// another program's write names them.
+    /// Returns a finding if the log lacks existing rows or has rows that are gone, and no note of
+    /// an external write names them.
     private func notes(of type: EntityType, unknown: Int) throws -> Finding? {
         let (table, key) = (SQLName.quoted(type.name), SQLName.quoted(type.key))
         let find = try connection.prepare("SELECT number FROM martlet_types WHERE name = ?")

@@ -2,14 +2,26 @@ internal import Foundation
 public import MartletModel
 public import MartletServerCore
 
-/// Reads a rules file: which roles may create, update and delete the records of a type.
+/// Reads a rules file, which says which roles may create, update and delete the records of a type.
 ///
-/// `{"types": {"teams": {"create": ["admin"], "delete": []}}, "default": {"delete": ["admin"]}}`:
-/// a list names the roles that may, an empty one means nobody. What a type does not say `default`
-/// says; what neither says everyone may.
+/// ```json
+/// {"types": {"teams": {"create": ["admin"], "delete": []}}, "default": {"delete": ["admin"]}}
+/// ```
+///
+/// Each list names the roles that may do the operation. An empty list allows nobody. If a type has
+/// no list for an operation, the list of `default` applies. If `default` has none either, everyone
+/// may do it.
+///
+/// ```swift
+/// let bytes = [UInt8](#"{"default": {"delete": ["admin"]}}"#.utf8)
+/// configuration.rules = bytes
+/// let rules = try RulesFile.parse(bytes, schema: schema)
+/// ```
 public enum RulesFile {
-    /// - Parameter schema: The types a rule may be about.
-    /// - Throws: `ServerFailure` for anything but rules, with the place in words.
+    /// Returns the rules of a file.
+    ///
+    /// - Parameter schema: The types that a rule may name.
+    /// - Throws: `ServerFailure`, which names the place, if the bytes are not a rules file.
     public static func parse(_ bytes: [UInt8], schema: Schema) throws(ServerFailure) -> Rules {
         let file = try decode(bytes)
         for name in file.types.keys.sorted() where schema[name] == nil {
@@ -56,7 +68,7 @@ public enum RulesFile {
         }
     }
 
-    /// The roles that may, by operation; an operation without a list is not ruled here.
+    /// The allowed roles by operation. An operation without a list is not ruled here.
     private struct Lists: Decodable {
         var roles: [Int: [String]] = [:]
 
@@ -91,7 +103,7 @@ public enum RulesFile {
         }
     }
 
-    /// The file's lists, which go by operation, turned to what each role may.
+    /// Turns the file's lists, which are by operation, into the grants of each role.
     private struct Grants {
         let file: File
         let schema: Schema
@@ -101,7 +113,7 @@ public enum RulesFile {
             return Set(lists.flatMap { $0.values.joined() })
         }
 
-        /// What a role may, or for nil who has none of the roles named.
+        /// Returns the grant of a role; nil stands for a principal with none of the named roles.
         func of(_ role: String?) -> Rules.Grant {
             var grant = Rules.Grant(others: operations(of: role, on: Lists()))
             for (type, lists) in file.types {

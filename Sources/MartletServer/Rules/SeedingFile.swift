@@ -2,14 +2,19 @@ internal import Foundation
 public import MartletServerCore
 internal import SQLiteRecords
 
-/// Reads a seeding file: in which classes a device fetches a data set, the first first.
+/// Reads a seeding file, which says in which classes a device fetches a data set, in order.
 ///
-/// `{"classes": [{"name": "first", "types": {"teams": "*", "events": "year >= 2025"}}]}`: "*" takes
-/// all records of a type, any other text is an SQL expression over its columns. What no class names
-/// is in a last class of its own, “rest”.
+/// ```json
+/// {"classes": [{"name": "first", "types": {"teams": "*", "events": "year >= 2025"}}]}
+/// ```
+///
+/// "*" takes all records of a type. Any other text is an SQL expression over the type's columns.
+/// Records that no class takes are in a last class of their own, “rest”.
 public enum SeedingFile {
-    /// - Throws: `ServerFailure` for anything else, with the place in words. Types and expressions
-    ///   are not checked yet (`SeedingPlan.check`).
+    /// Returns the plan of a seeding file. It does not check the types and expressions (see
+    /// `SeedingPlan.check`).
+    ///
+    /// - Throws: `ServerFailure`, which says what is expected, if the bytes are not a seeding file.
     public static func parse(_ bytes: [UInt8]) throws(ServerFailure) -> SeedingPlan {
         try SoundJSON.check(bytes, of: "The seeding file")
         let file: File

@@ -1,10 +1,13 @@
 internal import MartletModel
 internal import MartletProtocol
 
-/// Refuses JSON that can be read in two ways, which `JSONDecoder` lets pass: of a member that stands
-/// twice it takes one, and nobody could say which rule counts.
+/// Refuses JSON that can be read in two ways. `JSONDecoder` accepts it: if a member occurs twice it
+/// takes one, and nobody could say which rule counts.
 enum SoundJSON {
-    /// - Parameter file: What the bytes are of, as a sentence begins with it.
+    /// Checks the bytes of a file.
+    ///
+    /// - Parameter file: The name of the file, as a sentence begins with it.
+    /// - Throws: `ServerFailure` if the bytes are no JSON, or a member occurs twice.
     static func check(_ bytes: [UInt8], of file: String) throws(ServerFailure) {
         do {
             var json = JSONReader(bytes)

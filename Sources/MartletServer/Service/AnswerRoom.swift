@@ -1,18 +1,21 @@
 internal import Synchronization
 
-/// Lets a few answers at a time be made from the log and handed to their connections.
+/// Limits the number of answers that are made from the log and handed to their connections at a
+/// time.
 ///
-/// An answer may have megabytes, and hundreds of requests may want one. If each were made as soon as a
-/// thread is free, those that are made would wait in memory behind those that are still to be made.
-/// Parties take turns, so that the requests of one keep those of others waiting for one answer each.
+/// An answer may have megabytes, and hundreds of requests may want one. If each answer were made as
+/// soon as a thread is free, finished answers would wait in memory behind those still to be made.
+/// Parties take turns: a party with many requests delays each request of another party by one
+/// answer.
 final class AnswerRoom: Sendable {
-    /// A few for each processor: some are made while others are handed over.
+    /// The number of places: a few for each processor, because some answers are made while others
+    /// are handed over.
     static let places = 8
 
     private final class Waiter: Sendable {
         let resumed = Mutex<CheckedContinuation<Void, any Error>?>(nil)
 
-        /// Resumes the one who waits; false if that has happened already.
+        /// Resumes the waiting task; false if it was resumed before.
         func resume(throwing error: (any Error)? = nil) -> Bool {
             let continuation = resumed.withLock { resumed in
                 defer { resumed = nil }
@@ -31,10 +34,11 @@ final class AnswerRoom: Sendable {
 
     private let state = Mutex(State())
 
-    /// Requests that wait for a place.
+    /// The number of requests that wait for a place.
     var waitingCount: Int { state.withLock { $0.waiting.count } }
 
     /// Waits for a place.
+    ///
     /// - Throws: `CancellationError` if the client goes away meanwhile.
     fileprivate func take(_ party: String) async throws {
         try Task.checkCancellation()
@@ -61,7 +65,7 @@ final class AnswerRoom: Sendable {
         }
     }
 
-    /// Hands a place to the one whose turn it is.
+    /// Hands a place to the next waiter in turn.
     fileprivate func giveBack() {
         while true {
             let next = state.withLock { state in
@@ -74,17 +78,21 @@ final class AnswerRoom: Sendable {
     }
 }
 
-/// A request's place in an `AnswerRoom`, from when it is taken until nobody holds the claim.
+/// A request's place in an `AnswerRoom`. The claim holds it from `take(in:)` until `giveBack()`, or
+/// until nobody holds the claim.
 final class AnswerClaim: Sendable {
     private let party: String
-    /// The room in which the claim has a place.
+    /// The room in which the claim has a place; nil if it has none.
     private let room = Mutex<AnswerRoom?>(nil)
 
+    /// Makes a claim without a place.
+    ///
     /// - Parameter party: The party that sent the request.
     init(of party: String) { self.party = party }
 
-    /// Waits for a place, unless the claim has one in the room. It gives up a place in another one before.
-    /// One task at a time.
+    /// Waits for a place, unless the claim already has one in the room. It first gives up a place
+    /// in another room. Only one task at a time may call this.
+    ///
     /// - Throws: `CancellationError` if the client goes away meanwhile.
     func take(in wanted: AnswerRoom) async throws {
         guard room.withLock({ $0 !== wanted }) else { return }

@@ -2,20 +2,21 @@ internal import HTTPKit
 internal import Synchronization
 internal import SystemKit
 
-/// Has the server use a renewed TLS certificate, and tells the operator of one that ends.
+/// Makes the server use a renewed TLS certificate, and warns the operator of one that expires.
 final class CertificateWatch: Sendable {
-    /// The operator is warned so many seconds before the end, once a day.
+    /// The number of seconds before the end at which the operator is first warned, and then once a
+    /// day.
     private static let warnedBefore: Int64 = 14 * day
     private static let day: Int64 = 86_400
 
     private let files: HTTPServerOptions.TLSFiles
     private let log: ServerLog
-    /// Milliseconds since 1970.
+    /// Returns the time, in milliseconds since 1970.
     private let now: @Sendable () -> Int64
     private let stamps: Mutex<[FileStamp?]>
     private let task = Mutex<Task<Void, Never>?>(nil)
 
-    /// Notes the state of the files; call this before the server reads them.
+    /// Notes the state of the files. Call this before the server reads them.
     init(
         _ files: HTTPServerOptions.TLSFiles, log: ServerLog, now: @escaping @Sendable () -> Int64
     ) {
@@ -29,8 +30,9 @@ final class CertificateWatch: Sendable {
         [FileStamp(path: files.certificatePath), FileStamp(path: files.keyPath)]
     }
 
-    /// Begins to look at the files.
-    /// - Parameter pause: The time between two looks.
+    /// Begins to check the files.
+    ///
+    /// - Parameter pause: The time between two checks.
     func start(_ http: HTTPServer, every pause: Duration) {
         task.withLock {
             $0 = Task {
@@ -53,8 +55,9 @@ final class CertificateWatch: Sendable {
         task.withLock { $0?.cancel() }
     }
 
-    /// Has the server read files that have changed.
-    /// - Returns: Whether it uses them.
+    /// Makes the server read files that have changed.
+    ///
+    /// - Returns: True if it uses them.
     private func renew(_ http: HTTPServer) async -> Bool {
         let found = Self.stamps(of: files)
         let isNew = stamps.withLock { stamps in
@@ -83,7 +86,7 @@ final class CertificateWatch: Sendable {
         }
     }
 
-    /// Whether to warn: once a day, and once when the certificate has ended.
+    /// Returns whether to warn: once a day, and once when the certificate has expired.
     static func isDue(at seconds: Int64, warned: Int64?, end: Int64) -> Bool {
         guard let warned else { return true }
         return seconds - warned >= day || warned < end && end <= seconds

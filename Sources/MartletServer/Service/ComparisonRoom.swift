@@ -1,10 +1,10 @@
 internal import Synchronization
 
-/// How many comparisons may wait or be under way: each reads much, and nobody has to have many.
+/// Limits the comparisons that may wait or run. Each one reads much, and no device needs many.
 final class ComparisonRoom: Sendable {
-    /// Of all users together.
+    /// The most comparisons of all users together.
     static let most = 64
-    /// Of one user, whose token several devices may share.
+    /// The most comparisons of one user. Several devices may share a user's token.
     static let mostOfUser = 16
 
     private struct Device: Hashable {
@@ -19,12 +19,14 @@ final class ComparisonRoom: Sendable {
 
     private let state = Mutex(State())
 
-    /// Comparisons that wait or are under way.
+    /// The number of comparisons that wait or run.
     var count: Int { state.withLock { $0.devices.count } }
 
-    /// Runs `body` if there is room, and no other comparison of the same device.
-    /// - Parameter name: The device's; what a user asks without one counts as one device's.
-    /// - Returns: Nil if there is no room.
+    /// Runs `body` if there is room and no other comparison of the same device.
+    ///
+    /// - Parameter name: The device's name. All requests of a user without one count as one
+    ///   device's.
+    /// - Returns: The answer, or nil if there is no room.
     func run<Answer>(
         user: String, device name: String, _ body: () async -> Answer
     ) async -> Answer? {

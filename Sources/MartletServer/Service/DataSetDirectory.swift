@@ -4,30 +4,33 @@ internal import MartletProtocol
 internal import Synchronization
 internal import SystemKit
 
-/// Holds the data sets of a server. It opens a data set in a file when it is first used, and closes
-/// it when it has been unused for a while, so that descriptors and memory follow the data sets in
-/// use. Data sets in databases stay open. A data set whose tables have changed is opened again.
+/// Holds the data sets of a server.
 ///
-/// A request, a stream or a waiting poll keeps its data set open by `use`.
+/// It opens a data set in a file at its first use, and closes it after a time without use, so that
+/// descriptors and memory follow the data sets in use. Data sets in databases stay open. The
+/// directory reopens a data set whose tables have changed.
+///
+/// A request, a stream or a waiting poll keeps its data set open with `use`.
 final class DataSetDirectory: Sendable {
     /// Opens a data set.
-    /// - Parameter changed: To be called, more than once, when its tables are others than those that
-    ///   were opened.
+    ///
+    /// - Parameter changed: The data set calls it, perhaps more than once, when its tables differ
+    ///   from those that were opened.
     typealias Make =
         @Sendable (_ name: String, _ changed: @escaping @Sendable () -> Void) async throws ->
         DataSetService
 
-    /// What operators learn.
+    /// The ways in which the directory informs operators.
     struct Telling: Sendable {
         var metrics: Metrics
         var log: ServerLog
-        /// Runs what is to be done after a while.
+        /// Runs a retry after a pause.
         var later: Scheduler
     }
 
     /// The limits on open data sets.
     struct Limits: Sendable {
-        /// Whether each data set is a file, which the directory opens when it is needed.
+        /// True if each data set is a file, which the directory opens when it is needed.
         var areFiles = false
         /// The time after which an unused data set is closed; nil closes none.
         var idle: Duration?
@@ -59,9 +62,9 @@ final class DataSetDirectory: Sendable {
         var opening: [String: Task<Void, any Error>] = [:]
         var closing: [String: Task<Void, Never>] = [:]
         var failed: [String: Failure] = [:]
-        /// Those whose tables have changed, until they are open again.
+        /// The data sets whose tables have changed and that are not yet reopened.
         var changed: [String: TableChange] = [:]
-        /// When they were opened again last.
+        /// The times at which data sets were last reopened.
         var renewed: [String: ContinuousClock.Instant] = [:]
         var sweeping: Task<Void, Never>?
         var isStopped = false
@@ -70,19 +73,19 @@ final class DataSetDirectory: Sendable {
         var occupied: Int { open.count + opening.count + closing.count }
     }
 
-    /// A data set on its way to its tables as they are now.
+    /// The state of a data set that is being reopened with its changed tables.
     private struct TableChange {
-        /// How often it could not be opened.
+        /// The number of times that it could not be opened.
         var failures = 0
-        /// Why not, the last time.
+        /// The reason for the last failure.
         var reason: String?
         var task: Task<Void, Never>?
     }
 
-    /// Between a failure and the next try: the longest pause, in seconds.
+    /// The longest pause between a failure and the next try, in seconds.
     private static let longestPause = 60
-    /// Between two openings of a data set, however often its tables change: what says so says it
-    /// again.
+    /// The shortest time between two reopenings of a data set, however often its tables change. A
+    /// change that is ignored meanwhile is reported again.
     private static let pause = Duration.seconds(1)
 
     private let state = Mutex(State())
@@ -96,7 +99,7 @@ final class DataSetDirectory: Sendable {
         self.make = make
     }
 
-    /// The names of the data sets that have a file in a folder.
+    /// Returns the names of the data sets that have a file in a folder.
     static func names(in directory: String) throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: directory)
             .filter { $0.hasSuffix(".sqlite") }
@@ -119,7 +122,7 @@ final class DataSetDirectory: Sendable {
         return try await body(service)
     }
 
-    /// Asks a data set, and asks again where it was opened again before it could answer.
+    /// Asks a data set. If the data set was reopened before it could answer, this asks the new one.
     func ask<Answer: Sendable>(
         _ name: String,
         _ question: @Sendable (DataSetService) async -> Result<Answer, Problem>
@@ -174,14 +177,16 @@ final class DataSetDirectory: Sendable {
 
     // MARK: - Opening
 
-    /// If there are at most so many data sets, all are opened at the start, so that faults show at
-    /// once.
+    /// The most data sets in files that are all opened at the start, so that faults show at once.
     private static let openedAtStart = 16
 
-    /// Registers the existing data sets. It opens all of them if they are in databases or few; if
-    /// there are many files, it opens one, to check that the schema fits.
+    /// Registers the existing data sets.
+    ///
+    /// It opens all of them if they are in databases or few. If there are many files, it opens one,
+    /// to check that the schema fits.
+    ///
     /// - Throws: `ServerFailure` if one in a database cannot be opened, or none of the files that
-    ///   are tried.
+    ///   it tries.
     func begin(with names: [String]) async throws {
         state.withLock { $0.known.formUnion(names) }
         let isAll = !limits.areFiles || names.count <= Self.openedAtStart
@@ -242,7 +247,7 @@ final class DataSetDirectory: Sendable {
         try await make(name) { [weak self] in self?.tablesChanged(name) }
     }
 
-    /// Notes and logs why a data set cannot be opened. A later request tries again, after a pause.
+    /// Notes and logs why a data set cannot be opened. A later request tries again after a pause.
     private func cannotOpen(_ name: String, _ error: any Error) -> DataSetCannotBeOpened {
         let reason = String(describing: error)
         let pause = state.withLock { state in
@@ -272,7 +277,7 @@ final class DataSetDirectory: Sendable {
         while true {
             let limit = await limits.open()
             let (isFull, closing) = state.withLock { state -> (Bool, Task<Void, Never>?) in
-                // The data set that is about to be opened is counted already.
+                // `occupied` already includes the data set that is being opened.
                 guard state.occupied > limit else {
                     return (false, nil)
                 }
@@ -358,28 +363,30 @@ final class DataSetDirectory: Sendable {
         open.map { ($0.name, $0.service.queueDepth) }
     }
 
-    /// The time for which all batches of an open data set have failed, in seconds.
+    /// The time in seconds for which all batches of an open data set have failed.
     var blockedWriters: [(dataSet: String, seconds: Double)] {
         open.map { ($0.name, $0.service.writerBlocked) }
     }
 
-    /// How many of their tables other programs keep locked.
+    /// The number of tables that other programs keep locked, by data set.
     var lockedTables: [(dataSet: String, count: Int)] {
         open.map { ($0.name, $0.service.lockedTables) }
     }
 
-    /// The number of data sets of which some cannot be served.
+    /// The number of data sets that can be served only in part.
     var limitedCount: Int { open.count { $0.service.isLimited } }
 
-    /// Data sets that are open and cannot be served just now, and why. One that cannot be opened is not
-    /// among them: the server can serve the others, and would be taken out of service for all.
+    /// Returns the open data sets that cannot be served now, with the reasons.
+    ///
+    /// A data set that cannot be opened is not among them: the server can serve the others, and
+    /// would otherwise be taken out of service for all of them.
     func hindrances() -> [(dataSet: String, reason: String)] {
         open.compactMap { name, service in
             (change(of: name) ?? service.unreadyReason).map { (name, $0) }
         }
     }
 
-    /// Those whose tables have changed, and that are not open again yet.
+    /// The data sets whose tables have changed and that are not yet reopened.
     var changed: Set<String> { Set(state.withLock { $0.changed }.keys) }
 
     private func change(of name: String) -> String? {
@@ -391,23 +398,23 @@ final class DataSetDirectory: Sendable {
         }
     }
 
-    /// Returns the state of the open data sets that other processes write to.
+    /// Returns the state of the open data sets.
     func followingStates() async -> [DataSetService.FollowingState] {
         var states: [DataSetService.FollowingState] = []
         for (name, service) in open { states.append(await service.followingState(name)) }
         return states
     }
 
-    /// How many wait for something new.
+    /// The number of requests that wait for a change.
     var waitingListeners: Int { open.reduce(0) { $0 + $1.service.signal.waiterCount } }
 
-    /// Lets go all who wait for something new, so that the server can stop.
+    /// Releases all requests that wait for a change, so that the server can stop.
     func releaseListeners() {
         for (_, service) in open { service.signal.stop() }
     }
 }
 
-/// The error of a data set that cannot be opened now; the log has named the reason.
+/// The error for a data set that cannot be opened now. The log has named the reason.
 struct DataSetCannotBeOpened: Error, Hashable, Sendable {
     let reason: String
 }
@@ -415,8 +422,8 @@ struct DataSetCannotBeOpened: Error, Hashable, Sendable {
 // MARK: - Tables that change
 
 extension DataSetDirectory {
-    /// The tables of a data set are others than those that were opened: opens it again beside what
-    /// is open, which answers until then what it can, and then takes the new one.
+    /// Reopens a data set whose tables have changed. Until the new service takes its place, the old
+    /// one answers the requests that it can.
     private func tablesChanged(_ name: String) {
         let isNews = state.withLock { state in
             guard !state.isStopped, state.open[name] != nil, state.changed[name] == nil,
@@ -443,7 +450,7 @@ extension DataSetDirectory {
     }
 
     private func replace(_ old: DataSetService, _ name: String) async {
-        // Both would keep one folder in order.
+        // Both services would tidy the same folder.
         await old.snapshots.stop()
         do {
             let new = try await made(name)
@@ -453,7 +460,7 @@ extension DataSetDirectory {
                 return true
             }
             guard isWanted else { return await new.stop() }
-            // Those who listen come again, as after a restart.
+            // Listeners reconnect, as after a restart.
             old.signal.stop()
             await old.stop()
             telling.metrics.countTakenUp(isDone: true)

@@ -6,7 +6,8 @@ internal import Synchronization
 internal import SystemKit
 
 extension DataSetService {
-    /// What looks at a data set beside its writer, and brings memory up to what it sees.
+    /// Watches a data set from a queue other than its writer's, and updates the memory to what it
+    /// sees.
     final class StorageWatcher {
         let watch: any StorageWatch
         private let reader: LogReader
@@ -32,11 +33,12 @@ extension DataSetService {
         }
     }
 
-    /// A follower at work.
+    /// A follower at work, with its connections.
     struct Following: Sendable {
         let lookout: Confined<StorageWatcher>
         let follower: Follower
-        /// What brings what other programs write to where it is looked for; nil where they do.
+        /// The reader of external writes that the storage does not note by itself; nil if triggers
+        /// note them.
         let reading: ExternalReading?
         let locked: LockedTables
 
@@ -47,15 +49,15 @@ extension DataSetService {
         }
     }
 
-    /// How a data set fares that others write to.
+    /// The state of a data set that other processes or programs write to.
     struct FollowingState: Sendable {
         let dataSet: String
-        /// Seconds since the storage last answered.
+        /// The seconds since the storage last answered.
         let lag: Double
         let account: StorageStatus?
     }
 
-    /// Begins to follow what others write to the data set.
+    /// Begins to follow the writes that other processes and programs make to the data set.
     static func follow(
         _ name: String, _ opened: Opening, _ writer: Confined<DataSetNode>,
         _ announcer: CommitPublisher, _ health: WriterHealth, _ setup: Setup
@@ -77,7 +79,7 @@ extension DataSetService {
             queue: lookout.queue, pulse: setup.pulse,
             work: .init(
                 look: {
-                    // The earlier end of the log is used, because own change sets move the end
+                    // The earlier end of the log is compared, because own change sets move the end
                     // without a look.
                     let before = newest.withLock { max($0, feed.head.revision) }
                     let look = try lookout.here { try $0.look(health) }
@@ -169,7 +171,7 @@ extension DataSetService {
         their own changes again; external writes in between are lost.
         """
 
-    /// Begins to read what other programs write, where it is not noted without.
+    /// Begins to read external writes, if the storage does not note them without a reader.
     private static func read(
         _ name: String, _ opened: Opening, _ follower: Follower, _ setup: Setup
     ) async throws -> ExternalReading? {
@@ -191,7 +193,7 @@ extension DataSetService {
         return reading
     }
 
-    /// Tells the operator of a fault, and has the data set opened again where that helps.
+    /// Reports a fault to the operator. If the tables have changed, it has the data set reopened.
     static func report(_ fault: StorageFault, of name: String, _ setup: Setup) {
         setup.metrics.countStorageFault(fault.kind.rawValue)
         setup.log.log(
@@ -200,9 +202,9 @@ extension DataSetService {
         if fault.kind == .changed { setup.changed() }
     }
 
-    /// What lets readers on other queues begin at a moment at which the log has all that other
-    /// programs wrote. The writer's other work goes on between the steps; the follower announces what
-    /// was taken in.
+    /// Returns a function that lets readers on other queues begin at a moment when the log has all
+    /// external writes. The writer does its other work between the steps, and the follower
+    /// announces the new revisions.
     static func consistently(
         _ name: String, _ writer: Confined<DataSetNode>, _ setup: Setup
     ) -> SnapshotService.ConsistentReading {
@@ -226,15 +228,16 @@ extension DataSetService {
         }
     }
 
-    /// One step of taking what other programs wrote.
-    /// - Returns: Whether there is more.
+    /// Takes external writes into the log, in one step.
+    ///
+    /// - Returns: True if there may be more.
     private static func takeExternalWrites(
         _ name: String, _ writer: Confined<DataSetNode>, _ feed: DataSetFeed,
         _ announcer: CommitPublisher, _ setup: Setup
     ) -> Bool {
         let before = feed.head.revision
         let more = try? writer.here { node in
-            // What cannot be taken now is found again by the next look.
+            // The next look finds the writes that cannot be taken now.
             let more = node.takeExternalWrites(now: setup.now()) && feed.head.revision > before
             setup.metrics.countExternal(taken: node.takeExternalCount())
             guard let fault = node.takeFault() else { return more }

@@ -6,74 +6,79 @@ internal import MartletServerCore
 internal import Synchronization
 internal import SystemKit
 
-/// One data set as the server runs it: a writer with its queue, and a reader beside it.
+/// One data set as the server runs it: a writer with its queue, and readers next to it.
 ///
-/// Pulls are answered from memory on the caller's thread, from the reader where memory lacks
-/// something; everything else goes through the writer.
+/// The service answers pulls from memory on the caller's thread, or with the reader if memory lacks
+/// something. Everything else goes through the writer.
 final class DataSetService: Sendable {
     typealias Verdict = Result<PreparedAnswer, Problem>
 
-    /// What a data set is opened with.
+    /// The settings with which a data set is opened.
     struct Setup: Sendable {
         var backing: any DataSetBacking
-        /// Who may do what with these types; throws where the rules do not fit them.
+        /// Returns the rules for the types; throws if they do not fit.
         var rules: @Sendable (Schema) throws -> Rules
         var dependencyWaitSeconds: Int
-        /// How many of the newest entries compaction leaves whole; nil where there is none.
+        /// The number of newest entries that compaction leaves whole; nil if there is no
+        /// compaction.
         var keepRevisions: Int64?
-        /// Memory for the newest entries, about.
+        /// The approximate memory for the newest entries, in bytes.
         var cacheBytes: Int
-        /// Milliseconds since 1970.
+        /// Returns the time, in milliseconds since 1970.
         var now: @Sendable () -> Int64
         var metrics: Metrics
         var log: ServerLog
         var snapshots: Snapshots
-        /// Says when to check whether files have changed.
+        /// The timer for cheap checks of whether files have changed.
         var pulse: Pulse
-        /// Redis, where there is one.
+        /// The Redis server, if there is one.
         var redis: RedisHub?
-        /// Called, more than once, when the tables are others than those that were opened.
+        /// Called, perhaps more than once, when the tables differ from those that were opened.
         var changed: @Sendable () -> Void
     }
 
-    /// How snapshots are made.
+    /// The settings for making snapshots.
     struct Snapshots: Sendable {
-        /// The folder for those of this data set.
+        /// The folder for the snapshots of this data set.
         var folder: String
         var plan: SeedingPlan
-        /// One is made after so many revisions.
+        /// The number of revisions after which a snapshot is made.
         var every: Int64
-        /// Where all the server's snapshots are made.
+        /// The queue on which all of the server's snapshots are made.
         var queue: DispatchQueue
-        /// Runs what is to be done after a while.
+        /// Runs a retry after a pause.
         var later: Scheduler
     }
 
     /// The answer to `GET /schema`.
     let schemaDocument: [UInt8]
-    /// Tells of every new revision.
+    /// Announces every new revision.
     let signal: RevisionSignal
-    /// What a new device begins with.
+    /// The snapshots with which new devices begin.
     let snapshots: SnapshotService
     private let feed: DataSetFeed
     private let metrics: Metrics
     private let writer: Confined<DataSetNode>
     private let reader: Confined<LogReader>
-    /// A reader of its own for comparisons, which read whole tables: nobody else waits for them.
+    /// A separate reader for comparisons, which read whole tables, so that no other request waits
+    /// for them.
     private let comparer: Confined<LogReader>
     private let comparisons = ComparisonRoom()
-    /// For answers from memory, and for those that wait for the log's one reader. Each data set has its own, so
-    /// that a slow storage keeps only its own requests waiting, and none that memory can answer.
+    /// The rooms for answers from memory, and for answers that wait for the log's one reader.
+    ///
+    /// Each data set has its own, so that a slow storage delays only its own requests, and none
+    /// that memory can answer.
     private let (memoryRoom, logRoom) = (AnswerRoom(), AnswerRoom())
     private let queue: WriterQueue<AdmittedRequest, NodeAnswer>
     private let announcer: CommitPublisher
     private let health: WriterHealth
-    /// What brings what others write.
+    /// The follower of other processes' and programs' writes.
     private let following: Following
 
-    /// Opens the data set, making what is missing.
-    /// - Throws: `SchemaError` where it cannot be brought to the schema; `StorageFault`; what the
-    ///   backing throws.
+    /// Opens the data set, and creates everything that is missing.
+    ///
+    /// - Throws: `SchemaError` if the data set cannot be brought to the schema; `StorageFault`; the
+    ///   errors of the backing.
     init(name: String, setup: Setup) async throws {
         metrics = setup.metrics
         let unsendable = Self.unsendable(name, setup)
@@ -116,13 +121,13 @@ final class DataSetService: Sendable {
             queue: writer.queue, limits: limits,
             work: Self.work(name, writer, opened.feed, announcer, health, setup))
         following = try await Self.follow(name, opened, writer, announcer, health, setup)
-        // Connecting to a database takes longer than most answers do.
+        // To connect to a database takes longer than most answers do.
         if opened.readers.isRemote {
             Task { [reader] in try? await reader.run { _ = try $0.catchUp() } }
         }
         snapshots.start(at: opened.feed.head.revision, bytes: opened.feed.loggedBytes) {
             [readers = opened.readers] in
-            // Where the log cannot be read, nothing is in it.
+            // If the log cannot be read, it counts as empty.
             let log = readers.log()
             return .init(
                 has: { (try? log.hash(at: $0))??.text == $1 },
@@ -133,10 +138,10 @@ final class DataSetService: Sendable {
         }
     }
 
-    /// Whether nothing was ever written.
+    /// True if no change set was ever written.
     var isEmpty: Bool { feed.head.revision == 0 }
 
-    /// What the writer's thread leaves behind of the opening.
+    /// The parts of an opened data set that leave the writer's thread.
     struct Opening: Sendable {
         let feed: DataSetFeed
         let schemaDocument: [UInt8]
@@ -172,7 +177,7 @@ final class DataSetService: Sendable {
         }
     }
 
-    /// Counts rows that are left out, and names each once to the operator.
+    /// Counts rows that are left out, and logs each of them once.
     private static func unsendable(_ name: String, _ setup: Setup) -> UnsendableRows {
         UnsendableRows { row, isNew in
             setup.metrics.countRowLeftOut()
@@ -215,7 +220,7 @@ final class DataSetService: Sendable {
                         if fault.kind == .unreachable {
                             rest.begin(after: ContinuousClock.now - start)
                         }
-                        // A fault in one device's sets does not keep the others from writing.
+                        // A fault in one device's sets does not keep other devices from writing.
                         if fault.kind == .refused {
                             health.worked()
                         } else {
@@ -232,8 +237,8 @@ final class DataSetService: Sendable {
             }, rest: setup.keepRevisions.map { compaction(name, writer, keeping: $0, setup) })
     }
 
-    /// Empties old entries in steps, each worth a transaction of its own.
-    /// - Returns: Does one step, and says whether another is due.
+    /// Returns a function that empties some old entries in one transaction, and returns true if
+    /// there are more.
     private static func compaction(
         _ name: String, _ writer: Confined<DataSetNode>, keeping newest: Int64, _ setup: Setup
     ) -> @Sendable () -> Bool {
@@ -244,7 +249,7 @@ final class DataSetService: Sendable {
                 let step = node.compact(keeping: newest)
                 setup.metrics.countCompaction(emptied: step.emptied)
                 guard let fault = node.takeFault() else { return !step.isDone }
-                // Tried again after the next commit.
+                // The next commit leads to another try.
                 report(fault, of: name, setup)
                 return false
             }
@@ -252,7 +257,8 @@ final class DataSetService: Sendable {
         }
     }
 
-    /// The sets a request's sets depend on, those before them in the request left out.
+    /// Returns the sets that a request's sets depend on, without those that precede them in the
+    /// request.
     private static func dependencies(of request: SyncRequest) -> [String] {
         var before: Set<String> = []
         var found: [String] = []
@@ -265,11 +271,11 @@ final class DataSetService: Sendable {
         return found
     }
 
-    /// Requests that wait for the writer.
+    /// The number of requests that wait for the writer.
     var queueDepth: Int { queue.depth }
 
-    /// Why the data set cannot be served just now; nil where it can: its storage answers, and what
-    /// others wrote is known.
+    /// The reason why the data set cannot be served now. Nil if its storage answers, and the writes
+    /// of other processes and programs are known.
     var unreadyReason: String? {
         let age = following.follower.age
         guard age < .seconds(3) else {
@@ -281,33 +287,34 @@ final class DataSetService: Sendable {
             : following.reading?.unreadyReason
     }
 
-    /// How many of the data set's tables another program keeps locked.
+    /// The number of the data set's tables that another program keeps locked.
     var lockedTables: Int { following.locked.count }
 
-    /// Whether some of it cannot be served while all the rest is.
+    /// True if a part of the data set cannot be served, and all the rest can.
     var isLimited: Bool { lockedTables > 0 || following.reading?.isLimited == true }
 
-    /// How long the writer has done nothing but fail, in seconds.
+    /// The time in seconds for which the writer has only failed.
     var writerBlocked: Double {
         let (seconds, attoseconds) = health.blocked.components
         return Double(seconds) + Double(attoseconds) / 1e18
     }
 
-    /// Whether there is background work under way.
+    /// True if there is background work.
     var isAtWork: Bool { queue.depth > 0 || snapshots.isAtWork }
 
-    /// How the data set fares that others write to.
+    /// Returns how far the service is behind other processes' and programs' writes.
     func followingState(_ name: String) async -> FollowingState {
         let age = following.follower.age
         let (seconds, attoseconds) = age.components
-        // A storage that does not answer would hold up whoever asks for metrics.
+        // A storage that does not answer would delay the answer with the metrics.
         let account =
             age < .seconds(3) ? try? await following.lookout.run { try $0.watch.account() } : nil
         return FollowingState(
             dataSet: name, lag: Double(seconds) + Double(attoseconds) / 1e18, account: account)
     }
 
-    /// Decides on what a request brings, and answers it.
+    /// Decides on a request's change sets, and answers the request.
+    ///
     /// - Parameter claim: Takes the place in which the answer is made.
     func answer(_ request: AdmittedRequest, _ claim: AnswerClaim) async -> Verdict {
         guard request.request.changeSets.isEmpty else { return await decide(request, claim) }
@@ -324,11 +331,12 @@ final class DataSetService: Sendable {
         }
     }
 
-    /// The deltas after a cursor where they were just made for another listener; nil where there is
-    /// work to do. Takes a moment only.
+    /// Returns the deltas after a cursor if they were just made for another listener, or nil
+    /// otherwise. Takes only a moment.
     func madeDeltas(_ question: DeltaRequest) -> DeltaBatchBytes? { feed.madeDeltas(question) }
 
-    /// The deltas after a cursor.
+    /// Returns the deltas after a cursor.
+    ///
     /// - Parameter claim: Takes the place in which they are made.
     func deltas(
         _ question: DeltaRequest, _ claim: AnswerClaim
@@ -361,7 +369,7 @@ final class DataSetService: Sendable {
     }
 
     private func decide(_ request: AdmittedRequest, _ claim: AnswerClaim) async -> Verdict {
-        // Another answer may be made while the writer decides.
+        // Another answer may use the place while the writer decides.
         claim.giveBack()
         switch await queue.submit(request) {
         case .success(.made(let answer)): return .success(answer)
@@ -381,7 +389,7 @@ final class DataSetService: Sendable {
             do { try await claim.take(in: logRoom) } catch { return .failure(.gone) }
             return await read(request, with: reader, claim)
         }
-        // Comparisons have a room of their own, and wait in it for each other.
+        // Comparisons have a room of their own, in which they wait for each other.
         claim.giveBack()
         let user = request.principal.identity
         let verdict = await comparisons.run(user: user, device: request.request.clientID ?? "") {
@@ -406,7 +414,8 @@ final class DataSetService: Sendable {
         }
     }
 
-    /// Finishes what was accepted and closes the file; SQLite then writes its log back.
+    /// Finishes the accepted requests and closes the file. SQLite then writes its write-ahead log
+    /// back.
     func stop() async {
         await following.stop()
         await snapshots.stop()

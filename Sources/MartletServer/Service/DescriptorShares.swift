@@ -1,15 +1,15 @@
 internal import HTTPKit
 
 /// Shares the files that a process may have open among connections and data sets, so that neither
-/// starves the other.
+/// takes too many.
 struct DescriptorShares: Hashable, Sendable {
-    /// The most files that a data set in use has open: its file, write-ahead log and shared memory,
-    /// for the writer, the watch, readers of the log, comparisons and snapshots.
+    /// The most files that a data set in use has open. The file, the write-ahead log and the shared
+    /// memory count for the writer, the watch, readers of the log, comparisons and snapshots.
     static let filesPerDataSet = 10
-    /// The files of the process, of tokens, of snapshots that are being sent, and of connections that are
-    /// being refused.
+    /// The number of other files: of the process, of tokens, of snapshots that are being sent, and
+    /// of connections that are being refused.
     static let otherFiles = 168
-    /// The files that connections leave free, however few data sets are open.
+    /// The least number of files that connections leave free, however few data sets are open.
     private static let leastOther = 256
 
     /// The number of files that the process may have open; nil if unknown.

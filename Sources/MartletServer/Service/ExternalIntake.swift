@@ -3,13 +3,13 @@ internal import MartletServerCore
 internal import Synchronization
 internal import SystemKit
 
-/// Has the writer take what other programs wrote, in steps between its batches.
+/// Makes the writer take external writes into the log, in steps between its batches.
 ///
-/// Which of several processes does it, the counter row decides: whoever has it takes what there is,
-/// and the next finds nothing.
+/// If several processes serve the data set, the counter row decides: the process that holds it
+/// takes all waiting writes, and the next one finds none.
 final class ExternalIntake: Sendable {
     private let writer: Confined<DataSetNode>
-    /// Does one step, on the writer's queue, and says whether there is more.
+    /// Does one step on the writer's queue, and returns true if there is more.
     private let step: @Sendable () -> Bool
     private let isTaking = Mutex(false)
 
@@ -18,7 +18,7 @@ final class ExternalIntake: Sendable {
         self.step = step
     }
 
-    /// There is something to take.
+    /// Begins to take external writes, unless that is under way.
     func take() {
         let isFirst = isTaking.withLock { isTaking in
             defer { isTaking = true }
@@ -29,7 +29,7 @@ final class ExternalIntake: Sendable {
 
     private func run() {
         if step() {
-            // Behind what has come to the writer meanwhile.
+            // The next step goes behind the requests that reached the writer meanwhile.
             writer.queue.async { self.run() }
         } else {
             isTaking.withLock { $0 = false }

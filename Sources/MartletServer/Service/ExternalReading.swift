@@ -3,36 +3,37 @@ internal import MartletServerCore
 internal import Synchronization
 internal import SystemKit
 
-/// Has a data set's reader of other programs' writes read, for as long as the server runs: on a queue
-/// of its own, where it waits for what comes.
+/// Runs the reader of external writes for as long as the server runs, on a queue of its own, where
+/// it waits for writes.
 final class ExternalReading: Sendable {
-    /// How long one step waits: so late does it end when the server stops.
+    /// The longest wait of one step, by which the end may be late when the server stops.
     private static let step = Duration.milliseconds(100)
-    /// Until it is tried again where another process reads, or after a failure.
+    /// The pause before another try if another process reads, or after a failure.
     private static let pause = DispatchTimeInterval.milliseconds(500)
 
     private let reader: Confined<any ExternalReader>
-    /// Called when something was found.
+    /// Called when the reader found a write.
     private let found: @Sendable () -> Void
-    /// Hears what is to be told, and whether it is a failure.
+    /// Reports a sentence to the operator, and whether it is a failure.
     private let report: @Sendable (_ words: String, _ isFailure: Bool) -> Void
     private let isStopped = Mutex(false)
 
-    /// What keeps other programs' writes from being read.
+    /// The reasons why external writes cannot be read.
     private struct Trouble {
-        /// When reading began to fail.
+        /// The time when reading began to fail.
         var since: ContinuousClock.Instant?
         var faults: [String] = []
     }
 
-    /// Failures that last for less are no hindrance.
+    /// Failures that last for less time do not make the data set unready.
     private static let patience = Duration.seconds(3)
     private let trouble = Mutex(Trouble())
 
-    /// Whether some writes are not read while all others are.
+    /// True if some external writes are not read, and all others are.
     var isLimited: Bool { trouble.withLock { !$0.faults.isEmpty } }
 
-    /// Why no writes of other programs are read; nil if they are, here or by another process.
+    /// The reason why no external writes are read; nil if they are read, here or by another
+    /// process.
     var unreadyReason: String? {
         trouble.withLock { trouble in
             guard let since = trouble.since, .now - since >= Self.patience else { return nil }
@@ -82,7 +83,7 @@ final class ExternalReading: Sendable {
             return
         } catch {
             if !hasFailed { report(String(describing: error), true) }
-            // What waits for others' transactions is read later.
+            // Writes that wait for transactions of other programs are read later.
             if (error as? StorageFault)?.kind != .busy {
                 trouble.withLock { $0.since = $0.since ?? .now }
             }

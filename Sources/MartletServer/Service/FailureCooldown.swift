@@ -1,9 +1,9 @@
 internal import Synchronization
 
-/// Leaves a storage alone for a while that took long to fail: as long again as it took.
+/// Lets a storage that took long to fail rest for as long as it took, at most five seconds.
 ///
-/// A database that refuses connections says so at once and is asked every time; one that is not
-/// reached at all would hold up every request for as long as a connection may take.
+/// A database that refuses connections says so at once, and is asked every time. One that cannot be
+/// reached would delay every request for as long as a connection may take.
 final class FailureCooldown: Sendable {
     private let end = Mutex<ContinuousClock.Instant?>(nil)
 
@@ -11,7 +11,7 @@ final class FailureCooldown: Sendable {
         end.withLock { $0.map { ContinuousClock.now < $0 } ?? false }
     }
 
-    /// It has failed, after so long.
+    /// Notes a failure that took `duration`.
     func begin(after duration: Duration) {
         end.withLock { $0 = .now + min(duration, .seconds(5)) }
     }

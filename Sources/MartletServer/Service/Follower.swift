@@ -3,53 +3,58 @@ internal import MartletModel
 internal import MartletServerCore
 internal import Synchronization
 
-/// Looks for other processes' writes to a data set, ten times a second and whenever it is told to.
-/// If a cheap check shows that nothing was written, it looks every five seconds.
+/// Looks for writes to a data set by other processes and programs, ten times a second and when it
+/// is woken.
 ///
-/// After a failure it looks less often, down to every two seconds, and says so once.
+/// If a cheap check shows that nothing was written, it looks every five seconds only. After a
+/// failure it looks less often, down to every two seconds, and reports that once.
 final class Follower: Sendable {
     struct Work: Sendable {
-        /// Looks, and brings memory up to what is stored; on the follower's queue, may block.
+        /// Looks, and updates memory to the stored state. It runs on the follower's queue and may
+        /// block.
         var look: @Sendable () throws -> StorageLook
-        /// Returns, at little cost, whether a look would find nothing new; nil if there is no such
+        /// Returns, at little cost, whether a look would find nothing new. Nil if there is no such
         /// check.
         var isQuiet: (@Sendable () -> Bool)?
-        /// There is something new, or other programs' changes wait to be taken.
+        /// Called after each look that worked.
         var found: @Sendable (StorageLook) -> Void
-        /// Looking has begun to fail (the reason), or works again (nil).
+        /// Called when looking begins to fail (with the reason), or works again (nil).
         var report: @Sendable (_ reason: String?) -> Void
     }
 
     private struct State {
         var isStopped = false
-        /// Whether a look is on its way that somebody asked for.
+        /// True if a requested look is on its way.
         var isAsked = false
         var failures = 0
         /// The number of beats since the last look.
         var beats = 0
-        /// The number under which the pulse knows it.
+        /// The number under which the pulse has the follower.
         var pulse: Int?
-        /// Whether a look has worked.
+        /// True if a look has worked.
         var hasLooked = false
-        /// When it last worked; before the first, when the data set was opened.
+        /// The time of the last look that worked, or check that made one unnecessary; at first,
+        /// when the data set was opened.
         var seen = ContinuousClock.now
     }
 
     /// The time between two looks.
     static let interval = DispatchTimeInterval.milliseconds(100)
-    /// Notices come in swarms; between two looks for their sake there is so much time.
+    /// The time between two looks for notices, which arrive in swarms.
     private static let shortest = DispatchTimeInterval.milliseconds(2)
     private static let longestPause = 2_000
 
     private let queue: DispatchQueue
-    /// The number of beats after which it looks in any case.
+    /// The number of beats after which the follower looks even if nothing seems written.
     private static let mostBeats = 50
     private let work: Work
     private let pulse: Pulse
     private let state = Mutex(State())
 
+    /// Makes a follower, which `start()` sets to work.
+    ///
     /// - Parameters:
-    ///   - queue: A serial queue of its own.
+    ///   - queue: A serial queue of the follower's own.
     ///   - pulse: The timer that many followers share for their cheap checks.
     init(queue: DispatchQueue, pulse: Pulse, work: Work) {
         self.queue = queue
@@ -88,7 +93,7 @@ final class Follower: Sendable {
         if isFirst { queue.async { self.look() } }
     }
 
-    /// There may be something new.
+    /// Asks for a look, because there may be something new.
     func wake() {
         let isFirst = state.withLock { state in
             guard !state.isStopped, !state.isAsked else { return false }
@@ -99,7 +104,7 @@ final class Follower: Sendable {
         queue.asyncAfter(deadline: .now() + Self.shortest) { self.look() }
     }
 
-    /// Looks no more; what is under way ends by itself.
+    /// Ends the looks. One that is under way finishes.
     func stop() {
         let number = state.withLock { state in
             state.isStopped = true
@@ -108,8 +113,8 @@ final class Follower: Sendable {
         if let number { pulse.remove(number) }
     }
 
-    /// How long ago a look last worked; before the first, how long ago the data set was opened, which
-    /// is a look too.
+    /// The time since a look last worked, or a check made one unnecessary; before the first look,
+    /// the time since the data set was opened.
     var age: Duration { ContinuousClock.now - state.withLock { $0.seen } }
 
     // MARK: - On the queue

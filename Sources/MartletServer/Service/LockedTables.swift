@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// The tables of a data set that another program keeps locked whole: changes that need them are put off, and
-/// no new device gets their rows.
+/// The tables of a data set that another program keeps locked whole. The server puts off changes
+/// that need them, and sends their rows to no new device.
 final class LockedTables: Sendable {
     /// A change of the locks that the log reports to the operator.
     enum News: Equatable {
@@ -15,7 +15,7 @@ final class LockedTables: Sendable {
         var isTold = false
     }
 
-    /// Locks that last for less are everyday life.
+    /// Shorter locks are normal and are not reported.
     private static let patience = Duration.seconds(3)
 
     private let now: @Sendable () -> ContinuousClock.Instant
@@ -25,8 +25,9 @@ final class LockedTables: Sendable {
         self.now = now
     }
 
-    /// Takes in what a look found.
-    /// - Returns: What is new, once, as soon as a lock has lasted.
+    /// Notes the tables that a look found locked.
+    ///
+    /// - Returns: A change to report: once, as soon as a lock has lasted.
     func found(_ types: [String]) -> News? {
         locks.withLock { locks in
             guard !types.isEmpty else {
@@ -42,7 +43,7 @@ final class LockedTables: Sendable {
         }
     }
 
-    /// How many types have been locked for so long that it is to be told.
+    /// The number of types that have been locked for long enough to be reported.
     var count: Int {
         locks.withLock { $0.map { $0.isTold ? $0.types.count : 0 } ?? 0 }
     }

@@ -1,9 +1,9 @@
-/// Elements of several parties, taken in turn: one of each party, then the next one of each. So a party
-/// with many waits for itself, and others do not wait for it.
+/// Elements of several parties, taken in turn: one of each party, then the next one of each. A
+/// party with many elements delays itself, and not the others.
 struct PartyTurns<Element> {
-    /// What arrives first leaves first.
+    /// A queue: the element that arrives first leaves first.
     private struct Line<Member> {
-        /// Nil if it was taken.
+        /// The elements; nil if one was taken.
         private var members: [Member?] = []
         private var taken = 0
 
@@ -13,7 +13,7 @@ struct PartyTurns<Element> {
         mutating func append(_ member: Member) { members.append(member) }
 
         mutating func removeFirst() {
-            // A request may hold megabytes.
+            // The element is released at once, because a request may hold megabytes.
             members[taken] = nil
             taken += 1
             guard taken > 32, 2 * taken > members.count else { return }
@@ -27,14 +27,16 @@ struct PartyTurns<Element> {
     private var turns = Line<String>()
     private(set) var count = 0
 
-    /// - Complexity: Constant on average, as that of the others.
+    /// Adds an element.
+    ///
+    /// - Complexity: O(1) on average, as for the other operations.
     mutating func append(_ element: Element, of party: String) {
         if lines[party] == nil { turns.append(party) }
         lines[party, default: Line()].append(element)
         count += 1
     }
 
-    /// The element whose turn it is; nil if there is none.
+    /// The next element in turn; nil if there is none.
     var first: Element? { turns.first.flatMap { lines[$0]?.first } }
 
     mutating func removeFirst() {

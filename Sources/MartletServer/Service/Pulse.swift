@@ -1,8 +1,8 @@
 internal import Dispatch
 internal import Synchronization
 
-/// Beats ten times a second for followers whose check costs next to nothing. They share one timer,
-/// which stops when there are none.
+/// Beats ten times a second for followers that have a cheap check. They share one timer, which
+/// stops when there are no followers.
 final class Pulse: Sendable {
     private struct State {
         var listeners: [Int: @Sendable () -> Void] = [:]

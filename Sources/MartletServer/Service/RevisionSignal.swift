@@ -2,10 +2,10 @@ internal import MartletModel
 internal import MartletProtocol
 internal import Synchronization
 
-/// Wakes those who wait for a data set to move on.
+/// Wakes the calls that wait for a data set's next revision.
 ///
-/// One timer serves all waiting calls. It fires when the first of them has waited long enough, and
-/// at most once a second.
+/// One timer serves all waiting calls. It fires when the time of the first of them is up, and at
+/// most once a second.
 final class RevisionSignal: Sendable {
     private struct Waiter {
         let revision: Revision
@@ -17,7 +17,7 @@ final class RevisionSignal: Sendable {
         var revision: Revision
         var waiters: [Int: Waiter] = [:]
         var last = 0
-        /// The time of the next look for calls whose time is up; nil while none waits.
+        /// The time of the next look for calls whose time is up; nil if none waits.
         var look: ContinuousClock.Instant?
         var isStopped = false
     }
@@ -31,10 +31,10 @@ final class RevisionSignal: Sendable {
         state = Mutex(State(revision: revision))
     }
 
-    /// How many wait now.
+    /// The number of calls that wait now.
     var waiterCount: Int { state.withLock { $0.waiters.count } }
 
-    /// The data set has reached a revision.
+    /// Notes that the data set has reached a revision, and wakes the calls that wait for it.
     func advance(to revision: Revision) {
         let woken = state.withLock { state -> [Waiter] in
             guard revision > state.revision else { return [] }
@@ -46,7 +46,7 @@ final class RevisionSignal: Sendable {
         for waiter in woken { waiter.continuation.resume(returning: true) }
     }
 
-    /// The log is another one than it was, and shorter: everybody looks for himself.
+    /// Notes that another, shorter log has replaced the former one, and wakes all calls.
     func restart(at revision: Revision) {
         let woken = state.withLock { state in
             state.revision = revision
@@ -56,9 +56,10 @@ final class RevisionSignal: Sendable {
         for waiter in woken { waiter.continuation.resume(returning: true) }
     }
 
-    /// Waits until there is more than `revision`.
-    /// - Returns: Whether there is; false after `duration` (to the second), when the waiting task
-    ///   is cancelled, and when the server stops.
+    /// Waits until there is a revision after `revision`.
+    ///
+    /// - Returns: True if there is one. False after `duration` (to the second), if the waiting task
+    ///   is cancelled, or if the server stops.
     func wait(beyond revision: Revision, for duration: Duration) async -> Bool {
         let number = state.withLock { state in
             state.last += 1
@@ -74,7 +75,7 @@ final class RevisionSignal: Sendable {
                     state.waiters[number] = Waiter(
                         revision: revision, deadline: now + duration, continuation: continuation)
                     let due = now + max(duration, Self.pause)
-                    // A later look finds that this one has replaced it.
+                    // The later look then finds that this one has replaced it.
                     guard state.look.map({ due < $0 }) ?? true else { return (nil, nil) }
                     state.look = due
                     return (nil, due)
@@ -88,10 +89,10 @@ final class RevisionSignal: Sendable {
         }
     }
 
-    /// Whether everyone was let go.
+    /// True if all calls were released for good.
     var isStopped: Bool { state.withLock { $0.isStopped } }
 
-    /// Lets everyone go.
+    /// Releases all calls, and lets none wait from now on.
     func stop() {
         let waiters = state.withLock { state in
             state.isStopped = true

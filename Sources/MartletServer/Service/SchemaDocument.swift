@@ -1,10 +1,13 @@
 internal import MartletModel
 internal import MartletProtocol
 
-/// The answer to `GET /schema`.
+/// Makes the answer to `GET /schema`.
 enum SchemaDocument {
+    /// Returns the document, which is JSON.
+    ///
     /// - Parameter ddl: The statements that make the tables, without the server's triggers.
-    /// - Parameter dataSet: The data set's identity, so that a new device knows whose tables these are.
+    /// - Parameter dataSet: The data set's identity, so that a new device knows to which data set
+    ///   the tables belong.
     static func bytes(_ schema: Schema, ddl: String, dataSet: String) -> [UInt8] {
         var json = JSONWriter()
         json.beginObject()
@@ -25,7 +28,7 @@ enum SchemaDocument {
         json.member("name", type.name)
         json.member("key", type.key)
         json.member("keyKind", type.keyKind.rawValue)
-        // The only conflict policy there is yet.
+        // There is only one conflict policy yet.
         json.member("policy", "refuse")
         json.name("attributes")
         json.beginArray()

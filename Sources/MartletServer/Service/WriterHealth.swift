@@ -9,12 +9,12 @@ final class WriterHealth: Sendable {
         var kind: StorageFault.Kind
     }
 
-    /// When the commit under way began; nil while there is none.
+    /// The time when the current commit began; nil if there is none.
     private let commit = Mutex<ContinuousClock.Instant?>(nil)
 
-    /// Consecutive failures that last for less are no hindrance.
+    /// Consecutive failures that last for less time do not make the data set unready.
     private static let patience = Duration.seconds(3)
-    /// An older failure says nothing about the writer's state, because nobody has tried since.
+    /// An older failure says nothing about the writer's state, because nothing was written since.
     private static let memory = Duration.seconds(30)
 
     private let now: @Sendable () -> ContinuousClock.Instant
@@ -40,8 +40,8 @@ final class WriterHealth: Sendable {
         commit.withLock { $0 = isUnderWay ? now() : nil }
     }
 
-    /// How long the writer has waited for its commit, such as for a synchronous standby; nil if that is
-    /// no longer than usual.
+    /// The time for which the writer has waited for its commit, such as for a synchronous standby;
+    /// nil if it is no longer than usual.
     var commitWait: Duration? {
         guard let begin = commit.withLock({ $0 }) else { return nil }
         let wait = now() - begin
@@ -54,15 +54,15 @@ final class WriterHealth: Sendable {
         max(trouble.withLock { $0.map { now() - $0.since } } ?? .zero, commitWait ?? .zero)
     }
 
-    /// Whether the data set's file is no longer under its path, where a reader may find another one.
+    /// True if the data set's file is no longer at its path, where a reader may find another one.
     var isMoved: Bool { trouble.withLock { $0?.kind == .moved } }
 
-    /// Whether the data set counts as not served. On a full disk it counts as served, because
+    /// True if the data set counts as not served. On a full disk it counts as served, because
     /// everything can still be read.
     var isHindered: Bool {
         trouble.withLock { trouble in
             guard let trouble, trouble.kind != .full else { return false }
-            // It stays so until a look finds the file in its place.
+            // This holds until a look finds the file in its place.
             if trouble.kind == .moved { return true }
             let now = self.now()
             return now - trouble.since >= Self.patience && now - trouble.last < Self.memory

@@ -3,52 +3,55 @@ internal import MartletModel
 internal import MartletProtocol
 internal import Synchronization
 
-/// Collects what is to be written and hands it to the writer in batches: group commit.
+/// Collects requests and hands them to the writer in batches (group commit).
 ///
-/// While one batch is carried out, the next one collects; there is no timer, so a lone request does
-/// not wait. One thread writes at a time. Parties take turns, so the requests of one wait for at most one
-/// request of each other. A request that names change sets which have not arrived
-/// waits outside the queue until they have been decided or its time is up. The number of these
-/// requests is limited, in total and for each party, so that they keep out nobody's other requests.
+/// While the writer carries out one batch, the next one collects. There is no timer, so a lone
+/// request does not wait. One thread writes at a time. Parties take turns, so a party's request
+/// waits for at most one request of each other party.
+///
+/// A request that names change sets which have not arrived waits outside the queue until they have
+/// been decided or its time is up. The number of these requests is limited, in total and for each
+/// party, so that they do not keep out other requests.
 final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
     typealias Verdict = Result<Answer, Problem>
 
-    /// What the queue needs to know and do; `undecided` and `process` run on the writer's thread.
+    /// The functions that the queue needs; `undecided` and `process` run on the writer's thread.
     struct Work: Sendable {
-        /// The number of change sets of an item.
+        /// Returns the number of an item's change sets.
         var setCount: @Sendable (Item) -> Int
-        /// The identifiers an item's change sets depend on, its own sets left out.
+        /// Returns the identifiers that an item's change sets depend on, without the item's own
+        /// sets.
         var dependencies: @Sendable (Item) -> [String]
-        /// The identifiers of an item's change sets.
+        /// Returns the identifiers of an item's change sets.
         var identifiers: @Sendable (Item) -> [String]
         /// Returns the party that sent an item.
         var party: @Sendable (Item) -> String
-        /// Those of the identifiers that have not been decided.
+        /// Returns the identifiers that have not been decided.
         var undecided: @Sendable ([String], Item) -> [String]
-        /// Carries out a batch; one verdict for each item.
+        /// Carries out a batch, and returns one verdict for each item.
         var process: @Sendable ([Item]) -> [Verdict]
-        /// Does a little of what nobody waits for, and says whether there is more of it; asked
-        /// when all that was submitted is done.
+        /// Does a small step of background work, and returns true if there is more. Called when all
+        /// submitted items are done.
         var rest: (@Sendable () -> Bool)?
     }
 
     struct Limits: Sendable {
-        /// Change sets in one batch; the sets of one request stay together, so a batch may exceed
-        /// it.
+        /// The most change sets in one batch. The sets of one request stay together, so a single
+        /// request may exceed it.
         var batchSets = 32
-        /// The most requests that wait for the writer; one more is refused.
+        /// The most requests that wait for the writer. The queue refuses one more.
         var waitingRequests = 2_048
         /// The most requests that wait for other sets. One more does not wait, and is refused at
         /// once because the other set is missing.
         var parkedRequests = 1_024
         /// The same limit for the requests of one party.
         var parkedRequestsOfParty = 64
-        /// Change sets waiting; with more, nothing further is taken.
+        /// The most change sets that wait. With more, the queue takes no further request.
         var waitingSets = 100_000
         /// The same limits for the requests and change sets of one party.
         var waitingRequestsOfParty = 1_024
         var waitingSetsOfParty = 50_000
-        /// How long a request waits for the sets it depends on.
+        /// The time for which a request waits for the sets that it depends on.
         var dependencyWait = DispatchTimeInterval.seconds(2)
     }
 
@@ -65,21 +68,21 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
     private struct State {
         var waiting = PartyTurns<Job>()
         var waitingSets = 0
-        /// What waits of each party.
+        /// The waiting requests and sets of each party.
         var shares: [String: (requests: Int, sets: Int)] = [:]
-        /// By number.
+        /// The requests that wait for other sets, by number.
         var parked: [UInt64: (job: Job, missing: Set<String>)] = [:]
         var parkedByParty: [String: Int] = [:]
         var lastNumber: UInt64 = 0
         var isRunning = false
-        /// Whether a step of `rest` is on its way.
+        /// True if a step of `rest` is on its way.
         var isResting = false
         var isStopped = false
         var ended: [CheckedContinuation<Void, Never>] = []
 
         var depth: Int { waiting.count + parked.count }
 
-        /// Counts a job that begins to wait, or one that ends to.
+        /// Counts a job that begins to wait (1) or ends its wait (-1).
         mutating func count(_ job: Job, _ sign: Int) {
             waitingSets += sign * job.setCount
             var share = shares[job.party] ?? (0, 0)
@@ -94,17 +97,19 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
     private let limits: Limits
     private let state = Mutex(State())
 
-    /// - Parameter queue: The writer's thread: a serial queue.
+    /// Makes an empty queue.
+    ///
+    /// - Parameter queue: The writer's thread, as a serial queue.
     init(queue: DispatchQueue, limits: Limits = Limits(), work: Work) {
         self.queue = queue
         self.work = work
         self.limits = limits
     }
 
-    /// Requests waiting, those that wait for others included.
+    /// The number of waiting requests, with those that wait for other sets.
     var depth: Int { state.withLock { $0.depth } }
 
-    /// Waits for the item's turn and its verdict.
+    /// Waits for the item's turn, and returns its verdict.
     func submit(_ item: Item) async -> Verdict {
         let setCount = work.setCount(item)
         let dependencies = work.dependencies(item)
@@ -134,8 +139,8 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
         }
     }
 
-    /// Refuses what comes from now on, and returns when everything before has its verdict. What
-    /// waits for other sets goes in as it is.
+    /// Refuses new requests, and returns when all earlier ones have their verdicts. Requests that
+    /// wait for other sets go to the writer as they are.
     func stop() async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let isIdle = state.withLock { state in
@@ -174,7 +179,8 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
         }
     }
 
-    /// Empty when there is nothing to do; the writer has then stopped running.
+    /// Returns the next batch. It is empty if there is nothing to do, and the writer has then
+    /// stopped running.
     private func nextBatch() -> [Job] {
         let (batch, ended) = state.withLock { state in
             var batch: [Job] = []
@@ -197,8 +203,8 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
         return batch
     }
 
-    /// One step comes behind what is on the writer's thread already, so that a request never waits
-    /// for more than one.
+    /// A step goes behind the tasks that the writer's thread already has, so that a request never
+    /// waits for more than one step.
     private func scheduleRest() {
         guard work.rest != nil else { return }
         let isDue = state.withLock { state in
@@ -214,7 +220,7 @@ final class WriterQueue<Item: Sendable, Answer: Sendable>: Sendable {
             state.isResting = false
             return !state.isRunning && !state.isStopped
         }
-        // Behind a request that came meanwhile it is asked for again.
+        // If a request arrived meanwhile, its batch schedules the step again.
         if isIdle, work.rest?() == true { scheduleRest() }
     }
 

@@ -1,15 +1,15 @@
-/// A `Range` header as far as it is answered: one range of bytes (RFC 9110 §14.1.2).
+/// The supported form of a `Range` header: one range of bytes (RFC 9110 §14.1.2).
 enum ByteRange {
-    /// What to send of a file of `count` bytes.
+    /// The bytes to send of a file of `count` bytes.
     enum Answer: Hashable {
         case whole
         case part(Range<Int64>)
-        /// Nothing of the file lies in the range.
+        /// The range has no bytes of the file.
         case unsatisfiable
     }
 
-    /// A header that is not understood, or asks for several ranges, is answered with the whole, as
-    /// the standard has it.
+    /// Returns the answer to a header. A header that is not understood, or that asks for several
+    /// ranges, gets the whole file, as the standard allows.
     static func answer(to header: String?, count: Int64) -> Answer {
         guard let header, header.lowercased().hasPrefix("bytes=") else { return .whole }
         let ends = header.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)

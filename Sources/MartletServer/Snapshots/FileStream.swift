@@ -2,13 +2,15 @@ internal import Dispatch
 internal import HTTPKit
 internal import SystemKit
 
-/// Sends a part of a file, piece by piece, as fast as the client takes it.
+/// Sends a part of a file in pieces, as fast as the client takes them.
 enum FileStream {
-    /// Bytes read at once, and held for a client that reads slowly.
+    /// The number of bytes that are read at once, and held for a client that reads slowly.
     private static let pieceBytes: Int64 = 128 << 10
 
     /// Writes the bytes of a range. The file may be removed meanwhile.
-    /// - Throws: `SystemError` where the file cannot be read; the answer is then broken off.
+    ///
+    /// - Throws: `SystemError` if the file cannot be read, and `HTTPStreamClosed` if it is too
+    ///   short. The answer then breaks off.
     static func write(
         _ range: Range<Int64>, of file: FileToSend, to writer: HTTPBodyWriter,
         sent: @Sendable (Int) -> Void
@@ -17,7 +19,7 @@ enum FileStream {
         while offset < range.upperBound {
             let piece = try await file.bytes(
                 at: offset, count: Int(min(pieceBytes, range.upperBound - offset)))
-            // A file shorter than its manifest says was altered.
+            // The file was altered if it is shorter than its manifest says.
             guard !piece.isEmpty else { throw HTTPStreamClosed() }
             try await writer.write(piece)
             sent(piece.count)
@@ -26,15 +28,15 @@ enum FileStream {
     }
 }
 
-/// An open file whose blocking reads happen on a queue that all share.
+/// An open file. Its blocking reads run on a queue that all files share.
 final class FileToSend: Sendable {
     private static let queue = CallQueue(label: "martlet.files", attributes: .concurrent)
 
     private let file: OpenFile
-    /// Its length.
+    /// The file's length in bytes.
     let count: Int64
 
-    /// Opens a file; nil where there is none.
+    /// Opens a file; returns nil if there is none.
     static func open(_ path: String) async throws -> FileToSend? {
         try await queue.run {
             do throws(SystemError) {

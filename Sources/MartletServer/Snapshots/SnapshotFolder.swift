@@ -11,10 +11,12 @@ internal import ZstdKit
 /// The snapshots of one data set and permission class on disk: compressed files under the hash of
 /// their content, and a manifest for each generation.
 ///
-/// Calls block. A file is whole and on the disk before a manifest names it, so whatever no manifest
-/// names is left over from a process that was killed, or from a generation nobody needs any more.
+/// The calls block. A file is complete and on the disk before a manifest names it. A file that no
+/// manifest names is therefore left from a killed process, or from a generation that is no longer
+/// needed.
 struct SnapshotFolder {
-    /// How many generations stay: the newest, and the one whose download may be under way.
+    /// The number of generations that are kept: the newest, and the one before, which a device may
+    /// be downloading.
     static let generations = 2
 
     let path: String
@@ -24,8 +26,8 @@ struct SnapshotFolder {
         try Folder.make(path: path)
     }
 
-    /// The manifests kept, the newest first. One that cannot be read, or whose files are not all
-    /// there, does not count.
+    /// Returns the stored manifests, the newest first. A manifest that cannot be read, or that
+    /// lacks files, does not count.
     func manifests() throws -> [SnapshotManifest] {
         let folder = try Folder(path: path)
         let names = Set(try folder.names())
@@ -40,8 +42,9 @@ struct SnapshotFolder {
         return found.sorted { $0.revision > $1.revision }
     }
 
-    /// Removes everything but the newest of the given manifests, and their files.
-    /// - Returns: The manifests kept.
+    /// Removes everything except the newest of the given manifests and their files.
+    ///
+    /// - Returns: The manifests that are kept.
     func keep(_ manifests: [SnapshotManifest]) throws -> [SnapshotManifest] {
         let kept = Array(manifests.prefix(Self.generations))
         var needed: Set<String> = []
@@ -51,16 +54,18 @@ struct SnapshotFolder {
         }
         let folder = try Folder(path: path)
         try folder.removeAbandonedDrafts()
-        // A file that is being sent stays until its last reader has closed it.
+        // A file that is being sent exists until its last reader has closed it.
         for name in try folder.names() where !needed.contains(name) { try folder.remove(name) }
         return kept
     }
 
-    /// Where the file of a part goes while it is made.
+    /// Returns the path of a part's file while it is made.
     func making(_ part: String) -> String { "\(path)/\(part).making" }
 
-    /// Compresses the files of a cut, and brings all and a manifest to the disk.
-    /// - Parameter isWanted: Asked again and again; once it says no, this ends with an error.
+    /// Compresses the files of a cut, and writes them and a manifest to the disk.
+    ///
+    /// - Parameter isWanted: Called repeatedly. When it returns false, this ends with an error.
+    /// - Throws: `ServerStopped` if it is no longer wanted; errors of the file system.
     func publish(
         _ cut: SnapshotMaker.Cut, while isWanted: () -> Bool
     ) throws -> SnapshotManifest {
@@ -106,7 +111,8 @@ struct SnapshotFolder {
             codings: [zstd, gzip].map { .init(name: $0.coding.rawValue, sum: $0.sum) })
     }
 
-    /// Returns whether a folder has all the files of a manifest. It reads none of them.
+    /// Returns whether a folder has all files of a manifest in their full length. It reads none of
+    /// them.
     static func holds(_ manifest: SnapshotManifest, in path: String) -> Bool {
         manifest.parts.allSatisfy { part in
             SnapshotCoding.allCases.allSatisfy { coding in
@@ -137,18 +143,18 @@ struct SnapshotFolder {
     }
 }
 
-/// A form a snapshot's files are kept in.
+/// A coding in which a snapshot's files are kept.
 enum SnapshotCoding: String, Sendable, CaseIterable {
     case gzip
     case zstd
 
-    /// What its files' names end with.
+    /// The end of its files' names.
     var ending: String { self == .gzip ? "gz" : "zst" }
     /// Its media type (RFC 6713, RFC 8878).
     var mediaType: String { self == .gzip ? "application/gzip" : "application/zstd" }
 }
 
-/// One compressed file, being written.
+/// A compressed file that is being written.
 private final class Packing {
     let coding: SnapshotCoding
     let name: String
@@ -170,7 +176,7 @@ private final class Packing {
         }
     }
 
-    /// Adds bytes of the file; none at its end, which brings all to the disk.
+    /// Adds bytes to the file. An empty array ends it, and brings all bytes to the disk.
     func write(_ plain: [UInt8]) throws {
         let packed = compress(plain, plain.isEmpty)
         var checksum = CRC32(sum.crc32)

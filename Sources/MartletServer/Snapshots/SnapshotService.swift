@@ -5,44 +5,44 @@ internal import MartletProtocol
 internal import MartletServerCore
 internal import Synchronization
 
-/// The snapshots of one data set: what there is, and when the next is made.
+/// Keeps the snapshots of one data set, and decides when the next one is made.
 ///
 /// The service makes snapshots in the background, after enough revisions or new data, and never for
-/// a request. It makes one at a time in the whole server, so that they take one core and the memory
-/// of one. If one fails, it is tried again automatically, even if nothing more is written.
+/// a request. The whole server makes one at a time, so that they take one core and the memory of
+/// one. If one fails, the service tries again automatically, even if nothing more is written.
 final class SnapshotService: Sendable {
-    /// See `ConsistentReading`; from any thread.
+    /// See `ConsistentReading`. It may be called from any thread.
     typealias ConsistentReading =
         @Sendable (_ body: () throws(StorageFault) -> Void) throws(StorageFault) -> Void
 
-    /// What snapshots are made of and where they are kept.
+    /// The settings of the service.
     struct Setup: Sendable {
-        /// The file they are made of.
+        /// Returns the file from which snapshots are made.
         var source: @Sendable (_ isWanted: @escaping () -> Bool) throws -> SnapshotFile
-        /// Has the writer take in what other programs wrote to that file.
+        /// Makes the writer take the external writes to that file first.
         var consistently: ConsistentReading
         /// The folder for this data set's snapshots.
         var folder: String
         var identity: String
         /// The schema's fingerprint.
         var schema: String
-        /// The names of the parts a snapshot has.
+        /// The names of a snapshot's parts.
         var parts: [String]
         var plan: SeedingPlan
-        /// A snapshot is made after so many revisions.
+        /// The number of revisions after which a snapshot is made.
         var every: Int64
-        /// Where all the server's snapshots are made.
+        /// The queue on which all of the server's snapshots are made.
         var queue: DispatchQueue
-        /// Runs what is to be done after a while.
+        /// Runs a retry after a pause.
         var later: Scheduler
         var metrics: Metrics
         var log: ServerLog
         var name: String
-        /// Hears of rows that are left out.
+        /// Notes rows that are left out.
         var unsendable: UnsendableRows
     }
 
-    /// Reads the past of the log; confined to the queue it is made on.
+    /// Reads earlier entries of the log. It is confined to the queue on which it is made.
     struct History {
         /// Returns whether a hash is that of a revision's entry.
         var has: (_ revision: Revision, _ lineage: String) -> Bool
@@ -50,28 +50,28 @@ final class SnapshotService: Sendable {
         var bytes: (_ first: Revision, _ last: Revision, _ limit: Int) -> Int
     }
 
-    /// The bytes of new entries after which a snapshot is made, even if their number is small,
-    /// provided that they are half of the newest snapshot's size.
+    /// The least bytes of new entries after which a snapshot is made, even if there are few
+    /// entries. They must also be half the size of the newest snapshot.
     static let leastBytes = 4 << 20
 
-    /// Between a failure and the next try: the first pause, doubled by each failure that follows,
-    /// and the longest.
+    /// The pause in seconds between a failure and the next try: the first one, which each further
+    /// failure doubles, and the longest.
     static let firstPause = 1
     static let longestPause = 60
 
     private struct State {
-        /// By permission class; the newest first.
+        /// The snapshots by permission class, the newest first.
         var kept: [PermissionClass: [SnapshotManifest]] = [:]
-        /// The revision at which making one was begun last; nil until what is on the disk was taken
-        /// up.
+        /// The revision at which a snapshot was last begun; nil until the snapshots on the disk are
+        /// known.
         var begun: Revision?
-        /// The log's bytes at that time, as far as they are counted.
+        /// The count of the log's bytes at that time.
         var begunBytes = 0
-        /// The newest revision reported, and the log's bytes at that time.
+        /// The newest reported revision, and the count of the log's bytes at that time.
         var newest: Revision = 0
         var newestBytes = 0
-        /// How many tries have failed since one worked. While there are any, only time brings the
-        /// next.
+        /// The number of consecutive failures. While it is not zero, only time leads to the next
+        /// try.
         var failures = 0
         var isMaking = false
         var isStopped = false
@@ -87,8 +87,9 @@ final class SnapshotService: Sendable {
         self.filter = filter
     }
 
-    /// Takes up what is on the disk, removes what a killed process left there, and makes a snapshot
-    /// where there is none that fits.
+    /// Takes up the snapshots on the disk, removes the remains of a killed process, and makes a
+    /// snapshot if none fits.
+    ///
     /// - Parameters:
     ///   - bytes: The log's bytes, counted from any place.
     ///   - history: Makes the reader of the log, on the queue.
@@ -116,7 +117,8 @@ final class SnapshotService: Sendable {
         }
     }
 
-    /// The data set has reached a revision.
+    /// Notes that the data set has reached a revision.
+    ///
     /// - Parameter bytes: The log's bytes, counted as for `start`.
     func reached(_ revision: Revision, bytes: Int) {
         let worthwhile = worthwhileBytes
@@ -141,10 +143,10 @@ final class SnapshotService: Sendable {
         return max(Self.leastBytes, Int(clamping: (largest ?? 0) / 2))
     }
 
-    /// Whether a snapshot is being made.
+    /// True if a snapshot is being made.
     var isAtWork: Bool { state.withLock { $0.isMaking } }
 
-    /// Ends what is being made, and returns when that is over.
+    /// Ends the making of a snapshot, and returns when that has ended.
     func stop() async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let isIdle = state.withLock { state in
@@ -175,7 +177,8 @@ final class SnapshotService: Sendable {
         return nil
     }
 
-    /// A file that one of the snapshots for a principal names.
+    /// Returns the path and the size of a file that a snapshot for a principal names; nil if none
+    /// names it.
     func file(
         _ hash: String, _ coding: SnapshotCoding, for principal: Principal
     ) -> (path: String, bytes: Int64)? {
@@ -207,7 +210,7 @@ final class SnapshotService: Sendable {
             do {
                 if self.isWanted { try work() }
             } catch {
-                // Where the server stops, what was begun is removed at the next start.
+                // If the server stops, the next start removes the unfinished files.
                 if self.isWanted { failure = error }
             }
             let (ended, newest, bytes, failures) = self.state.withLock { state in
@@ -218,7 +221,7 @@ final class SnapshotService: Sendable {
             }
             ended.forEach { $0.resume() }
             if let failure { self.tryAgain(work, after: failures, failure) }
-            // Enough may have come meanwhile, and perhaps nothing comes after it.
+            // Enough entries may have arrived meanwhile, and perhaps none arrives later.
             self.reached(newest, bytes: bytes)
         }
     }
@@ -243,7 +246,8 @@ final class SnapshotService: Sendable {
         var kept: [PermissionClass: [SnapshotManifest]] = [:]
         for permissions in filter.permissionClasses {
             let folder = try SnapshotFolder(path: folder(permissions))
-            // A data set restored from a copy may have snapshots of what never was.
+            // A data set restored from a copy may have snapshots of a history that it does not
+            // have.
             kept[permissions] = try folder.keep(
                 folder.manifests().filter {
                     $0.dataSet == setup.identity && isInHistory($0.revision, $0.lineage)
@@ -272,7 +276,8 @@ final class SnapshotService: Sendable {
             var all = state.withLock { $0.kept[permissions] ?? [] }
             all.removeAll { $0.revision == manifest.revision }
             let kept = Array(([manifest] + all).prefix(SnapshotFolder.generations))
-            // Named first, then the others removed: a request never meets a file that is gone.
+            // The new snapshot is named before the old files are removed, so that no request meets
+            // a file that is gone.
             state.withLock { $0.kept[permissions] = kept }
             _ = try folder.keep(kept)
             setup.metrics.countSnapshot(isMade: true)

@@ -2,97 +2,105 @@ internal import MartletRedis
 internal import MartletServerCore
 internal import SystemKit
 
-/// What a data set is kept in: an SQLite file of its own, or a PostgreSQL database.
+/// The storage of a data set: a SQLite file of its own, or a PostgreSQL database.
 ///
-/// The one place above `ServerStorage` where the two differ.
+/// This is the only place above `ServerStorage` where the two differ.
 protocol DataSetBacking: Sendable {
-    /// Opens the data set for its writer. Called once, on the writer's queue; blocks.
+    /// Opens the data set for its writer. It is called once, on the writer's queue, and blocks.
+    ///
     /// - Parameter now: Milliseconds since 1970.
-    /// - Throws: What says to the operator what to do.
+    /// - Throws: Errors that say what the operator should do.
     func open(now: Int64, unsendable: UnsendableRows) throws -> OpenedDataSet
 }
 
 /// An open data set. The storage and the log stay on the writer's queue.
 struct OpenedDataSet {
     let storage: any ServerStorage
-    /// What the writer reads the log with.
+    /// The source with which the writer reads the log.
     let log: any LogSource
     /// CREATE statements that make a device's tables.
     let ddl: String
-    /// The state of the tables as opened; where a look finds another, the data set is opened again.
+    /// The state of the tables as they were opened. If a look finds another state, the data set is
+    /// reopened.
     let tables: Int64
     let readers: any DataSetReaders
 }
 
-/// Makes what reads a data set beside its writer. What is made has a connection of its own, opened
-/// when it is first needed, and is confined to whoever made it.
+/// Makes the sources that read a data set next to its writer.
+///
+/// Each source has a connection of its own, which it opens when it first needs it. It is confined
+/// to the queue of its maker.
 protocol DataSetReaders: Sendable {
-    /// Whether it is worth connecting before a request needs it.
+    /// True if it is worthwhile to connect before a request needs the connection.
     var isRemote: Bool { get }
     func log() -> any LogSource
     func check() -> any CheckSource
-    /// A file of the data set at one moment, to make snapshots of; blocks.
+    /// Returns a file of the data set at one moment, from which snapshots are made. The call
+    /// blocks.
+    ///
     /// - Parameters:
-    ///   - folder: Where it may be made; what is there of an earlier one is replaced.
-    ///   - isWanted: Asked again and again; once it says no, this ends with an error.
+    ///   - folder: The folder in which the file may be made. An earlier file there is replaced.
+    ///   - isWanted: Called repeatedly. When it returns false, this ends with an error.
     func snapshotFile(in folder: String, while isWanted: @escaping () -> Bool) throws
         -> SnapshotFile
-    /// What looks for others' writes.
+    /// Returns the watch for writes of other processes and programs.
     func watch() -> any StorageWatch
     /// Returns a function that says at little cost, on any thread, whether nothing was written
-    /// since its last call; nil if only a look can tell.
+    /// since its last call. Nil if only a look can tell.
     func quiet() -> (@Sendable () -> Bool)?
-    /// What reads other programs' writes; nil where they are noted without.
+    /// Returns the reader of external writes; nil if they are noted without one.
     func externalReader() throws -> (any ExternalReader)?
-    /// What tells other processes of this one's commits; nil where there is no Redis.
+    /// Returns the outlet that informs other processes of this one's commits; nil without Redis.
     func outlet(of feed: DataSetFeed, name: String) async throws -> Confined<CommitOutlet>?
 }
 
-/// Looks, several times a second, for what others wrote; confined to whoever made it.
+/// Looks several times a second for writes of other processes and programs. It is confined to the
+/// queue of its maker.
 protocol StorageWatch: AnyObject {
     func look() throws(StorageFault) -> StorageLook
-    /// What operators are told: not asked for every change.
+    /// Returns the figures for operators. It is not called for every change.
     func account() throws(StorageFault) -> StorageStatus
 }
 
-/// How other programs' writes stand.
+/// The state of external writes.
 struct StorageStatus: Sendable {
-    /// Changes that are in no entry of the log yet.
+    /// The number of changes that are in no entry of the log yet.
     var waiting: Int
-    /// How long the oldest transaction has been open that has written something, in seconds.
+    /// The age in seconds of the oldest open transaction that has written something.
     var oldestWriterSeconds: Double
-    /// How a replication slot stands that other programs' writes are read from.
+    /// The state of the replication slot from which external writes are read; nil if there is none.
     var slot: SlotStatus?
 }
 
-/// How a replication slot stands.
+/// The state of a replication slot.
 struct SlotStatus {
-    /// Whether a server reads it.
+    /// True if a server reads it.
     var isActive: Bool
-    /// Whether it is gone, or has lost what it had yet to send.
+    /// True if it is gone, or has lost changes that it had not sent.
     var isLost: Bool
-    /// Bytes of the write-ahead log that are kept for it.
+    /// The bytes of the write-ahead log that PostgreSQL keeps for it.
     var retainedBytes: Int64
-    /// Bytes of the write-ahead log that nobody has read yet.
+    /// The bytes of the write-ahead log that no server has read yet.
     var lagBytes: Int64
 }
 
-/// Reads other programs' writes from where the storage keeps them, where somebody has to; confined to
-/// whoever made it.
+/// Reads external writes from where the storage keeps them, if they need a reader. It is confined
+/// to the queue of its maker.
 protocol ExternalReader: AnyObject {
-    /// Takes what has come, waiting for it no longer than said.
-    /// - Returns: Whether anything was found; nil where another process reads, and this one asks
-    ///   again later.
+    /// Reads the writes that have arrived, and waits for them at most for `limit`.
+    ///
+    /// - Returns: True if there were any; nil if another process reads, and this one should ask
+    ///   later.
     func step(within limit: Duration) throws(StorageFault) -> Bool?
-    /// Sentences for the operator, each once.
+    /// Returns sentences for the operator, each of them once.
     func takeNotes() -> [String]
-    /// Sentences about writes that are not read, with what to do.
+    /// Sentences about writes that are not read, with the remedy.
     var faults: [String] { get }
 }
 
-/// A file that snapshots are made of.
+/// A file from which snapshots are made.
 struct SnapshotFile {
     let path: String
-    /// Called when it is no longer needed.
+    /// Removes the file, if that is needed, after the last use.
     let remove: () -> Void
 }

@@ -1,12 +1,13 @@
 /// The name of a data set, which is also the name of its file.
 public enum DataSetName {
-    /// Whether `name` can be one: 1 to 64 of a–z, 0–9, “.”, “_” and “-”, no leading dot.
+    /// Returns whether `name` can be a data set's: 1 to 64 of a–z, 0–9, “.”, “_” and “-”, without a
+    /// leading dot, and neither “tokens” nor “martlet”.
     public static func isValid(_ name: String) -> Bool {
         let bytes = name.utf8
         guard (1...64).contains(bytes.count), bytes.first != UInt8(ascii: ".") else {
             return false
         }
-        // The server's own files stand beside the data sets'.
+        // The server's own files are in the same folder.
         guard name != "tokens", name != "martlet" else { return false }
         return bytes.allSatisfy { byte in
             switch byte {
@@ -18,7 +19,9 @@ public enum DataSetName {
         }
     }
 
-    /// - Throws: `ServerFailure` with the rule in words.
+    /// Checks a name.
+    ///
+    /// - Throws: `ServerFailure`, which states the rule, if it is not valid.
     static func check(_ name: String) throws(ServerFailure) {
         guard isValid(name) else {
             throw ServerFailure(

@@ -1,2 +1,2 @@
-/// A good token names a data set that this server does not have.
+/// The error for a good token that names a data set which this server does not have.
 struct DataSetNotServed: Error, Hashable, Sendable {}

@@ -2,12 +2,14 @@ internal import SQLiteKit
 
 /// Holds a data directory for one server process.
 ///
-/// The lock is SQLite's on an empty database: the operating system lets go of it however the
+/// The lock is SQLite's lock on an empty database. The operating system releases it however the
 /// process ends, and a second server in the same process is refused as well.
 final class DirectoryLock {
     private let connection: Connection
 
-    /// - Throws: `ServerFailure` when another server has the directory.
+    /// Takes the lock.
+    ///
+    /// - Throws: `ServerFailure` if another server has the directory; `SQLiteError`.
     init(directory: String) throws {
         let path = directory + "/martlet.lock"
         connection = try Connection(

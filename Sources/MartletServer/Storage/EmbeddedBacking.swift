@@ -7,10 +7,10 @@ internal import SQLiteKit
 internal import SQLiteRecords
 internal import SystemKit
 
-/// A data set in an SQLite file.
+/// A data set in a SQLite file.
 struct EmbeddedBacking: DataSetBacking {
     let path: String
-    /// CREATE statements.
+    /// The CREATE statements of the schema.
     let script: String
 
     func open(now: Int64, unsendable: UnsendableRows) throws -> OpenedDataSet {
@@ -41,7 +41,9 @@ struct EmbeddedBacking: DataSetBacking {
         )
     }
 
-    /// - Throws: An error that names the file that cannot be opened.
+    /// Opens the store.
+    ///
+    /// - Throws: `ServerFailure` with the remedy; other errors as they are.
     private func openStore(now: Int64, unsendable: UnsendableRows) throws -> EmbeddedStore {
         do {
             return try EmbeddedStore(
@@ -52,7 +54,7 @@ struct EmbeddedBacking: DataSetBacking {
         }
     }
 
-    /// Returns what the operator should do about a fault at the opening.
+    /// Returns the operator's remedy for a fault at the opening.
     static func remedy(for fault: StorageFault) -> String {
         switch fault.kind {
         case .full: "Make room on the disk; a server needs some at its start, too."
@@ -85,7 +87,7 @@ struct EmbeddedBacking: DataSetBacking {
         }
 
         func snapshotFile(in folder: String, while isWanted: @escaping () -> Bool) -> SnapshotFile {
-            // It is a file already, and reading it holds up nobody.
+            // The data set is a file already, and to read it delays nobody.
             SnapshotFile(path: path, remove: {})
         }
 
@@ -111,7 +113,7 @@ struct EmbeddedBacking: DataSetBacking {
         func look() throws(StorageFault) -> StorageLook { try watch.look() }
 
         func account() throws(StorageFault) -> StorageStatus {
-            // A writer holds up all others, and they say so; nobody needs to look for it.
+            // A writer blocks all others, and they report it, so its age needs no check.
             StorageStatus(waiting: try watch.waiting(), oldestWriterSeconds: 0)
         }
     }

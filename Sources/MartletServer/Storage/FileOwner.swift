@@ -6,12 +6,12 @@ internal import Foundation
     internal import Darwin
 #endif
 
-/// The user and the group that a file belongs to.
+/// The user and the group to which a file belongs.
 struct FileOwner: Equatable {
     let user: UInt32
     let group: UInt32
 
-    /// Returns nil if the file does not exist.
+    /// Reads the owner of a file; nil if the file does not exist.
     init?(of path: String) {
         guard let facts = try? FileManager.default.attributesOfItem(atPath: path),
             let user = (facts[.ownerAccountID] as? NSNumber)?.uint32Value,
@@ -21,8 +21,8 @@ struct FileOwner: Equatable {
         self.group = group
     }
 
-    /// Gives a file to the owner of its folder if this process has made it: a command that root runs
-    /// leaves nothing that the server cannot open.
+    /// Gives a file to the owner of its folder if this process has made it. A command that root
+    /// runs thus leaves no file that the server cannot open.
     static func assign(_ path: String, in directory: String) {
         guard let owner = FileOwner(of: directory), FileOwner(of: path)?.user == geteuid() else {
             return
@@ -30,8 +30,9 @@ struct FileOwner: Equatable {
         try? owner.take(path)
     }
 
-    /// Gives a file to this owner; does nothing if it belongs to it already.
-    /// - Throws: `ServerFailure` if this user may not.
+    /// Gives a file to this owner, unless it belongs to it already.
+    ///
+    /// - Throws: `ServerFailure` if this user may not do that.
     func take(_ path: String) throws {
         guard let now = FileOwner(of: path), now != self else { return }
         do {

@@ -1,7 +1,7 @@
 internal import Synchronization
 internal import SystemKit
 
-/// Says whether a data set's file may have been written to, without opening it. It reads the stamp
+/// Tells whether a data set's file may have been written to, without opening it. It reads the stamp
 /// of the write-ahead log, to which every commit goes while a server has the file open.
 final class FileQuiet: Sendable {
     private struct State {

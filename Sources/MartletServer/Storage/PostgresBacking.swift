@@ -12,11 +12,11 @@ internal import SystemKit
 /// A data set in a PostgreSQL database, which other processes and programs may write to.
 struct PostgresBacking: DataSetBacking {
     let place: PostgresPlace
-    /// Checked against the tables that devices get.
+    /// The plan for snapshots, which is checked against the tables that devices get.
     let plan: SeedingPlan
     let redis: RedisHub?
     let log: ServerLog
-    /// Milliseconds since 1970.
+    /// Returns the time, in milliseconds since 1970.
     let now: @Sendable () -> Int64
 
     func open(now: Int64, unsendable: UnsendableRows) throws -> OpenedDataSet {
@@ -46,8 +46,8 @@ struct PostgresBacking: DataSetBacking {
         If this server fails before a standby has it, what others wrote is lost; devices send theirs again.
         """
 
-    /// The tables as they are at the start, with what there is to say of them; what changed since the
-    /// last is announced to devices.
+    /// Reads the tables as they are at the start, and logs the notes about them. It announces
+    /// changes since the last start to devices.
     private func readTables(now: Int64) throws -> PostgresSchema {
         do {
             let connection = try PostgresConnection(
@@ -72,8 +72,8 @@ struct PostgresBacking: DataSetBacking {
 }
 
 extension PostgresBacking {
-    /// Each of what is made has a connection of its own, and asks the database alone; the log's
-    /// blocks come from Redis where there is one.
+    /// Each source has a connection of its own, and asks only the database. Blocks of the log come
+    /// from Redis if there is one.
     private struct Readers: DataSetReaders {
         let place: PostgresPlace
         let tables: PostgresSchema

@@ -5,7 +5,7 @@ internal import MartletRedis
 internal import RedisKit
 internal import Synchronization
 
-/// What a server's data sets share of Redis: where it is, what is counted, and one connection that
+/// The data sets' shared access to Redis: the address, the counters, and one connection that
 /// listens for all of them.
 final class RedisHub: Sendable {
     let counters = CacheCounters()
@@ -19,19 +19,21 @@ final class RedisHub: Sendable {
         self.log = log
     }
 
-    /// A connection for one user, not made yet: with its first question, or before by `RedisLink.connect()`.
+    /// Returns a connection for one user. It is made with the first command, or earlier by
+    /// `RedisLink.connect()`.
     func link() -> RedisLink {
         RedisLink(address, counters: counters) { [log, address] error in
             Self.tell(error, address, log)
         }
     }
 
-    /// Calls `heard` with the revisions that other processes tell of a data set, from `listen` on.
+    /// Calls `heard` with the revisions that other processes announce of a data set, once `listen`
+    /// was called.
     func follow(_ dataSet: String, heard: @escaping @Sendable (Revision) -> Void) {
         listeners.withLock { $0[dataSet] = heard }
     }
 
-    /// Begins to listen. Without an answer of Redis it tries again and again.
+    /// Begins to listen. If Redis does not answer, the hub keeps trying.
     func listen() {
         let identities = listeners.withLock { $0.keys.sorted() }
         guard !identities.isEmpty else { return }
@@ -56,7 +58,7 @@ final class RedisHub: Sendable {
                 case .listening:
                     if isLost { Self.tell(nil, address, log) }
                     isLost = false
-                    // What was said meanwhile was missed.
+                    // Announcements in between were missed.
                     for identity in identities { tell(.max, of: identity) }
                 case .notice(let notice): tell(notice.revision, of: notice.dataSet)
                 case .lost(let error):
@@ -64,7 +66,7 @@ final class RedisHub: Sendable {
                     isLost = true
                 }
             }
-            // A password that is wrong may be put right in Redis.
+            // The operator may correct a wrong password in Redis.
             do { try await Task.sleep(for: .seconds(10)) } catch { return }
         }
     }

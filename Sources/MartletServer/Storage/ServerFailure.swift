@@ -1,6 +1,6 @@
-/// Why the server cannot start or go on.
+/// The reason why the server cannot start or continue.
 public struct ServerFailure: Error, Hashable, Sendable, CustomStringConvertible {
-    /// A sentence: what was expected, what was found, what to do.
+    /// A sentence that says what was expected, what was found, and what to do.
     public let message: String
 
     public init(_ message: String) {

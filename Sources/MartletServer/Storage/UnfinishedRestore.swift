@@ -1,8 +1,8 @@
 internal import Foundation
 internal import MartletModel
 
-/// The traces of a data set whose file is missing: those of a restore whose process was killed, and
-/// those of a file that was removed.
+/// The traces of a data set whose file is missing: of a restore whose process was killed, or of a
+/// file that was removed.
 struct UnfinishedRestore {
     private let directory: String
     private let dataSet: String
@@ -65,8 +65,9 @@ struct UnfinishedRestore {
         )
     }
 
-    /// Advice about a file that was removed; nil if nothing is left of it. A server makes the folder of
-    /// snapshots for a new data set, too, and a server on PostgreSQL fills one.
+    /// Advice about a file that was removed; nil if nothing is left of it. A folder of snapshots
+    /// counts if it is not empty: a server also makes the folder for a new data set, and a server
+    /// on PostgreSQL fills one.
     private var loss: (what: String, fix: String)? {
         let files = FileManager.default
         let snapshots = "\(directory)/snapshots/\(dataSet)"
@@ -86,10 +87,11 @@ struct UnfinishedRestore {
         )
     }
 
-    /// Refuses to make an empty data set in place of one that was being restored or lost, and leaves the
-    /// existing file with one name only, because SQLite must not open a file under two.
+    /// Refuses to create an empty data set in place of one that was being restored or lost. It also
+    /// leaves the existing file with one name only, because SQLite must not open a file under two.
     ///
     /// The caller must have the folder to itself.
+    ///
     /// - Throws: `ServerFailure`, which says what to do.
     func check() throws {
         if let problem { throw ServerFailure("\(problem.what) \(problem.fix)") }
@@ -99,7 +101,7 @@ struct UnfinishedRestore {
         }
     }
 
-    /// Returns the number of a file, which all its names share.
+    /// Returns the number of a file, which all its names share; nil if there is no file.
     private func number(_ path: String) -> UInt64? {
         let facts = try? FileManager.default.attributesOfItem(atPath: path)
         return (facts?[.systemFileNumber] as? NSNumber)?.uint64Value

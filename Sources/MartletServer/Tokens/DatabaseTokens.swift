@@ -2,27 +2,29 @@ internal import MartletPostgres
 internal import OpenSSLKit
 package import PostgresKit
 
-/// Where tokens are made, listed and revoked.
+/// Creates, lists and revokes tokens.
 package protocol TokenKeeper {
-    /// Makes a token; see `TokenStore`.
+    /// Creates a token; see `TokenStore`.
     func create(
         dataSet: String, user: String?, roles: [String], device: String?, now: Int64
     ) throws -> (token: String, record: TokenRecord)
-    /// Every token, good or revoked, the oldest first.
+    /// Returns all tokens, good or revoked, the oldest first.
     func list() throws -> [TokenRecord]
-    /// Makes a token worthless.
-    /// - Returns: False when no good token has that identifier.
+    /// Revokes a token.
+    ///
+    /// - Returns: False if no good token has that identifier.
     func revoke(_ identifier: String, now: Int64) throws -> Bool
 }
 
-/// Where a server's tokens come from.
+/// A source of a server's tokens.
 protocol TokenSource {
-    /// Changes whenever a token may have.
+    /// Returns a number that changes whenever a token may have changed.
     func version() throws -> Int64
     func entries() throws -> [TokenStore.Entry]
-    /// Whether asking for the version is a question to another machine.
+    /// True if the version has to be requested from another machine.
     var isRemote: Bool { get }
-    /// Sets how long to wait for other processes that have a file locked; for databases nothing.
+    /// Sets how long to wait for other processes that have a file locked. It does nothing for
+    /// databases.
     func setPatience(milliseconds: Int32)
 }
 
@@ -30,7 +32,7 @@ extension TokenStore: TokenKeeper, TokenSource {
     var isRemote: Bool { false }
 }
 
-/// The tokens that stand in a database, with its data set.
+/// The tokens in a database, next to its data set.
 package struct DatabaseTokens: TokenKeeper, TokenSource {
     private let tokens: PostgresTokens
     private let dataSet: String
@@ -39,14 +41,15 @@ package struct DatabaseTokens: TokenKeeper, TokenSource {
 
     func setPatience(milliseconds: Int32) {}
 
-    /// Connects. Blocks.
-    /// - Throws: `PostgresRefusal` where there is no data set; `PostgresError`.
+    /// Connects to a database, and blocks.
+    ///
+    /// - Throws: `PostgresRefusal` if there is no data set; `PostgresError`.
     package init(_ address: PostgresAddress) throws {
         tokens = PostgresTokens(address)
         dataSet = try tokens.dataSet()
     }
 
-    /// For a database whose data set is known.
+    /// Makes the tokens of a database whose data set is known.
     init(_ place: PostgresPlace) {
         tokens = PostgresTokens(place.address)
         dataSet = place.name

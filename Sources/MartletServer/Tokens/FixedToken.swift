@@ -1,12 +1,18 @@
 internal import WebTokens
 
-/// A token given when the server starts, as `DATASET:TOKEN`; for trials and tests.
+/// A token that is given when the server starts, as `DATASET:TOKEN`. It is for trials and tests.
+///
+/// ```swift
+/// configuration.tokens = [try FixedToken("club:a-long-secret")]
+/// ```
 public struct FixedToken: Hashable, Sendable {
     public let dataSet: String
     let token: String
 
-    /// - Throws: `ServerFailure` when the name cannot be a data set's, or the token could not
-    ///   stand in an Authorization header.
+    /// Makes a token for a data set.
+    ///
+    /// - Throws: `ServerFailure` if the name cannot be a data set's, or an Authorization header
+    ///   could not hold the token.
     public init(dataSet: String, token: String) throws(ServerFailure) {
         try DataSetName.check(dataSet)
         guard token.utf8.count <= 512, BearerToken.isValid([UInt8](token.utf8)) else {
@@ -28,9 +34,10 @@ public struct FixedToken: Hashable, Sendable {
     }
 }
 
-/// A token as it stands in a header (RFC 6750 §2.1).
+/// A token as a header has it (RFC 6750 §2.1).
 enum BearerToken {
-    /// The token of an `Authorization` header; nil where it is of another scheme or no token.
+    /// Returns the token of an `Authorization` header; nil if the header has another scheme or no
+    /// token.
     static func parse(_ header: String) -> [UInt8]? {
         let bytes = [UInt8](header.utf8)
         let scheme = [UInt8]("bearer ".utf8)

@@ -1,12 +1,13 @@
-/// How the tokens of an issuer (JWT) are judged.
+/// The settings for the tokens of an issuer (JWT).
 public struct SignedTokenSettings: Hashable, Sendable {
-    /// The keys: a public key as PEM, or a JWK Set. Read again when the file changes.
+    /// The path of the keys: a public key as PEM, or a JWK Set. The server reads it again when it
+    /// changes.
     public var keyFile: String
-    /// What a token's `aud` must contain; nil accepts tokens for anybody.
+    /// The text that a token's `aud` must contain; nil accepts tokens for any audience.
     public var audience: String?
-    /// What a token's `iss` must be; nil accepts whoever has a key.
+    /// The text that a token's `iss` must be; nil accepts every issuer that has a key.
     public var issuer: String?
-    /// Seconds by which the issuer's clock and this one may differ; at least 0.
+    /// The seconds by which the issuer's clock and this one may differ; at least 0.
     public var leeway: Int64 = 60
 
     public init(keyFile: String) {

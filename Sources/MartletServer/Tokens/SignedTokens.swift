@@ -2,22 +2,24 @@ internal import OpenSSLKit
 internal import SystemKit
 internal import WebTokens
 
-/// Judges the tokens of an issuer, with keys that may change while the server runs.
+/// Checks the tokens of an issuer, with keys that may change while the server runs.
 struct SignedTokens {
-    /// Rises whenever other keys were read.
+    /// A number that rises whenever other keys were read.
     private(set) var generation: Int64 = 0
     private let settings: SignedTokenSettings
     private let log: ServerLog
     private var verifier: TokenVerifier
     private var stamp: FileStamp?
     private var checked: ContinuousClock.Instant
-    /// Good tokens by their hash: a signature costs more than all else about a small request.
+    /// The good tokens by their hash. To check a signature costs more than the rest of a small
+    /// request.
     private var known: [[UInt8]: TokenRecord] = [:]
 
     private static let mostKnown = 4_096
 
     /// Reads the keys.
-    /// - Throws: `ServerFailure` for keys that cannot be used.
+    ///
+    /// - Throws: `ServerFailure` if they cannot be used.
     init(_ settings: SignedTokenSettings, log: ServerLog) throws(ServerFailure) {
         guard settings.leeway >= 0 else {
             throw ServerFailure("The leeway of clocks is a number of seconds from 0 on.")
@@ -33,15 +35,16 @@ struct SignedTokens {
         }
     }
 
-    /// Whether a token is one of an issuer's: three parts with dots between. Such a token is never
-    /// looked for among the server's own.
+    /// Returns whether a token is an issuer's: three parts with dots between. Such a token is never
+    /// looked up among the server's own.
     static func isSigned(_ token: [UInt8]) -> Bool {
         token.reduce(0) { $0 + ($1 == UInt8(ascii: ".") ? 1 : 0) } == 2
     }
 
-    /// What a token stands for.
+    /// Returns the record of a token.
+    ///
     /// - Parameter now: Milliseconds since 1970.
-    /// - Throws: `TokenDenial`.
+    /// - Throws: `TokenDenial` if it is not good.
     mutating func record(of token: [UInt8], now: Int64) throws(TokenDenial) -> TokenRecord {
         refresh()
         let hash = SHA256.digest(token)
@@ -75,7 +78,7 @@ struct SignedTokens {
             expires: (expires + settings.leeway) * 1_000)
     }
 
-    /// Reads the keys again where their file has changed; looks once a second at most.
+    /// Reads the keys again if their file has changed. Checks the file once a second at most.
     mutating func refresh() {
         let now = ContinuousClock.now
         guard now - checked >= .seconds(1) else { return }
@@ -89,7 +92,8 @@ struct SignedTokens {
             generation += 1
             log.log(.info, "keys", [("reason", .text("The keys of tokens were read again."))])
         } catch {
-            // The file may be half written. Nobody is locked out, and nobody let in, by that.
+            // The file may be half written. The former keys then stay valid, and no others become
+            // so.
             log.log(
                 .error, "keys",
                 [

@@ -1,26 +1,29 @@
 internal import SQLiteKit
 
-/// Where tokens are shown: the server's own, and those of an issuer.
+/// Checks the tokens that clients show: the server's own, and those of an issuer.
 struct TokenAuthenticator {
     private var index: TokenIndex
     private var signed: SignedTokens?
-    /// Milliseconds since 1970.
+    /// Returns the time, in milliseconds since 1970.
     private let now: @Sendable () -> Int64
 
-    /// - Parameter signed: Judges an issuer's tokens; nil where there is none, and every token is
-    ///   looked for among the server's own.
+    /// Makes an authenticator.
+    ///
+    /// - Parameter signed: Checks an issuer's tokens. If it is nil, every token is looked up among
+    ///   the server's own.
     init(index: TokenIndex, signed: SignedTokens?, now: @escaping @Sendable () -> Int64) {
         self.index = index
         self.signed = signed
         self.now = now
     }
 
-    /// The data sets that the server's own good tokens open.
+    /// The data sets for which the server's own good tokens are.
     var dataSets: Set<String> { index.dataSets }
 
-    /// What a token stands for.
-    /// - Parameter asked: When it was shown.
-    /// - Throws: `TokenDenial` where it is not good; what the storage throws.
+    /// Returns the record of a token.
+    ///
+    /// - Parameter asked: The time when the client showed it.
+    /// - Throws: `TokenDenial` if it is not good; the errors of the storage.
     mutating func record(
         of token: [UInt8], asked: ContinuousClock.Instant
     ) throws -> TokenRecord {
@@ -33,9 +36,11 @@ struct TokenAuthenticator {
         throw TokenDenial(.unknown)
     }
 
-    /// The same on a thread that may not be kept waiting.
-    /// - Returns: Nil where it would have to wait: for another machine, or for another process that has
-    ///   the file of tokens locked.
+    /// Returns the record of a token, on a thread that must not wait.
+    ///
+    /// - Returns: Nil if that would have to wait for another machine, or for another process that
+    ///   has the file of tokens locked.
+    /// - Throws: The same errors as `record(of:asked:)`.
     mutating func recordAtOnce(
         of token: [UInt8], asked: ContinuousClock.Instant
     ) throws -> TokenRecord? {
@@ -53,12 +58,13 @@ struct TokenAuthenticator {
         signed != nil && SignedTokens.isSigned(token)
     }
 
-    /// Looks whether the data folder can be read. Databases have a look of their own.
+    /// Checks that the data folder can be read. Databases have a check of their own.
     func checkFolder() throws {
         try index.checkFolder()
     }
 
-    /// A number that changes whenever a token that was good may be so no more, but for its time.
+    /// Returns a number that changes whenever a good token may no longer be good, except by its
+    /// expiry.
     mutating func generation() throws -> Int64 {
         signed?.refresh()
         return try index.generation() &+ (signed?.generation ?? 0) << 40

@@ -2,14 +2,14 @@ internal import MartletModel
 internal import MartletProtocol
 internal import WebTokens
 
-/// Why nobody comes in.
+/// The reason why a request is not authenticated.
 struct TokenDenial: Error {
     enum Reason {
-        /// No token, or none that is known here.
+        /// There is no token, or none that the server knows.
         case unknown
-        /// An issuer's token that is not good.
+        /// The token is an issuer's and is not good.
         case refused(TokenRefusal)
-        /// A good token that does not say for what, or for whom, it is.
+        /// The token is good, but does not name its data set or its user.
         case incompleteClaims
     }
 
@@ -19,8 +19,8 @@ struct TokenDenial: Error {
         self.reason = reason
     }
 
-    /// The answer, with status 401. Nothing of the token, of the keys or of what was expected is in
-    /// it.
+    /// The answer, with status 401. It reveals nothing about the token, the keys or the expected
+    /// claims.
     var problem: Problem {
         guard case .unknown = reason else {
             let (kind, detail) = words

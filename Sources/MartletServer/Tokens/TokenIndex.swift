@@ -1,25 +1,27 @@
 internal import MartletModel
 internal import OpenSSLKit
 
-/// The good tokens in memory, brought up to date whenever another process changed the file.
+/// The good tokens in memory, which are updated whenever another process changed the file.
 ///
-/// Tokens are found by their hash. What a guess can learn from the time of the look-up is bytes of
-/// a SHA-256, which lead to no token; the hash itself is compared in constant time.
+/// Tokens are found by their hash. The time of a look-up can reveal some bytes of a SHA-256, which
+/// lead to no token. The hash itself is compared in constant time.
 struct TokenIndex {
     private let sources: [any TokenSource]
-    /// Whether some of them stand on other machines.
+    /// True if some of the tokens are on other machines.
     let isRemote: Bool
     private let fixed: [TokenStore.Entry]
     private var versions: [Int64] = []
     private var changes: Int64 = 0
-    /// When the sources on other machines were last asked.
+    /// The time when the sources on other machines were last asked.
     private var looked: ContinuousClock.Instant?
     private var entries: [UInt64: [TokenStore.Entry]] = [:]
 
+    /// Reads the tokens of all sources.
+    ///
     /// - Parameters:
-    ///   - databases: Tokens beside those of the folder.
-    ///   - salts: By data set: what the names of fixed tokens are made with, where several
-    ///   servers have to call a token by one name. Others are called by names of this folder's.
+    ///   - databases: Sources in addition to the folder's store.
+    ///   - salts: The salts of the data sets whose fixed tokens must have the same name on several
+    ///     servers. The folder's own salt makes the names of all others.
     init(
         store: TokenStore, databases: [any TokenSource] = [], fixed: [FixedToken],
         salts: [String: [UInt8]] = [:]
@@ -40,24 +42,25 @@ struct TokenIndex {
         _ = try generation()
     }
 
-    /// How long a look waits for other processes that have a file locked.
+    /// Sets how long a look-up waits for other processes that have a file locked.
     func setPatience(milliseconds: Int32) {
         for source in sources { source.setPatience(milliseconds: milliseconds) }
     }
 
-    /// The data sets that good tokens open.
+    /// The data sets for which there are good tokens.
     var dataSets: Set<String> {
         Set(entries.values.joined().map(\.record.dataSet))
     }
 
-    /// What a token stands for; nil when it is unknown or revoked, by whichever process.
-    /// - Parameter asked: When the token was shown: databases need not be asked again that were asked
-    ///   since, for others who waited too.
+    /// Returns the record of a token; nil if the token is unknown, or any process has revoked it.
+    ///
+    /// - Parameter asked: The time when the client showed the token. A database that was asked
+    ///   after it, for another request, is not asked again.
     mutating func record(
         of token: [UInt8], asked: ContinuousClock.Instant = .now
     ) throws -> TokenRecord? {
         let hash = SHA256.digest(token)
-        // Nobody can revoke these.
+        // Fixed tokens cannot be revoked.
         if let fixed = fixedRecord(hash: hash) { return fixed }
         _ = try generation(asked: asked)
         var found: TokenRecord?
@@ -67,7 +70,7 @@ struct TokenIndex {
         return found
     }
 
-    /// What a token stands for that was given at the start; nil when it is none of those.
+    /// Returns the record of a token that was given at the start; nil if it is no such token.
     func fixedRecord(of token: [UInt8]) -> TokenRecord? {
         fixedRecord(hash: SHA256.digest(token))
     }
@@ -77,12 +80,14 @@ struct TokenIndex {
         return nil
     }
 
-    /// - Throws: What the data folder's store throws.
+    /// Checks that the data folder can be read.
+    ///
+    /// - Throws: The errors of the folder's store.
     func checkFolder() throws {
         _ = try sources.first { !$0.isRemote }?.version()
     }
 
-    /// A number that changes whenever a token may have; the tokens are brought up to date with it.
+    /// Updates the tokens, and returns a number that changes whenever a token may have changed.
     mutating func generation(asked: ContinuousClock.Instant = .now) throws -> Int64 {
         let isAnswered = looked.map { $0 > asked } ?? false
         var current: [Int64] = []

@@ -1,31 +1,32 @@
 internal import MartletModel
 public import MartletServerCore
 
-/// What the server keeps of a token: everything but the token.
+/// The facts that the server keeps of a token, without the token.
 public struct TokenRecord: Hashable, Sendable {
-    /// Names the token in lists, logs and for revoking; no secret.
+    /// The name of the token in lists and logs and for revoking. It is no secret.
     public let identifier: String
-    /// The data set the token opens, the only one.
+    /// The only data set for which the token is good.
     public let dataSet: String
     public let user: String?
-    /// What the user is, for the rules.
+    /// The roles of the user, for the rules.
     public let roles: [String]
-    /// What the person calls the device the token is for.
+    /// The name that a person gave to the token's device.
     public let device: String?
-    /// Milliseconds since 1970.
+    /// The time when the token was created, in milliseconds since 1970.
     public let created: Int64
-    /// Milliseconds since 1970; nil while the token is good.
+    /// The time when the token was revoked, in milliseconds since 1970; nil if it was not.
     public let revoked: Int64?
-    /// When it ends by itself, in milliseconds since 1970; nil for those that do not.
+    /// The time when the token expires, in milliseconds since 1970; nil if it does not expire.
     var expires: Int64?
 
-    /// Whether its own time has not run out.
+    /// Returns whether the token has not expired.
+    ///
     /// - Parameter now: Milliseconds since 1970.
     func isGood(at now: Int64) -> Bool {
         expires.map { now < $0 } ?? true
     }
 
-    /// Who makes a request with this token.
+    /// The principal of a request with this token.
     public var principal: Principal {
         Principal(name: identifier, user: user, roles: roles)
     }

@@ -1,18 +1,19 @@
 internal import Foundation
 internal import SQLiteKit
 
-/// The tokens of one data set, beside a backup of it: a file of the same form as `tokens.sqlite`.
+/// The tokens of one data set, next to its backup, in a file of the same format as `tokens.sqlite`.
 extension TokenStore {
-    /// Copies a folder's tokens for a data set, while a server may go on.
-    /// - Parameter path: The file to write; nothing is there yet.
-    /// - Returns: Whether there was something to copy.
+    /// Copies a folder's tokens for a data set. A server may run meanwhile.
+    ///
+    /// - Parameter path: The path of the file to write. There must be no file yet.
+    /// - Returns: False if the folder has no file of tokens.
     static func copy(of dataSet: String, in directory: String, to path: String) throws -> Bool {
         let source = Self.path(in: directory)
         guard FileManager.default.fileExists(atPath: source) else { return false }
         let copy = try Connection(path: path)
         try copy.copy(from: try Connection(path: source, mode: .readWrite))
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
-        // The hashes of others' tokens are none of this backup's business, nor their remains.
+        // The backup must not have the hashes of other data sets' tokens, nor remains of them.
         try copy.execute("PRAGMA journal_mode = DELETE")
         let others = try copy.statement("DELETE FROM martlet_tokens WHERE dataset <> ?")
         others.bind(1, text: dataSet)
@@ -21,13 +22,14 @@ extension TokenStore {
         return true
     }
 
-    /// Takes over the tokens of a data set that a backup brings, beside those that are here. What
-    /// was revoked, there or here, stays so.
+    /// Adds the tokens of a data set from a backup. A token that is revoked in either place stays
+    /// revoked.
+    ///
     /// - Parameters:
     ///   - path: A file that `copy` has written.
-    ///   - takesSalt: Whether fixed tokens are to be called as they were where the backup was made:
-    ///     devices are bound to those names.
-    /// - Returns: How many good tokens the data set has now.
+    ///   - takesSalt: True if fixed tokens get the names that they had where the backup was made.
+    ///     Devices are bound to those names.
+    /// - Returns: The number of good tokens that the data set now has.
     func takeOver(_ dataSet: String, from path: String, takesSalt: Bool) throws -> Int {
         let backup = try Connection(path: path, mode: .readOnly)
         let read = try backup.prepare(

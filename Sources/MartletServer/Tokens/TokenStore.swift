@@ -2,11 +2,18 @@ internal import Foundation
 internal import OpenSSLKit
 internal import SQLiteKit
 
-/// The tokens of a data directory, in `tokens.sqlite`. Of a token only its SHA-256 is kept.
+/// The tokens of a data directory, in `tokens.sqlite`. The file has only the SHA-256 of each token.
 ///
-/// Calls block; any number of processes may have the same file open.
+/// The calls block. Any number of processes may have the same file open.
+///
+/// ```swift
+/// let store = try TokenStore(directory: "/srv/martlet")
+/// let now = Int64(Date.now.timeIntervalSince1970 * 1_000)
+/// let (token, record) = try store.create(dataSet: "club", user: "kim", now: now)
+/// _ = try store.revoke(record.identifier, now: now)
+/// ```
 public final class TokenStore {
-    /// Changes to the table's shape, oldest first; `user_version` counts those made.
+    /// The tables of the file.
     private static let shape = """
         CREATE TABLE IF NOT EXISTS martlet_tokens (
             hash BLOB NOT NULL PRIMARY KEY,
@@ -21,12 +28,14 @@ public final class TokenStore {
         CREATE TABLE IF NOT EXISTS martlet_salt (salt BLOB NOT NULL);
         """
 
-    /// How long to wait for another process that has the file locked.
+    /// The time to wait for another process that has the file locked, in milliseconds.
     static let patienceMilliseconds: Int32 = 5_000
 
     let connection: Connection
 
-    /// Opens the store of a data directory, and makes both where they are missing.
+    /// Opens the store of a data directory, and creates both if they are missing.
+    ///
+    /// - Throws: `ServerFailure` if the directory cannot be created; `SQLiteError`.
     public init(directory: String) throws {
         try Self.makeDirectory(directory)
         let path = Self.path(in: directory)
@@ -34,7 +43,7 @@ public final class TokenStore {
             path: path, busyTimeoutMilliseconds: Self.patienceMilliseconds)
         try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
         try connection.execute(Self.shape)
-        // The hashes of long random tokens tell nothing, but nobody else needs them either.
+        // The hashes of long random tokens reveal nothing, but no other user needs them.
         try FileManager.default.setAttributes(
             [.posixPermissions: 0o600], ofItemAtPath: path)
         for suffix in ["", "-wal", "-shm"] { FileOwner.assign(path + suffix, in: directory) }
@@ -60,11 +69,12 @@ public final class TokenStore {
         }
     }
 
-    /// Makes a token.
+    /// Creates a token.
+    ///
     /// - Parameter now: Milliseconds since 1970.
-    /// - Returns: The token, which is shown this once and kept nowhere, and what is kept of it.
-    /// - Throws: `ServerFailure` for a name that cannot be a data set's, or text with control
-    ///   characters.
+    /// - Returns: The token, which is shown only here and stored nowhere, and its record.
+    /// - Throws: `ServerFailure` if the name cannot be a data set's, or a text is too long or has
+    ///   control characters; `SQLiteError`.
     public func create(
         dataSet: String, user: String? = nil, roles: [String] = [], device: String? = nil,
         now: Int64
@@ -90,14 +100,19 @@ public final class TokenStore {
         return (token, record)
     }
 
-    /// Every token, good or revoked, the oldest first.
+    /// Returns all tokens, good or revoked, the oldest first.
+    ///
+    /// - Throws: `SQLiteError`.
+    /// - Complexity: O(*n*) in the number of tokens.
     public func list() throws -> [TokenRecord] {
         try entries().map(\.record)
     }
 
-    /// Makes a token worthless, from the next request on, in running servers too.
+    /// Revokes a token, from the next request on, in running servers too.
+    ///
     /// - Parameter now: Milliseconds since 1970.
-    /// - Returns: False when no good token has that identifier.
+    /// - Returns: False if no good token has that identifier.
+    /// - Throws: `SQLiteError`.
     public func revoke(_ identifier: String, now: Int64) throws -> Bool {
         try connection.transaction {
             let statement = try connection.statement(
@@ -116,7 +131,7 @@ public final class TokenStore {
         let record: TokenRecord
     }
 
-    /// Changes whenever another connection has committed to the file.
+    /// Returns a number that changes whenever another connection has committed to the file.
     func version() throws -> Int64 {
         try connection.integer("PRAGMA data_version") ?? 0
     }
@@ -145,7 +160,8 @@ public final class TokenStore {
         return entries
     }
 
-    /// Random, made with the file; turns a token somebody chose into a name that tells nothing.
+    /// Returns the random salt that was made with the file. It turns a token that somebody chose
+    /// into a name that reveals nothing.
     func salt() throws -> [UInt8] {
         let statement = try connection.statement("SELECT salt FROM martlet_salt")
         defer { statement.reset() }
@@ -161,15 +177,17 @@ public final class TokenStore {
     }
 }
 
-/// The names of users, roles and devices.
+/// Checks the names of users, roles and devices.
 enum TokenText {
-    /// Whether it is 1 to 128 bytes without control characters.
+    /// Returns whether a text is 1 to 128 bytes long, without control characters.
     static func isValid(_ text: String) -> Bool {
         (1...128).contains(text.utf8.count)
             && text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7f }
     }
 
-    /// - Throws: `ServerFailure` where one is not.
+    /// Checks texts.
+    ///
+    /// - Throws: `ServerFailure` if one is not valid.
     static func check(_ texts: [String]) throws(ServerFailure) {
         guard texts.allSatisfy(isValid) else {
             throw ServerFailure(

@@ -1,8 +1,8 @@
 internal import Synchronization
 internal import SystemKit
 
-/// Tells, without a look into the file for each of a thousand listeners, whether any token may have
-/// changed: the file is looked at once a second at most.
+/// Tells thousands of listeners whether a token may have changed, and reads the file once a second
+/// at most.
 final class TokenWatch: Sendable {
     private struct State {
         var generation: Int64 = -1
@@ -11,12 +11,12 @@ final class TokenWatch: Sendable {
 
     private let state = Mutex(State())
 
-    /// The state of the tokens as a number that changes with them; at most a second old.
+    /// Returns a number that changes with the tokens. It is at most a second old.
     func generation(_ tokens: Confined<TokenAuthenticator>) async throws -> Int64 {
         let now = ContinuousClock.now
         let known: Int64? = state.withLock { state in
             if let checked = state.checked, now - checked < .seconds(1) { return state.generation }
-            // Those who ask while this one looks are told what was known before.
+            // Calls that ask during this look get the former number.
             if state.checked != nil { state.checked = now }
             return nil
         }
