@@ -1,10 +1,12 @@
 public import MartletModel
 
-/// The rules by which a change set is accepted or refused, as far as they can be decided before
-/// the set is carried out. What only the database can tell (unique, not null, check, a missing
-/// parent) shows when it is.
+/// The rules by which a change set is accepted or refused, as far as they can be decided before the
+/// set is carried out.
+///
+/// Only the database can decide the rest (unique, not null, check, a missing parent), when the set
+/// is carried out.
 public enum Acceptance {
-    /// Seconds a device waits before it sends a set again that waits for another.
+    /// The seconds that a device waits before it resends a set that depends on another one.
     public static let dependencyWaitSeconds: Int64 = 1
 
     /// The refusal of a set that would occupy the database, and so delay all other devices, for too
@@ -16,9 +18,10 @@ public enum Acceptance {
         that the columns that refer to other records have an index
         """)
 
-    /// The verdict on a set decided before, or bearing the identifier of one that was.
-    /// - Throws: `Refusal`, not to be stored over the old verdict, when the identifier is another
-    ///   set's.
+    /// Returns the verdict on a set that was decided before.
+    ///
+    /// - Throws: `Refusal` if the identifier belongs to another set or principal. It must not be
+    ///   stored over the old verdict.
     public static func repeated(
         _ decided: DecidedSet
     ) throws(Refusal) -> DecidedSet.Verdict {
@@ -37,9 +40,11 @@ public enum Acceptance {
         return decided.verdict
     }
 
-    /// Judges a set not decided before.
-    /// - Throws: `Refusal`; when none is thrown the set is to be carried out.
-    /// - Complexity: O(*n*), *n* records named or affected.
+    /// Judges a set that was not decided before. If nothing is thrown, the set is to be carried
+    /// out.
+    ///
+    /// - Throws: `Refusal`, with the reason.
+    /// - Complexity: O(*n*) in the number of records that the set names or affects.
     public static func judge(
         _ plan: SetPlan, in context: SetContext, facts: SetFacts, schema: Schema, rules: Rules
     ) throws(Refusal) {
@@ -81,8 +86,8 @@ public enum Acceptance {
         }
     }
 
-    /// Judges the effect of deletes on other records: it needs the same rights as the same
-    /// operation by name.
+    /// Judges the effect of deletes on other records. It needs the same rights as the same
+    /// operation on a named record.
     private static func judgeCascades(
         _ plan: SetPlan, _ context: SetContext, _ facts: SetFacts, _ schema: Schema, _ rules: Rules
     ) throws(Refusal) {
@@ -140,7 +145,7 @@ public enum Acceptance {
         }
     }
 
-    /// New integer ids come from the server; only text ids can meet a record that is there.
+    /// The server assigns new integer ids, so only text ids can meet an existing record.
     private static func judgeCreates(
         _ plan: SetPlan, _ context: SetContext, _ facts: SetFacts, _ schema: Schema
     ) throws(Refusal) {
@@ -218,7 +223,8 @@ public enum Acceptance {
 }
 
 extension SetFacts {
-    /// The address by permanent id; the same where the id is permanent or unknown.
+    /// Returns the address with the permanent id. It is the same address if the id is permanent
+    /// already or the facts do not have it.
     public func permanentAddress(of address: RecordAddress) -> RecordAddress {
         guard address.id.isTemporary, let id = permanent[address] else { return address }
         return RecordAddress(address.type, id)

@@ -1,11 +1,11 @@
 public import MartletModel
 
-/// Why a change set is not accepted.
+/// The reason why a change set is not accepted.
 public struct Refusal: Error, Hashable, Sendable {
     public let reason: RefusalReason
     /// A sentence for people, without values.
     public let message: String
-    /// Seconds after which the set may be sent again; nil when the verdict is final.
+    /// The seconds after which the device may send the set again; nil if the verdict is final.
     public let retryAfter: Int64?
 
     public init(_ reason: RefusalReason, _ message: String, retryAfter: Int64? = nil) {
@@ -14,9 +14,9 @@ public struct Refusal: Error, Hashable, Sendable {
         self.retryAfter = retryAfter
     }
 
-    /// Whether sending the same set again may end otherwise; such a verdict is not remembered.
+    /// True if the same set may be accepted later. The server does not store such a verdict.
     public var isRetryable: Bool { retryAfter != nil }
 
-    /// Whether the verdict holds only as long as the schema is what it was.
+    /// True if the verdict holds only until the schema changes.
     public var isOfTheSchema: Bool { reason == .unknownType || reason == .unknownAttribute }
 }

@@ -1,19 +1,20 @@
 public import MartletModel
 internal import MartletProtocol
 
-/// What the server keeps about one record beside its attributes, also after its deletion.
+/// The facts that the server keeps about a record in addition to its attributes, also after its
+/// deletion.
 public struct RowFacts: Hashable, Sendable {
     /// The revision at which the record last changed.
     public var revision: Revision
-    /// The device that made that change; 0 where none is known.
+    /// The device that made that change; 0 if none is known.
     public var author: Int64
-    /// The last revision that anyone but `author` made; 0 if there is none. It is `leftOut` while the record is
-    /// left out of the log.
+    /// The last revision by an author other than `author`; 0 if there is none. It is `leftOut`
+    /// while the record is left out of the log.
     public var others: Revision
     public var isDeleted: Bool
 
-    /// The value of `others` for a record that is left out of the log. Another program gave the record a value
-    /// that no device can be sent, so no device has seen its present state.
+    /// The value of `others` for a record that is left out of the log. An external write gave the
+    /// record a value that devices cannot receive, so no device has seen its present state.
     public static let leftOut = Revision.max
 
     public init(revision: Revision, author: Int64, others: Revision, isDeleted: Bool = false) {
@@ -23,25 +24,25 @@ public struct RowFacts: Hashable, Sendable {
         self.isDeleted = isDeleted
     }
 
-    /// Whether the record is left out of the log: no device has seen its present state.
+    /// True if the record is left out of the log, so that no device has seen its present state.
     public var isLeftOut: Bool { others == Self.leftOut && !isDeleted }
 
-    /// The newest revision a device must know to change the record: a device never conflicts with
-    /// its own work.
+    /// Returns the newest revision that a device must know to change the record. A device never
+    /// conflicts with its own changes.
     public func newestByOthers(to device: Int64) -> Revision {
         if isLeftOut { return Self.leftOut }
         return device != 0 && author == device ? others : revision
     }
 
-    /// The facts once a device has changed or deleted the record. The log then has it as it is, so it is no
-    /// longer left out.
+    /// Returns the facts after a device has changed or deleted the record. The log then has its
+    /// state, so it is no longer left out.
     public func changed(by device: Int64, at revision: Revision, isDeleted: Bool) -> RowFacts {
         RowFacts(
             revision: revision, author: device,
             others: isLeftOut ? self.revision : newestByOthers(to: device), isDeleted: isDeleted)
     }
 
-    /// The facts once the record is left out of the log.
+    /// The facts after the record is left out of the log.
     public var leavingOut: RowFacts {
         RowFacts(revision: revision, author: author, others: Self.leftOut, isDeleted: isDeleted)
     }

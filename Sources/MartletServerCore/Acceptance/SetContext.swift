@@ -1,18 +1,18 @@
 public import MartletModel
 internal import MartletProtocol
 
-/// Who sent a change set, and with what knowledge.
+/// The sender of a change set, and the state that the device had seen.
 public struct SetContext: Sendable {
     public var principal: Principal
     /// The device's number; 0 for a request without a `clientId`.
     public var device: Int64
-    /// The revision the device had when the set was made, as far as it says so.
+    /// The device's revision when the set was made, or `maxRevision` if the device does not say.
     public var seen: Revision
     /// The request's `maxRevision`.
     public var maxRevision: Revision
-    /// The identifier of the set this one waits for.
+    /// The identifier of the set that this one depends on.
     public var dependency: String?
-    /// Whether an earlier set of the same request was refused and may yet be accepted.
+    /// True if an earlier set of the same request was refused and may yet be accepted.
     public var followsRetryable: Bool
 
     public init(

@@ -1,43 +1,45 @@
 public import MartletModel
 internal import MartletProtocol
 
-/// What the server knows that bears on one change set, at one moment.
+/// The server's facts that bear on one change set, at one moment.
 public struct SetFacts: Sendable {
-    /// The earlier verdict on the set, or on another one that bears its identifier.
+    /// The earlier verdict on the set, or on another one with its identifier.
     public var decided: DecidedSet?
-    /// The set that its device numbered so before; nil where the number is new, or there is none.
+    /// The set to which its device gave the same number before; nil if the number is new or there
+    /// is none.
     public var used: UsedSequence?
-    /// Whether the set named as `dependencyIdentifier` has been decided, either way.
+    /// True if the set named as `dependencyIdentifier` has been decided, either way.
     public var isDependencyDecided = false
-    /// The facts of the records the set names, by permanent id; a record that never existed is
+    /// The facts of the records that the set names, by permanent id. A record that never existed is
     /// absent.
     public var rows: [RecordAddress: RowFacts] = [:]
-    /// The permanent ids of `SetPlan.earlierTemporaries`, as far as the device's id map has them.
+    /// The permanent ids of `SetPlan.earlierTemporaries`, if the device's id map has them.
     public var permanent: [RecordAddress: RecordID] = [:]
-    /// Temporary ids the set creates that an earlier set of the device has created already.
+    /// The temporary ids that the set creates, although an earlier set of the device has created
+    /// them.
     public var usedTemporaries: [RecordAddress] = []
-    /// What ON DELETE actions would do to records beside those the set deletes.
+    /// The effects of ON DELETE actions on records other than those that the set deletes.
     public var affected: [AffectedRow] = []
-    /// Whether the search for the facts was given up because it took too long.
+    /// True if the search for the facts was given up because it took too long.
     public var isExcessive = false
-    /// Why the database cannot hold the set, whatever else is known of it.
+    /// The reason why the database cannot hold the set, whatever the other facts are.
     public var refusal: Refusal?
 
     public init() {}
 
-    /// Clears the facts of earlier records under the keys that the set creates, once the set is
-    /// judged acceptable. Its author knew all of it, so later edits of the new record override
-    /// nobody.
+    /// Clears the facts of earlier records with the keys that the set creates, once the set is
+    /// judged acceptable. Its author knew their states, so later edits of the new record override
+    /// no other author.
     public mutating func beginAnew(with plan: SetPlan) {
         guard !rows.isEmpty else { return }
         for create in plan.creates { rows[create.address] = nil }
     }
 }
 
-/// A set number that is taken.
+/// A change set whose number is taken.
 public struct UsedSequence: Hashable, Sendable {
     public let identifier: String?
-    /// SHA-256 of the set's bytes.
+    /// The SHA-256 of the set's bytes.
     public let content: [UInt8]
 
     public init(identifier: String?, content: [UInt8]) {
@@ -46,19 +48,19 @@ public struct UsedSequence: Hashable, Sendable {
     }
 }
 
-/// A verdict given before.
+/// A verdict that was given before.
 public struct DecidedSet: Hashable, Sendable {
-    /// How a set was decided.
+    /// The outcome for a set.
     public enum Verdict: Hashable, Sendable {
-        /// Accepted, as this revision.
+        /// The set was accepted, as this revision.
         case accepted(Revision)
         case refused(Refusal)
     }
 
     public let verdict: Verdict
-    /// Whether the set's bytes are the ones then decided on.
+    /// True if the set has the same bytes as the decided one.
     public let isSameContent: Bool
-    /// Whether it came from the same principal, as far as that is known.
+    /// True if it came from the same principal, as far as that is known.
     public let isSamePrincipal: Bool
 
     public init(verdict: Verdict, isSameContent: Bool, isSamePrincipal: Bool) {
@@ -68,24 +70,25 @@ public struct DecidedSet: Hashable, Sendable {
     }
 }
 
-/// A record an ON DELETE action changes.
+/// A record that an ON DELETE action changes.
 public struct AffectedRow: Hashable, Sendable {
-    /// What happens to the record.
+    /// The effect on the record.
     public enum Effect: Hashable, Sendable {
-        /// CASCADE.
+        /// CASCADE deletes the record.
         case removed
-        /// SET NULL or SET DEFAULT of the attribute that held the id.
+        /// SET NULL or SET DEFAULT changes the attribute that held the id.
         case changed(attribute: String, held: RecordID)
     }
 
     public let address: RecordAddress
     public let effect: Effect
-    /// Nil where the server keeps none: the row was written past Martlet.
+    /// The facts; nil if the server has none because an external write made the row.
     public let facts: RowFacts?
-    /// Whether devices can be sent a row with this key.
+    /// True if devices can receive a row with this key.
     public let isSendable: Bool
 
-    /// Whether a device can know the record. If not, its state overrides nobody, and no truth names it.
+    /// True if a device can know the record. If not, its state overrides nothing, and no truth
+    /// names it.
     public var isKnowable: Bool { isSendable || facts != nil }
 
     public init(

@@ -3,8 +3,10 @@ public import MartletProtocol
 
 extension SetPlan {
     /// Reads a set as a device sent it.
-    /// - Throws: `Refusal` of reason `invalid`, `unknownType` or `unknownAttribute` for a set that
-    ///   no state of the data set could accept.
+    ///
+    /// - Throws: `Refusal` of reason `invalid`, `unknownType` or `unknownAttribute` if no state of
+    ///   the data set could accept the set.
+    /// - Complexity: O(*n*) in the attributes of the set's records.
     public init(
         _ set: ChangeSet, schema: Schema, checks: ValueChecks
     ) throws(Refusal) {
@@ -69,7 +71,7 @@ extension SetPlan {
         }
         for id in changes.update {
             let entry = try name(id)
-            // For a record that the device created, `seen` is enough.
+            // For a record that the device itself created, `seen` is enough.
             guard entry?.revision != nil || id.isTemporary else {
                 throw Refusal(
                     .invalid,
@@ -123,8 +125,8 @@ extension SetPlan {
     }
 }
 
-/// Checks the attributes of one type's records; a list of names that was right once is right for
-/// the next record.
+/// Checks the attributes of one type's records. It checks a list of names again only if it differs
+/// from the last record's.
 private struct AttributeContext {
     let type: EntityType
     let checks: ValueChecks

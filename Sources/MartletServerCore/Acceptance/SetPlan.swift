@@ -1,15 +1,15 @@
 public import MartletModel
 internal import MartletProtocol
 
-/// A change set read against the schema: what it wants done, record by record.
+/// A change set read against the schema: its changes, record by record.
 public struct SetPlan: Sendable {
-    /// What the set wants of one record.
+    /// A change of one record.
     public struct Change: Sendable {
         /// The position of the record's type in the schema.
         public let type: Int
         /// The record's id as sent, perhaps temporary.
         public let id: RecordID
-        /// The revision the change is based on.
+        /// The revision on which the change is based.
         public let base: Revision?
         public let attributes: Attributes
 
@@ -21,13 +21,16 @@ public struct SetPlan: Sendable {
     public internal(set) var deletes: [Change] = []
     /// The positions of the set's types in the schema, in the set's order.
     public internal(set) var types: [Int] = []
-    /// Temporary ids the set uses and does not create: only the device's id map knows them.
+    /// The temporary ids that the set uses and does not create. Only the device's id map knows
+    /// them.
     public internal(set) var earlierTemporaries: [RecordAddress] = []
 
     /// The number of records that the set creates, updates or deletes.
     public var changeCount: Int { creates.count + updates.count + deletes.count }
 
-    /// The operations the set needs on a type it names.
+    /// Returns the operations that the set does on a type.
+    ///
+    /// - Complexity: O(*n*) in the number of changes.
     public func operations(on type: Int) -> Operations {
         var needed: Operations = []
         if creates.contains(where: { $0.type == type }) { needed.insert(.create) }
@@ -37,8 +40,8 @@ public struct SetPlan: Sendable {
     }
 }
 
-/// How a storage judges single values and ids: nil, or a sentence such as “expected an integer,
-/// found text”.
+/// The storage's checks of single values and ids. A check returns nil, or a sentence such as
+/// “expected an integer, found text”.
 public struct ValueChecks: Sendable {
     public let value: @Sendable (Value, Attribute, EntityType) -> String?
     public let id: @Sendable (RecordID, EntityType) -> String?

@@ -1,7 +1,7 @@
 package import MartletModel
 
-/// A record's address on the device that made the record, with a temporary id. The same id on another device is of
-/// another record.
+/// A record's address on the device that made the record, with a temporary id. The same id on
+/// another device belongs to another record.
 package struct TemporaryAddress: Hashable, Sendable {
     package let device: Int64
     /// The type's position in the schema.

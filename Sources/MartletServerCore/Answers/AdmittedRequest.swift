@@ -1,13 +1,13 @@
 internal import MartletModel
 public import MartletProtocol
 
-/// A request that was let in: read, and its sender known.
+/// A request that has been read and whose sender is known.
 public struct AdmittedRequest: Sendable {
     public let principal: Principal
     public let request: SyncRequest
-    /// The bytes the request was read from; `ChangeSet.source` points into them.
+    /// The bytes from which the request was read; `ChangeSet.source` points into them.
     public let source: [UInt8]
-    /// Whether the answer may be a gzip member.
+    /// True if the answer may be a gzip member.
     public let acceptsGzip: Bool
 
     public init(
@@ -19,6 +19,6 @@ public struct AdmittedRequest: Sendable {
         self.acceptsGzip = acceptsGzip
     }
 
-    /// Nothing goes up, only what is missed comes down.
+    /// True if the request has no change sets, and only asks for missed ones.
     var isPull: Bool { request.changeSets.isEmpty }
 }

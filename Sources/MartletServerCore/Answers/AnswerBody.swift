@@ -2,7 +2,8 @@ import CompressionKit
 import MartletModel
 import MartletProtocol
 
-/// The change sets of an answer being gathered, compressed as far as they already are.
+/// The change sets of an answer that is being gathered, with compressed parts as far as there are
+/// any.
 struct AnswerBody {
     private enum Part {
         case plain([UInt8])
@@ -13,20 +14,22 @@ struct AnswerBody {
     private let byteLimit: Int
     private var parts: [Part] = []
     private var count = 0
-    /// The bytes of the change sets so far.
+    /// The bytes of the change sets so far, uncompressed.
     var byteCount: Int { count }
     private var hasPieces = false
     private static let comma: [UInt8] = [UInt8(ascii: ",")]
-    /// Below this many bytes compression saves less than it costs.
+    /// The size in bytes below which compression costs more than it saves.
     private static let leastGzip = 1_024
 
-    /// - Parameter byteLimit: Bytes of change sets after which there is no more room.
+    /// Makes an empty body.
+    ///
+    /// - Parameter byteLimit: The bytes of change sets after which there is no more room.
     init(acceptsGzip: Bool, byteLimit: Int) {
         self.acceptsGzip = acceptsGzip
         self.byteLimit = byteLimit
     }
 
-    /// Adds an encoded set, or says that there is no room. One set always has room.
+    /// Adds an encoded set; returns false if there is no room. The first set always has room.
     mutating func add(_ set: [UInt8]) -> Bool {
         guard makeRoom(set.count) else { return false }
         appendPlain(set)
@@ -43,7 +46,7 @@ struct AnswerBody {
         appendPlain(set)
     }
 
-    /// Adds encoded sets, or says that there is no room.
+    /// Adds compressed sets; returns false if there is no room.
     mutating func add(_ sets: DeflatePiece) -> Bool {
         guard makeRoom(sets.uncompressedCount) else { return false }
         parts.append(.piece(sets))
@@ -75,7 +78,7 @@ struct AnswerBody {
         head: [UInt8], tail: [UInt8], revision: Revision, more: Bool
     ) -> PreparedAnswer {
         let plainCount = head.count + count + tail.count
-        // What nothing of is compressed yet is left to whoever sends it.
+        // If no part is compressed yet, the sender compresses the answer.
         guard hasPieces else {
             var body: [UInt8] = []
             body.reserveCapacity(plainCount)
@@ -98,7 +101,7 @@ struct AnswerBody {
                 joiner.append(made.piece(plain))
             }
         }
-        // The head goes with the first plain part, the tail with the last.
+        // The head goes with the first plain part, and the tail with the last.
         var pending = head
         for part in parts {
             switch part {

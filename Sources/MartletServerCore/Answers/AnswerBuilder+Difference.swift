@@ -2,13 +2,14 @@ import MartletModel
 import MartletProtocol
 
 extension AnswerBuilder {
-    /// The rows that changed after the device's revision in place of entries, then the sets of the
-    /// request: accepted ones in their own form, refused ones.
+    /// Returns an answer with the rows that changed after the device's revision in place of
+    /// entries, and then the sets of the request: accepted ones in their author's format, and
+    /// refused ones.
     ///
-    /// All is read at one moment, after the request's own sets have been committed. If the rows do
-    /// not fit, they are the whole answer. The verdicts then come with the last part, when the
-    /// device sends its sets again, because only then has it a state to which they apply. Sets that
-    /// do not fit with the last part get their verdicts when they are sent again, too.
+    /// All of it is read at one moment, after the request's own sets have been committed. If the
+    /// rows do not fit, they are the whole answer. The verdicts then arrive with the last part,
+    /// when the device sends its sets again, because only then has it a state to which they apply.
+    /// Sets that do not fit with the last part also get their verdicts when they are sent again.
     func differenceAnswer(to question: Question) throws(Failure) -> PreparedAnswer {
         let limit = room(question)
         let part = try difference(
@@ -27,8 +28,8 @@ extension AnswerBuilder {
         var body = AnswerBody(acceptsGzip: question.acceptsGzip, byteLimit: limit)
         body.addInAnyCase(rows)
         var more = !part.isWhole || question.hasPostponed
-        // Without rows, or with few bytes of rows, at least one set goes, so that this comes to an
-        // end; small ones go together.
+        // If there are few bytes of rows or none, the answer has at least one set, so that the
+        // exchange ends. Small sets share an answer.
         let isLight = part.rows.isEmpty || rows.count <= limit / 2
         let room = isLight ? max(limit, 64 << 10) : limit
         for (index, set) in sets.enumerated() {
@@ -44,13 +45,13 @@ extension AnswerBuilder {
         return answer
     }
 
-    /// The next part of a difference, up to the newest entry that is known in memory.
+    /// Returns the next part of a difference, up to the newest entry that memory knows.
     func difference(_ question: DifferenceRequest) throws(Failure) -> DifferencePart {
         guard let log else { throw .notInMemory }
         do throws(StorageFault) {
             return try log.difference(question) {
-                // A commit may be visible in the file before the feed knows of it, and a device
-                // that named its revision would then be ahead of the server.
+                // A commit may be visible in the file before the feed knows it. A device that named
+                // its revision would then be ahead of the server.
                 cache.head.revision
             }
         } catch {
@@ -58,13 +59,13 @@ extension AnswerBuilder {
         }
     }
 
-    /// What an answer with the part names as its lineage.
+    /// Returns the lineage that an answer with the part names.
     func lineage(of part: DifferencePart, more: Bool) throws(Failure) -> String {
         let hash = try hash(at: part.reached, head: part.head)
         return more ? UnfinishedLineage.text(hash, part.cursor) : hash.text
     }
 
-    /// When the entries were accepted at which the rows of a part stand.
+    /// Returns the times at which the entries of the part's rows were accepted, by revision.
     func times(of part: DifferencePart) throws(Failure) -> [Revision: Int64] {
         guard let log else { throw .notInMemory }
         var places: [Revision] = []

@@ -2,43 +2,42 @@ import CompressionKit
 import MartletModel
 import MartletProtocol
 
-/// Puts an answer together: the entries after a revision, a device's own in their own form, then
-/// the refused sets; cut at a set's boundary where it would grow too long.
+/// Makes an answer: the entries after a revision, the device's own in their author's format, then
+/// the refused sets. It is cut between two sets if it would grow too long.
 struct AnswerBuilder {
     let cache: LogCache
-    /// The history the cache held when the answer was begun.
+    /// The history that the cache held when the answer was begun.
     let generation: Int
-    /// Nil where only memory may be used.
+    /// The log; nil if only memory may be used.
     let log: (any LogSource)?
     let filter: VisibilityFilter
     let identity: String
     let fingerprint: String
-    /// Bytes of change sets in one answer.
+    /// The most bytes of change sets in one answer.
     let answerBytes: Int
-    /// The fewest bytes of rows after which part of a difference may end within a revision.
+    /// The least bytes of rows after which a part of a difference may end within a revision.
     let partBytes: Int
 
     struct Question: Sendable {
         let principal: Principal
-        /// 0 where the device is not known.
+        /// The device's number; 0 if it is not known.
         let device: Int64
         let since: Revision
-        /// The end of the log the answer is to reach.
+        /// The end of the log that the answer is to reach.
         let head: LogHead
         let acceptsGzip: Bool
-        /// Whether the request spoke of clients and protocols; one that did not gets the bare
-        /// answer.
+        /// True if the request names neither a client nor a protocol. It then gets the bare answer.
         let isPlainRequest: Bool
-        /// Entries to be sent in the device's own form, also where they are not after `since`.
+        /// The entries that are sent in their author's format, even if they are not after `since`.
         var own: [Revision: [UInt8]] = [:]
         var refused: [ChangeSet] = []
-        /// Whether some sets of the request get their verdicts only when they are sent again.
+        /// True if some sets of the request get their verdicts only when they are sent again.
         var hasPostponed = false
-        /// Whether the device asks for rows instead of entries.
+        /// True if the device asks for rows in place of entries.
         var wantsRows = false
         /// The row after which the difference continues within a revision.
         var cursor: RowCursor?
-        /// What a comparison of the device's state found.
+        /// The result of a comparison of the device's state.
         var check: CheckAnswer?
         /// The most bytes of change sets that the device asked for.
         var answerBytes = Int.max
@@ -47,11 +46,11 @@ struct AnswerBuilder {
         var request: String?
     }
 
-    /// Why no answer could be made.
+    /// The reason why no answer could be made.
     enum Failure: Error {
-        /// Something is not in memory, and there is no log to read.
+        /// An entry or a hash is not in memory, and there is no log to read.
         case notInMemory
-        /// Entries that are needed were emptied by compaction.
+        /// Compaction has emptied entries that are needed.
         case compacted
         case fault(StorageFault)
     }
@@ -83,7 +82,7 @@ struct AnswerBuilder {
             for set in question.refused {
                 guard let bytes = try? SyncCoder.encode(set) else { continue }
                 guard body.add(bytes) else {
-                    // The sets left out come again, and so will the rest of the verdicts.
+                    // The device sends the remaining sets again and gets their verdicts then.
                     more = true
                     break
                 }
@@ -122,7 +121,8 @@ struct AnswerBuilder {
         return body.finish(head: start, tail: SyncCoder.tail, revision: reached, more: more)
     }
 
-    /// The problem with a request that names another hash than this log's at its revision.
+    /// Returns the problem with a request that names another hash at its revision than this log
+    /// has; nil if there is none.
     func lineageProblem(
         _ request: SyncRequest, head: LogHead
     ) throws(Failure) -> Problem? {
@@ -143,7 +143,7 @@ struct AnswerBuilder {
         return known?.text == UnfinishedLineage.hash(in: named) ? nil : RequestCheck.lineage
     }
 
-    /// The log's hash after an entry.
+    /// Returns the log's hash after an entry.
     func hash(at revision: Revision, head: LogHead) throws(Failure) -> LineageHash {
         if revision == head.revision { return head.hash }
         if let known = cache.hash(at: revision) { return known }
@@ -158,11 +158,13 @@ struct AnswerBuilder {
 
     // MARK: - Entries
 
-    /// - Returns: Whether all fitted.
+    /// Adds the entries after `reached`.
+    ///
+    /// - Returns: True if all of them fitted.
     private func addEntries(
         _ reached: inout Revision, _ body: inout AnswerBody, _ question: Question
     ) throws(Failure) -> Bool {
-        // Whether the next revision is one at which blocks begin.
+        // Blocks begin only at some revisions. This is true if the next revision is one of them.
         var isBoundary = reached % LogCache.blockEntries == 0
         while reached < question.head.revision {
             let next = reached + 1
@@ -185,7 +187,9 @@ struct AnswerBuilder {
         return true
     }
 
-    /// - Returns: Whether it fitted.
+    /// Adds an entry.
+    ///
+    /// - Returns: True if it fitted.
     private func add(
         _ entry: LogEntry, _ body: inout AnswerBody, _ question: Question
     ) throws(Failure) -> Bool {
@@ -200,8 +204,9 @@ struct AnswerBuilder {
         return body.add(filter.entry(bytes, for: question.principal))
     }
 
-    /// A large entry as a block of its own: many devices that are a little behind receive it, and
-    /// compressing it for each of them would cost more than all the rest of their answers.
+    /// Returns a large entry as a block of its own. Many devices that are a little behind receive
+    /// the entry, and to compress it for each of them would cost more than the rest of their
+    /// answers.
     private func block(of entry: LogEntry) -> LogCache.Block {
         if let held = cache.block(from: entry.revision), held.last == entry.revision {
             return held
@@ -214,7 +219,7 @@ struct AnswerBuilder {
     }
 
     private func suits(_ block: LogCache.Block, _ question: Question) -> Bool {
-        // If the block does not fit, its entries go one by one, as far as they fit.
+        // If the block does not fit, its entries are added one by one, as far as they fit.
         block.piece.uncompressedCount < room(question)
             && (question.device == 0 || !block.devices.contains(question.device))
             && !question.own.keys.contains { (block.first...block.last).contains($0) }
@@ -231,8 +236,9 @@ struct AnswerBuilder {
         }
     }
 
-    /// Returns the entries from `first` on: at least one, and no more bytes than a block holds.
-    /// Rows replace an entry that is longer than a device takes, or that was emptied.
+    /// Returns the entries from `first` on: at least one, and no more bytes than a block holds. If
+    /// the first is longer than a device takes, or was emptied, it throws `compacted`, and rows
+    /// replace the entry.
     func entries(
         from first: Revision, through last: Revision
     ) throws(Failure) -> [LogEntry] {
@@ -259,7 +265,7 @@ struct AnswerBuilder {
         return found
     }
 
-    /// The block that begins at `first`, made where there is none yet.
+    /// Returns the block that begins at `first`, and makes it if there is none yet.
     private func block(
         from first: Revision, through last: Revision
     ) throws(Failure) -> LogCache.Block? {
@@ -272,7 +278,7 @@ struct AnswerBuilder {
         return block
     }
 
-    /// A block as the log has it; nil where it has none, and where memory has the entries.
+    /// Returns a block that the log has stored; nil if the log has none, or memory has the entries.
     private func storedBlock(
         from first: Revision, through last: Revision
     ) throws(Failure) -> LogCache.Block? {

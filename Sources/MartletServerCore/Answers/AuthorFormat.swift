@@ -1,19 +1,20 @@
 package import MartletModel
 internal import MartletProtocol
 
-/// The form in which a device receives a set of its own: with its identifier, its number, and the
-/// ids its records had.
+/// The format in which a device receives a set of its own: with its identifier, its number, and the
+/// temporary ids of its records.
 package enum AuthorFormat {
-    /// See `LogEntry.temporaries`.
+    /// Returns the text of the temporary ids; see `LogEntry.temporaries`.
     package static func temporaries(_ ids: [RecordID?]) -> String? {
         guard ids.contains(where: { $0 != nil }) else { return nil }
         return ids.map { $0?.description ?? "" }.joined(separator: ",")
     }
 
-    /// An entry as its author receives it; without records where compaction has taken them, which
-    /// the author has then acknowledged. Of an entry that is longer than a device takes, which only an
-    /// earlier release can have made, the author gets ids and revisions: the values come as rows, to him
-    /// as to all others.
+    /// Returns an entry as its author receives it.
+    ///
+    /// A compacted entry has no records; the author acknowledged them earlier. Only an earlier
+    /// release can have made an entry that is longer than a device takes. The author gets its ids
+    /// and revisions only; the values come as rows, as for all other devices.
     static func bytes(of entry: LogEntry) throws(WireFault) -> [UInt8] {
         guard !entry.body.isEmpty else {
             var set = ChangeSet()
@@ -31,7 +32,7 @@ package enum AuthorFormat {
         return try bytes(of: entry, holding: set)
     }
 
-    /// An entry as its author receives it, where its set is at hand.
+    /// Returns an entry as its author receives it, if its set is decoded already.
     static func bytes(
         of entry: LogEntry, holding stored: ChangeSet
     ) throws(WireFault) -> [UInt8] {
@@ -44,7 +45,7 @@ package enum AuthorFormat {
             var position = 0
             for type in set.types.indices {
                 let created = set.types[type].create
-                // A type's created records come first among its entries, in the same order.
+                // A type's created records are first among its entries, in the same order.
                 for index in created.indices where position < ids.count {
                     if let number = Int64(ids[position]) {
                         put(.integer(number), on: created[index], at: index, in: &set.types[type])

@@ -1,26 +1,26 @@
 public import MartletModel
 internal import MartletProtocol
 
-/// An answer ready to be sent.
+/// An answer that is ready to be sent.
 public struct PreparedAnswer: Sendable {
     /// The JSON, or one gzip member that holds it.
     public let body: [UInt8]
     public let isGzip: Bool
-    /// Whether the device takes gzip, and the body is not compressed yet and long enough to gain by it:
-    /// whoever sends it compresses it, off the writer's thread and with the fastest there is.
+    /// True if the device takes gzip, and the body is not compressed yet and long enough to gain by
+    /// it. The sender then compresses it outside the writer's thread.
     public let gainsByGzip: Bool
-    /// Bytes of the JSON.
+    /// The bytes of the JSON.
     public let plainCount: Int
-    /// The revision the device reaches with it.
+    /// The revision that the device reaches with the answer.
     public let revision: Revision
-    /// Whether the answer was cut.
+    /// True if the answer was cut, so that more follows.
     public let more: Bool
-    /// Whether rows stand in place of entries.
+    /// True if the answer has rows in place of entries.
     public var isDifference = false
-    /// Sets of this request accepted now; not those accepted before.
+    /// The number of the request's sets that were accepted now, without those accepted before.
     public var accepted = 0
-    /// Sets of this request accepted by an earlier one.
+    /// The number of the request's sets that an earlier request got accepted.
     public var repeated = 0
-    /// Why sets of this request were refused, by reason; repeated refusals too.
+    /// The number of the request's refused sets by reason, with repeated refusals.
     public var refused: [RefusalReason: Int] = [:]
 }

@@ -1,7 +1,7 @@
 import MartletModel
 import MartletProtocol
 
-/// What makes a whole request unacceptable, decided before any of its sets is looked at.
+/// Checks whether a whole request is acceptable, before any of its sets is read.
 enum RequestCheck {
     static func problem(with admitted: AdmittedRequest, identity: String, head: LogHead) -> Problem?
     {
@@ -61,7 +61,7 @@ enum RequestCheck {
         return nil
     }
 
-    /// What a request names that a storage keeps and finds again by its bytes.
+    /// Returns the names in a request that a storage keeps and finds by their bytes.
     private static func names(of request: SyncRequest) -> [String] {
         var names = request.clientID.map { [$0] } ?? []
         for set in request.changeSets {
@@ -71,10 +71,10 @@ enum RequestCheck {
         return names
     }
 
-    /// Whether every storage keeps a text as it is: PostgreSQL has none with NUL.
+    /// Returns whether every storage can keep a text as it is. PostgreSQL stores no text with NUL.
     private static func isStorable(_ name: String) -> Bool { !name.utf8.contains(0) }
 
-    /// Whether a problem says that the device's history and the server's are not one.
+    /// Returns whether a problem says that the device's history and the server's differ.
     static func isOfHistory(_ problem: Problem) -> Bool {
         problem.kind == "revisionAhead" || problem.kind == "lineage"
     }

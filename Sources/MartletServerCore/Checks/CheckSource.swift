@@ -1,16 +1,17 @@
 package import MartletModel
 package import MartletProtocol
 
-/// Compares what devices hold with what is stored.
+/// Compares the devices' records with the stored ones.
 ///
-/// Reads what is committed, on a connection of its own; confined to whoever holds it.
+/// It reads committed rows on a connection of its own. It is confined to the queue of its holder.
 package protocol CheckSource: AnyObject {
-    /// As `LogSource.consistently`, for comparisons.
+    /// The same as `LogSource.consistently`, for comparisons.
     var consistently: ConsistentReading? { get set }
-    /// What a comparison finds, at a revision that is no older than any answered before the call.
+    /// Returns the result of a comparison, at a revision that is no older than any answered before
+    /// the call.
     func compare(_ request: CheckRequest) throws(StorageFault) -> CheckAnswer
-    /// Returns the steps of the storage's machine that comparisons have taken since the last call; 0 if they
-    /// are not counted.
+    /// Returns the steps of the storage's virtual machine that comparisons have taken since the
+    /// last call; 0 if they are not counted.
     func takeSteps() -> Int
 }
 
@@ -24,12 +25,15 @@ extension CheckSource {
 }
 
 extension CheckRequest {
-    /// Answers type by type; a type or an attribute that is not known is said to be so.
+    /// Returns the answer, type by type. It marks types and attributes that the server does not
+    /// have.
+    ///
     /// - Parameters:
-    ///   - revision: What is stored is of.
-    ///   - place: Where a type's records are found; nil where nowhere.
-    ///   - compare: Compares a type's ranges by these attributes; nil where the device is too far
-    ///     behind for that.
+    ///   - revision: The revision of the stored records.
+    ///   - place: Returns the place of a type's records; nil if there is none.
+    ///   - compare: Compares a type's ranges by these attributes; returns nil if the device is too
+    ///     far behind for that.
+    /// - Throws: The errors of `place` and `compare`.
     package func answer<Place, Fault: Error>(
         at revision: Revision, of schema: Schema,
         place: (EntityType) throws(Fault) -> Place?,
@@ -68,7 +72,7 @@ extension CheckRequest {
 }
 
 extension CheckedRange {
-    /// Whether the bounds are keys of this kind.
+    /// Returns whether the bounds are keys of this kind.
     fileprivate func suits(_ kind: EntityType.KeyKind) -> Bool {
         [from, below].allSatisfy { bound in
             switch bound {

@@ -2,7 +2,8 @@ package import MartletModel
 internal import MartletProtocol
 
 extension DataSetFeed {
-    /// A block of entries in memory, with what a cache beside the process keeps of it.
+    /// A block of entries in memory, with the facts that a cache outside the process stores about
+    /// it.
     package struct HeldBlock: Sendable {
         package let block: LogCache.Block
         package let entries: [LogEntry]
@@ -10,10 +11,12 @@ extension DataSetFeed {
         package let before: LineageHash
     }
 
-    /// The block that begins at `first`, from memory; nil where its entries are not there whole.
+    /// Returns the block that begins at `first`, from memory; nil if memory does not have all of
+    /// its entries whole.
+    ///
     /// - Parameters:
-    ///   - first: Where blocks begin: behind a multiple of `LogCache.blockEntries`, or behind the
-    ///     block before.
+    ///   - first: A revision at which a block begins: after a multiple of `LogCache.blockEntries`,
+    ///     or after the block before.
     ///   - last: The next multiple.
     package func heldBlock(from first: Revision, through last: Revision) -> HeldBlock? {
         let generation = cache.generation
@@ -28,7 +31,7 @@ extension DataSetFeed {
             return HeldBlock(block: held, entries: entries, before: before)
         }
         guard let block = LogCache.Block(of: entries) else { return nil }
-        // Who is behind is served from it, too.
+        // Memory keeps the block, too, and serves devices that are behind from it.
         cache.keep(block, of: generation)
         return HeldBlock(block: block, entries: entries, before: before)
     }

@@ -1,27 +1,28 @@
 public import MartletModel
 public import MartletProtocol
 
-/// What a listener asks for.
+/// The request of a listener.
 public struct DeltaRequest: Sendable {
     public var principal: Principal
-    /// The cursor: everything up to it is there.
+    /// The cursor. The listener has everything up to it.
     public var since: Revision
-    /// The device that listens, so that it knows its own sets; nil for others.
+    /// The client id of the device that listens, so that it recognises its own sets; nil for other
+    /// listeners.
     public var clientID: String?
-    /// The data set and the log's hash at `since`, as far as the listener knows them.
+    /// The data set, and the log's hash at `since`, if the listener knows them.
     public var dataSet: String?
     public var lineage: String?
-    /// Bytes of deltas after which a batch ends, at a change set's boundary.
+    /// The bytes of deltas after which a batch ends, between two change sets.
     public var byteLimit: Int
-    /// Whether rows as they are now are wanted in place of entries.
+    /// True if the listener wants the present rows in place of entries.
     public var wantsRows = false
-    /// Whether a listener behind what the log holds is told so in place of getting rows: it
-    /// fetches them otherwise.
+    /// True if the server tells a listener that is behind the log so, in place of sending rows. The
+    /// listener then fetches the rows with an exchange.
     public var takesEntriesOnly = false
-    /// Bytes of a batch of entries beyond which such a listener is told to fetch them, too: compressed,
-    /// that takes a fraction of the time on a slow line.
+    /// The bytes of a batch of entries above which such a listener is also told to fetch them.
+    /// Compressed, they take a fraction of the time on a slow line.
     public var mostEntryBytes = Int.max
-    /// The row behind which rows go on within a revision, where `lineage` does not say so.
+    /// The row after which rows continue within a revision, if `lineage` does not name it.
     private var cursor: RowCursor?
 
     /// The row after which rows continue within a revision; nil if they continue after a whole
@@ -34,11 +35,11 @@ public struct DeltaRequest: Sendable {
         self.byteLimit = byteLimit
     }
 
-    /// Whether the listener fetches a batch of so many bytes.
+    /// Returns whether the listener fetches a batch of `count` bytes with an exchange.
     func fetches(_ count: Int) -> Bool { takesEntriesOnly && count > mostEntryBytes }
 
-    /// Goes on behind a batch. Behind part of a difference more rows are wanted; the hash belonged
-    /// to the version before.
+    /// Continues after a batch. After a part of a difference, more rows are wanted. The hash is
+    /// forgotten, because it belonged to the former version.
     public mutating func advance(past batch: DeltaBatchBytes) {
         if batch.isEmpty {
             wantsRows = wantsRows || UnfinishedLineage.isNamed(lineage)
@@ -52,22 +53,28 @@ public struct DeltaRequest: Sendable {
 }
 
 extension DataSetFeed {
-    /// What a feed makes of a listener's question.
+    /// The outcome of a listener's request.
     public enum DeltaOutcome: Sendable {
         case batch(DeltaBatchBytes)
         case problem(Problem)
-        /// The batch needs entries that are not in memory: ask a `LogReader`.
+        /// The batch needs entries that are not in memory. The caller asks a `LogReader`.
         case needsLog
     }
 
-    /// The deltas after a cursor, where memory suffices; an empty batch where there are none.
-    /// - Complexity: O(*n*) in the bytes of the batch; O(1) for one just made for another listener.
+    /// Returns the deltas after a cursor if memory has them. The batch is empty if there are none.
+    ///
+    /// - Complexity: O(*n*) in the bytes of the batch; O(1) if it was just made for another
+    ///   listener.
     public func deltas(_ question: DeltaRequest) -> DeltaOutcome {
         deltas(question, log: nil)
     }
 
-    /// The batch after a cursor where it was the last made for anybody; nil: `deltas` has to make
-    /// it. For a listener that `deltas` has answered before and that has nothing but a cursor since.
+    /// Returns the batch after a cursor if it was the last one made for any listener; nil if
+    /// `deltas` has to make it.
+    ///
+    /// It is for a listener that `deltas` has answered before, and that has named only a cursor
+    /// since.
+    ///
     /// - Complexity: O(1).
     public func madeDeltas(_ question: DeltaRequest) -> DeltaBatchBytes? {
         let place = DeltaCache.Place(
@@ -138,12 +145,13 @@ extension DataSetFeed {
         return behind(question, head)
     }
 
-    /// A batch without deltas that says to fetch everything up to the present head with `POST /sync`.
+    /// Returns a batch without deltas that tells the listener to fetch everything up to the present
+    /// head with `POST /sync`.
     func behind(_ question: DeltaRequest, _ head: LogHead) -> DeltaBatchBytes {
         var batch = DeltaBatch(
             from: question.since, deltas: [], nextVersion: question.since, dataSet: identity)
         batch.isBehind = true
-        // The exchange may reach another server, which does not know all of it yet.
+        // The exchange may reach another server, which does not have all entries yet.
         batch.goesOn = head.revision
         return DeltaBatchBytes(
             json: SyncCoder.encode(batch), nextVersion: question.since, position: head.revision,
@@ -172,7 +180,7 @@ extension DataSetFeed {
                 if !body.isEmpty, body.count + piece.count > Limits.batchBytes {
                     break reading
                 }
-                // More than a listener takes at once; rows are parted.
+                // A listener does not take so many bytes at once. Rows can be sent in parts.
                 guard piece.count <= Limits.deltaBytes else {
                     throw .compacted
                 }

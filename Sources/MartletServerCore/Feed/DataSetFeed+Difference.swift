@@ -2,9 +2,11 @@ import MartletModel
 import MartletProtocol
 
 extension DataSetFeed {
-    /// The rows that changed after a cursor, one a line, in the order in which they last changed. The rows
-    /// of one revision stay together; a listener before one that has more than a batch holds is told that
-    /// it is behind, and fetches them with `POST /sync`.
+    /// Returns the rows that changed after a cursor, in the order in which they last changed.
+    ///
+    /// The rows of one revision stay together. If a revision has more than a batch holds, the
+    /// server tells the listener that it is behind, and the listener fetches the rows with
+    /// `POST /sync`.
     func difference(
         _ question: DeltaRequest, _ builder: AnswerBuilder
     ) throws(AnswerBuilder.Failure) -> DeltaBatchBytes {

@@ -2,16 +2,17 @@ import MartletModel
 import MartletProtocol
 
 extension DataSetFeed {
-    /// Entries others wrote that are taken into memory one by one; where there are more, only the
-    /// log's end is, and the rest is read when it is asked for.
+    /// The most entries of other processes that memory takes one by one. If there are more, it
+    /// takes only the log's end, and the rest is read on request.
     private static let gapEntries = 2 * LogCache.blockEntries
 
-    /// Brings memory to the log's end, as somebody found it.
+    /// Brings memory to the log's end, as a caller found it.
     ///
-    /// Harmless beside whoever else brings the same entries.
+    /// Two callers may bring the same entries without harm.
+    ///
     /// - Parameters:
-    ///   - place: What memory held before the end was looked up.
-    ///   - maxBytes: Bytes of entries beyond which only the end is taken.
+    ///   - place: The state of memory before the end was looked up.
+    ///   - maxBytes: The bytes of entries above which memory takes only the end.
     func follow(
         to end: LogHead, floor: Revision, from place: (head: LogHead, generation: Int),
         log: any LogSource, maxBytes: Int
@@ -34,7 +35,7 @@ extension DataSetFeed {
         cache.raise(floor: floor)
     }
 
-    /// Whether the entries lead from the one end of the log to the other.
+    /// Returns whether the entries lead from one end of the log to the other.
     private func joins(_ entries: [LogEntry], _ held: LogHead, _ end: LogHead) -> Bool {
         // An entry that compaction has emptied no longer gives its hash.
         guard let first = entries.first, let last = entries.last, !first.body.isEmpty else {
@@ -45,10 +46,11 @@ extension DataSetFeed {
             && last.revision == end.revision && last.hash == end.hash
     }
 
-    /// Forgets what was in memory of the log: it ends there.
+    /// Forgets the log in memory, and notes its end.
+    ///
     /// - Parameters:
-    ///   - place: Only where this is still what is held; nil: in any case.
-    ///   - isSame: Whether it is the log it was; another one has other devices.
+    ///   - place: Memory is reset only if this is still its state; nil resets it in any case.
+    ///   - isSame: True if it is the same log. A different log has different devices.
     func reset(
         to head: LogHead, floor: Revision, ifAt place: (head: LogHead, generation: Int)? = nil,
         isSame: Bool = false

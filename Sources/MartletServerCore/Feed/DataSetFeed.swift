@@ -2,19 +2,28 @@ public import MartletModel
 public import MartletProtocol
 import Synchronization
 
-/// Answers devices that only ask for what they miss, from memory: on any thread, without SQLite,
-/// beside the one writer.
+/// Answers devices that only ask for missed changes, from memory. It works on any thread, without
+/// SQLite, next to the one writer.
 ///
-/// Made by a `DataSetNode`, which keeps it up to date after each commit.
+/// A `DataSetNode` makes the feed, and updates it after each commit.
+///
+/// ```swift
+/// switch node.feed.answer(to: request) {
+/// case .answer(let answer): send(answer.body)
+/// case .problem(let problem): refuse(problem)
+/// case .needsLog: readLog(request)
+/// case .needsNode: decide(request)
+/// }
+/// ```
 public final class DataSetFeed: Sendable {
-    /// What a feed makes of a request.
+    /// The outcome of a request.
     public enum Outcome: Sendable {
         case answer(PreparedAnswer)
         case problem(Problem)
-        /// The answer needs entries that are not in memory, or rows: ask a `LogReader`.
+        /// The answer needs rows, or entries that are not in memory. The caller asks a `LogReader`.
         case needsLog
-        /// The request carries change sets, or comes from a device not met before: it is the
-        /// node's.
+        /// The request has change sets, or comes from a device that was not met before. The node
+        /// answers it.
         case needsNode
     }
 
@@ -24,7 +33,7 @@ public final class DataSetFeed: Sendable {
     let filter: VisibilityFilter
     let answerBytes: Int
     let partBytes: Int
-    /// Whether other processes write to the log too: what is in memory may be old.
+    /// True if other processes write to the log too, so that memory may be behind it.
     let isShared: Bool
     let deltaCache: DeltaCache
     private let met = Mutex(Met())
@@ -46,10 +55,12 @@ public final class DataSetFeed: Sendable {
         case unmet
     }
 
-    /// The most client ids that are kept of each kind.
+    /// The most client ids of each kind that are kept.
     private static let mostDevices = 65_536
 
-    /// - Parameter deltaBytes: Memory for entries as listeners get them, about.
+    /// Makes a feed.
+    ///
+    /// - Parameter deltaBytes: The approximate memory for entries in the format for listeners.
     init(
         cache: LogCache, deltaBytes: Int, identity: String, fingerprint: String,
         filter: VisibilityFilter,
@@ -67,13 +78,15 @@ public final class DataSetFeed: Sendable {
 
     /// The newest committed revision and its hash.
     public var head: LogHead { cache.head }
-    /// The bytes of the log's entries that this feed has met. Only differences between two values
-    /// have a meaning.
+    /// The bytes of the log's entries that this feed has met. Only the difference between two
+    /// values has a meaning.
     package var loggedBytes: Int { cache.addedBytes }
-    /// Who is behind this revision gets a difference: compaction has emptied entries up to it.
+    /// The revision up to which compaction has emptied entries. A device that is behind it gets a
+    /// difference.
     public var floor: Revision { cache.floor }
 
-    /// Answers a request that carries nothing up, where memory suffices.
+    /// Answers a request without change sets if memory has everything for it.
+    ///
     /// - Complexity: O(*n*) in the bytes of the answer.
     public func answer(to admitted: AdmittedRequest) -> Outcome {
         answer(to: admitted, log: nil)
@@ -115,14 +128,16 @@ public final class DataSetFeed: Sendable {
         }
     }
 
-    /// Whether a problem with a device's history may only be that memory is behind the log: who has
-    /// the log looks again.
+    /// Returns whether a problem with a device's history may only mean that memory is behind the
+    /// log. The caller then asks a reader of the log.
     func mayBeOld(_ problem: Problem, _ log: (any LogSource)?) -> Bool {
         isShared && log == nil && RequestCheck.isOfHistory(problem)
     }
 
-    /// What a comparison finds; nil where none is asked for, where the principal does not see
-    /// everything and so has nothing that compares, and at the writer, which compares nothing.
+    /// Returns the result of a comparison.
+    ///
+    /// It is nil if the request asks for none, if the principal does not see everything and so has
+    /// nothing to compare, and for the writer, which compares nothing.
     private func compare(
         _ admitted: AdmittedRequest, _ source: (any CheckSource)?, mayAskReader: Bool
     ) throws(AnswerBuilder.Failure) -> CheckAnswer? {
@@ -139,7 +154,7 @@ public final class DataSetFeed: Sendable {
         }
     }
 
-    /// What is known of a device; nil for one not met before.
+    /// Returns the facts about a device; nil if it was not met before.
     func knownDevice(_ clientID: String) -> KnownDevice? {
         met.withLock { $0.devices[clientID] }
     }
@@ -181,7 +196,7 @@ public final class DataSetFeed: Sendable {
         return question
     }
 
-    /// Takes over devices that a node has met. To whom a device is bound never changes.
+    /// Adds devices that a node has met. The principal of a device never changes.
     func learn(_ known: [String: KnownDevice]) {
         guard !known.isEmpty else { return }
         met.withLock { met in
@@ -202,7 +217,7 @@ public final class DataSetFeed: Sendable {
         }
     }
 
-    /// What is known may be of a transaction that was undone.
+    /// Forgets all client ids, because they may be from a transaction that was rolled back.
     func forgetDevices() {
         met.withLock { $0 = Met() }
     }

@@ -2,9 +2,9 @@ public import MartletModel
 internal import MartletProtocol
 import Synchronization
 
-/// The newest entries as deltas, encoded once for all who listen.
+/// The newest entries as deltas, encoded once for all listeners.
 final class DeltaCache: Sendable {
-    /// What decides what a batch holds.
+    /// The parameters that determine the content of a batch.
     struct Place: Equatable {
         let since: Revision
         let head: LogHead
@@ -12,11 +12,12 @@ final class DeltaCache: Sendable {
     }
 
     private struct State {
-        /// By the chained hash after the entry: that of a history, not only of a place in it.
+        /// The deltas by the chained hash after the entry, which identifies a history and not only
+        /// a revision.
         var pieces: [LineageHash: [UInt8]] = [:]
         var order: [LineageHash] = []
         var bytes = 0
-        /// The batch made last: listeners that are up to date all ask for the same one.
+        /// The batch that was made last. All listeners that are up to date ask for the same one.
         var last: (place: Place, batch: DeltaBatchBytes)?
     }
 
@@ -27,7 +28,7 @@ final class DeltaCache: Sendable {
         self.byteLimit = byteLimit
     }
 
-    /// An entry as deltas; nil where it is not held.
+    /// Returns an entry as deltas; nil if the cache does not have it.
     func piece(of entry: LogEntry) -> [UInt8]? {
         state.withLock { $0.pieces[entry.hash] }
     }
@@ -61,26 +62,26 @@ final class DeltaCache: Sendable {
     }
 }
 
-/// A batch of deltas, encoded.
+/// An encoded batch of deltas.
 public struct DeltaBatchBytes: Sendable {
     /// The JSON.
     public let json: [UInt8]
-    /// The cursor once it is applied.
+    /// The listener's cursor after the batch.
     public let nextVersion: Revision
-    /// Where a stream goes on behind it: `nextVersion`, but for a listener that is told to fetch
-    /// what is before.
+    /// The cursor at which a stream continues after the batch. It is `nextVersion`, except for a
+    /// listener that is told to fetch the changes in between.
     public let position: Revision
-    /// Whether it says nothing.
+    /// True if the batch has no news.
     public let isEmpty: Bool
-    /// Whether there is more to be had at once.
+    /// True if more can be had at once.
     public let more: Bool
-    /// Whether rows stand in place of entries: then only a batch without `more` leads to a state
-    /// of the data set, and what follows one with it has to be asked for as rows.
+    /// True if the batch has rows in place of entries. Then only a batch without `more` leads to a
+    /// state of the data set, and the listener has to ask for rows again after one with `more`.
     public let isDifference: Bool
-    /// Whether it says that the listener is behind what the log holds.
+    /// True if the batch tells the listener to fetch the changes with an exchange.
     public let isBehind: Bool
     /// The last row, if its revision has more rows.
     var cursor: RowCursor?
-    /// The devices whose sets are in it: they get these in their own form.
+    /// The devices whose sets are in the batch. They get these sets in their author's format.
     let devices: Set<Int64>
 }

@@ -1,24 +1,23 @@
 package import MartletModel
 internal import MartletProtocol
 
-/// Rows as they are now, of those that changed after a revision: a difference, or the first part
-/// of one.
+/// The present state of rows that changed after a revision: a difference, or a part of one.
 ///
-/// It is a scan by the revision at which a row last changed, so each row stands in exactly one
-/// place, and a scan that was cut goes on from the revision it reached, whatever was written
-/// meanwhile: what changed again has moved ahead of the cursor. Only the part that ends it
-/// (`isWhole`), on top of those before, leads to a state the data set was in.
+/// A difference is a scan by the revision at which a row last changed, so each row has exactly one
+/// place. A scan that was cut continues from the revision that it reached, whatever was written
+/// meanwhile, because a row that changes again moves ahead of the cursor. Only the last part
+/// (`isWhole`), on top of the earlier ones, leads to a state that the data set was in.
 package struct DifferencePart: Sendable {
     /// One record.
     package struct Row: Sendable {
-        /// The revision the row stands at in the scan: the one at which it last changed, or at
+        /// The revision of the row's place in the scan: the one at which it last changed, or at
         /// which a new column gave it a value.
         package let place: Revision
         package let type: String
         package let id: RecordID
         /// The record's own revision.
         package let revision: Revision
-        /// Everything that is not null; nil where the record is gone.
+        /// All values that are not null; nil if the record is gone.
         package let attributes: Attributes?
 
         package init(
@@ -32,8 +31,7 @@ package struct DifferencePart: Sendable {
             self.attributes = attributes
         }
 
-        /// The approximate bytes of the row in an answer; as a delta, it takes at most twice as
-        /// many.
+        /// The approximate bytes of the row in an answer. A delta of it has at most twice as many.
         package var byteCount: Int {
             64 + type.utf8.count + id.wireByteCount + (attributes?.wireByteCount ?? 0)
         }
@@ -41,14 +39,14 @@ package struct DifferencePart: Sendable {
 
     /// The rows in order. Rows of one revision are cut only if `cursor` is set.
     package var rows: [Row]
-    /// Every change up to this revision is in `rows`, or was overtaken by a later one.
+    /// The revision up to which every change is in `rows`, or was overtaken by a later one.
     package let reached: Revision
     /// The end of the log at the moment of reading.
     package let head: LogHead
     /// The last of the rows, if its revision, which comes after `reached`, has more; else nil.
     package let cursor: RowCursor?
 
-    /// Whether nothing changed after `reached`.
+    /// True if nothing changed after `reached`.
     package var isWhole: Bool { reached == head.revision }
 
     package init(rows: [Row], reached: Revision, head: LogHead, cursor: RowCursor? = nil) {
@@ -60,7 +58,7 @@ package struct DifferencePart: Sendable {
 }
 
 extension DifferencePart {
-    /// As one set: whole rows under `update`, what is gone under `delete`.
+    /// The difference as one set: whole rows under `update`, and deleted records under `delete`.
     var changeSet: ChangeSet {
         var types: [TypeChanges] = []
         var places: [String: Int] = [:]

@@ -4,7 +4,8 @@ import MartletProtocol
 /// Cuts the records of one external transaction into parts that fit one entry each.
 package enum EntryParts {
     /// Returns the parts in order; one part if all records fit.
-    /// - Parameter bytes: The approximate bytes of an encoded record.
+    ///
+    /// - Parameter bytes: Returns the approximate bytes of an encoded record.
     package static func of<Record>(
         _ records: [Record], bytes: (Record) -> Int
     ) -> [Range<Int>] {

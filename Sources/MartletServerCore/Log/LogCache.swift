@@ -3,28 +3,28 @@ package import MartletModel
 internal import MartletProtocol
 import Synchronization
 
-/// What of the log is held in memory: the newest entries as they are sent, and blocks of
-/// consecutive entries already compressed. Bounded in bytes; what is missing is read from the
-/// storage.
+/// The part of the log that is in memory: the newest entries as they are sent, and compressed
+/// blocks of consecutive entries.
 ///
-/// Sendable: any thread may answer from it. Every member is guarded by one lock, held for moments.
+/// It is bounded in bytes, and readers read the rest from the storage. Any thread may use it: one
+/// lock, which is held for moments, guards every member.
 package final class LogCache: Sendable {
-    /// Entries of one compressed block at most. Blocks never cross a multiple of it, so that
-    /// every device is served by the same ones.
+    /// The most entries of a compressed block. Blocks never cross a multiple of it, so that the
+    /// same ones serve every device.
     package static let blockEntries: Revision = 256
-    /// Bytes after which a block ends early.
+    /// The bytes after which a block ends early.
     package static let blockBytes = 512 << 10
-    /// Bytes from which on an entry may be a block of its own.
+    /// The bytes from which an entry may be a block of its own.
     static let largeEntryBytes = 8 << 10
-    /// Hashes kept, for devices that name their last entry's.
+    /// The number of hashes that are kept, for devices that name the hash of their last entry.
     private static let hashes = 1 << 16
 
-    /// Consecutive entries, comma between them, compressed.
+    /// Consecutive entries with commas between them, compressed.
     package struct Block: Sendable {
         package let first: Revision
         package let last: Revision
         package let piece: DeflatePiece
-        /// Who sent them: a device receives its own entries in another form.
+        /// The devices that sent them. A device receives its own entries in another format.
         package let devices: Set<Int64>
 
         package init(first: Revision, last: Revision, piece: DeflatePiece, devices: Set<Int64>) {
@@ -34,7 +34,7 @@ package final class LogCache: Sendable {
             self.devices = devices
         }
 
-        /// Compresses entries; nil where there are none.
+        /// Compresses entries; nil if there are none.
         package init?(of entries: [LogEntry]) {
             guard let first = entries.first, let last = entries.last else { return nil }
             var plain: [UInt8] = []
@@ -52,17 +52,17 @@ package final class LogCache: Sendable {
     private struct State: Sendable {
         var head: LogHead
         var floor: Revision
-        /// Raised whenever another history may have taken this one's place.
+        /// A number that rises whenever another history may have replaced this one.
         var generation = 0
         var entries: [LogEntry] = []
-        /// Entries that were dropped and still stand at the beginning of `entries`.
+        /// The number of dropped entries that are still at the beginning of `entries`.
         var dropped = 0
         var entryBytes = 0
         /// The bytes of all entries that were ever added.
         var addedBytes = 0
         var blocks: [Revision: Block] = [:]
         var blockBytes = 0
-        /// Of the newest revisions, up to the head's.
+        /// The hashes of the newest revisions, up to the head's.
         var hashes: [LineageHash] = []
 
         mutating func clear() {
@@ -80,16 +80,16 @@ package final class LogCache: Sendable {
             return hashes[hashes.count - 1 - Int(back)]
         }
 
-        /// Takes over the entry that follows; nothing where it is there already.
+        /// Adds the next entry; does nothing if it is present.
         mutating func append(_ entry: LogEntry) {
             if entry.revision <= head.revision {
                 let held = hash(at: entry.revision)
                 if held == nil || held == entry.hash { return }
-                // Another history: nothing of this one holds any more.
+                // It is another history, so everything held of this one is invalid.
                 generation += 1
                 clear()
             } else if entry.revision > head.revision + 1 {
-                // After a gap nothing older joins what follows.
+                // After a gap, the older entries do not join the new ones.
                 clear()
             }
             entries.append(entry)
@@ -104,7 +104,9 @@ package final class LogCache: Sendable {
     private let entryLimit: Int
     private let blockLimit: Int
 
-    /// - Parameter byteLimit: Bytes held at most, about: a quarter for entries as they are, the
+    /// Makes an empty cache.
+    ///
+    /// - Parameter byteLimit: The approximate most bytes: a quarter for entries as they are, the
     ///   rest for blocks.
     package init(head: LogHead, floor: Revision = 0, byteLimit: Int = 64 << 20) {
         state = Mutex(State(head: head, floor: floor, hashes: [head.hash]))
@@ -114,21 +116,23 @@ package final class LogCache: Sendable {
 
     package var head: LogHead { state.withLock { $0.head } }
 
-    /// Which history is held: another number after the log turned out to be another one.
+    /// The number of the history that is held. It changes if the log turns out to be a different
+    /// one.
     var generation: Int { state.withLock { $0.generation } }
 
-    /// The bytes of all entries that were ever added; the number grows as the log does.
+    /// The bytes of all entries that were ever added. The number grows as the log does.
     var addedBytes: Int { state.withLock { $0.addedBytes } }
 
-    /// `head` and `generation`, at one moment.
+    /// The values of `head` and `generation` at one moment.
     var place: (head: LogHead, generation: Int) {
         state.withLock { ($0.head, $0.generation) }
     }
 
-    /// Entries up to this revision are not to be had: what is behind it gets a difference.
+    /// The revision up to which entries are not available. A device that is behind it gets a
+    /// difference.
     package var floor: Revision { state.withLock { $0.floor } }
 
-    /// Follows the storage's floor, and forgets blocks that no one can ask for any more.
+    /// Follows the storage's floor, and forgets blocks for which no device can ask.
     package func raise(floor: Revision) {
         state.withLock { state in
             guard floor > state.floor else { return }
@@ -140,9 +144,11 @@ package final class LogCache: Sendable {
         }
     }
 
-    /// Adds entries that were committed, in order. Those that are there already are passed over:
-    /// who writes the log and who follows it may both bring them.
-    /// - Parameter generation: Adds them to this history only; nil adds them in any case.
+    /// Adds committed entries, in order. Entries that are present are skipped, because the writer
+    /// and the follower of the log may both bring them.
+    ///
+    /// - Parameter generation: The history to which the entries belong, or nil to add them in any
+    ///   case.
     package func append(_ entries: [LogEntry], to generation: Int? = nil) {
         guard !entries.isEmpty else { return }
         state.withLock { state in
@@ -162,9 +168,11 @@ package final class LogCache: Sendable {
         }
     }
 
-    /// Forgets everything: the storage says where the log ends.
-    /// - Parameter place: Only where this is still the end of what is held; nil: in any case.
-    /// - Returns: Whether it did.
+    /// Forgets everything, and notes the log's end as the storage has it.
+    ///
+    /// - Parameter place: The cache is reset only if this is still its state; nil resets it in any
+    ///   case.
+    /// - Returns: True if it was reset.
     @discardableResult
     package func reset(
         to head: LogHead, floor: Revision, ifAt place: (head: LogHead, generation: Int)? = nil
@@ -182,12 +190,13 @@ package final class LogCache: Sendable {
         }
     }
 
-    /// The hash after an entry; nil where it is not held.
+    /// Returns the hash after an entry; nil if the cache does not have it.
     func hash(at revision: Revision) -> LineageHash? {
         state.withLock { $0.hash(at: revision) }
     }
 
-    /// Consecutive entries from `first`, as `LogSource.entries`; nil where `first` is not held.
+    /// Returns consecutive entries from `first`, like `LogSource.entries`; nil if the cache does
+    /// not have `first`.
     func entries(from first: Revision, through last: Revision, maxBytes: Int) -> [LogEntry]? {
         state.withLock { state in
             guard state.dropped < state.entries.count,
@@ -211,9 +220,10 @@ package final class LogCache: Sendable {
         state.withLock { $0.blocks[first] }
     }
 
-    /// Keeps a block, in place of others where there is no room: the oldest go first, for devices
-    /// are more often a little behind than far.
-    /// - Parameter generation: The history its entries were taken from.
+    /// Keeps a block. If there is no room, it removes the oldest blocks, because devices are more
+    /// often a little behind than far.
+    ///
+    /// - Parameter generation: The history from which the entries were taken.
     func keep(_ block: Block, of generation: Int) {
         state.withLock { state in
             guard generation == state.generation, block.last <= state.head.revision,

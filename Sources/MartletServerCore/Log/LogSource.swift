@@ -1,43 +1,47 @@
 package import MartletModel
 internal import MartletProtocol
 
-/// Carries out `body` at a moment at which the rows of a data set are what its log says, while nobody
-/// can write to either.
+/// Runs a function at a moment when the rows of a data set equal its log, while no program can
+/// write to either.
 package typealias ConsistentReading = (
     _ body: () throws(StorageFault) -> Void
 ) throws(StorageFault) -> Void
 
-/// The log as it is stored, for what is not held in memory.
+/// The stored log, for entries that are not in memory.
 ///
-/// Reads what is committed, on a connection of its own; confined to whoever holds it.
+/// It reads committed entries on a connection of its own. It is confined to the queue of its
+/// holder.
 package protocol LogSource: AnyObject {
-    /// What a difference is read with where other programs have written what is not in the log yet;
-    /// set once by who can take it in. Not kept where the source sees to that by itself.
+    /// The function in which a difference is read if external writes may wait for the log. The
+    /// holder that can take the writes in sets it once. A source that needs no such function does
+    /// not keep it.
     var consistently: ConsistentReading? { get set }
-    /// Frees memory and descriptors until the next question.
+    /// Frees memory and descriptors until the next request.
     func rest()
-    /// Where the log ends now.
+    /// Returns the present end of the log, and its floor.
     func extent() throws(StorageFault) -> LogExtent
-    /// Consecutive entries beginning with `first`; ends with `last`, or earlier with the entry
-    /// that brings the bodies to `maxBytes`, or with the first one that compaction has emptied.
+    /// Returns consecutive entries from `first`. They end with `last`, or earlier with the entry
+    /// that brings the bodies to `maxBytes`, or with the first entry that compaction has emptied.
     func entries(
         from first: Revision, through last: Revision, maxBytes: Int
     ) throws(StorageFault) -> [LogEntry]
-    /// The chained hash after an entry; nil where there is none.
+    /// Returns the chained hash after an entry; nil if there is no such entry.
     func hash(at revision: Revision) throws(StorageFault) -> LineageHash?
-    /// The entries of these revisions, in any order; those that do not exist are left out.
+    /// Returns the entries of these revisions, in any order, without those that do not exist.
     func entries(at revisions: [Revision]) throws(StorageFault) -> [LogEntry]
-    /// The rows that changed after a revision, all read at one moment.
+    /// Returns the rows that changed after a revision, all read at one moment.
+    ///
     /// - Parameter limit: Called once the moment is fixed. The part ends at the revision that it
     ///   returns, even if there are more.
     func difference(
         _ question: DifferenceRequest, limit: () -> Revision
     ) throws(StorageFault) -> DifferencePart
-    /// When entries were accepted, in milliseconds since 1970; those that do not exist are left
-    /// out.
+    /// Returns the times when entries were accepted, in milliseconds since 1970, without entries
+    /// that do not exist.
     func times(of revisions: [Revision]) throws(StorageFault) -> [Revision: Int64]
-    /// Consecutive entries beginning with `first` and compressed, where the source has them in
-    /// that form; nil where the caller makes it of `entries`.
+    /// Returns consecutive entries from `first`, compressed, if the source has them in that form;
+    /// nil if the caller has to make the block from `entries`.
+    ///
     /// - Parameter last: The end of a span of blocks. The block ends there, or earlier with the
     ///   entry that brings the bodies to `LogCache.blockBytes`.
     func block(
@@ -65,10 +69,10 @@ extension LogSource {
     }
 }
 
-/// Where a log ends and how much of it is whole, read at one moment.
+/// The end of a log and the extent of its whole entries, read at one moment.
 package struct LogExtent: Hashable, Sendable {
     package var head: LogHead
-    /// Entries up to this revision may have lost their bodies.
+    /// The revision up to which entries may have lost their bodies.
     package var floor: Revision
 
     package init(head: LogHead, floor: Revision) {

@@ -2,7 +2,7 @@ package import MartletModel
 internal import MartletProtocol
 import OpenSSLKit
 
-/// A row within one revision of a difference; rows up to it have been sent.
+/// A row within one revision of a difference. Rows up to it have been sent.
 package struct RowCursor: Hashable, Comparable, Sendable {
     /// The type's number in Martlet's tables.
     package let type: Int64
@@ -30,7 +30,7 @@ package struct RowCursor: Hashable, Comparable, Sendable {
         }
     }
 
-    /// Reads `text`; returns nil for any other text.
+    /// Reads a cursor from `text`; returns nil for any other text.
     init?(_ text: Substring) {
         let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, let type = Int64(parts[0]) else { return nil }
@@ -59,7 +59,7 @@ package struct DifferenceRequest: Sendable {
     package let maxBytes: Int
     /// The bytes at which the part ends within a revision; at least one row is sent.
     package let partBytes: Int
-    /// Whether the rows of a revision are told together or not at all: the part then ends before a
+    /// True if the rows of a revision are sent together or not at all. The part then ends before a
     /// revision with more than `partBytes`.
     package let keepsRevisions: Bool
 
@@ -81,8 +81,8 @@ package struct GatheredDifference {
     private let head: LogHead
     private var rows: [DifferencePart.Row] = []
     private var last: RowCursor?
-    /// The rows that stand here because a new column gave them a value. Several columns may have told of one
-    /// row, at several revisions.
+    /// The rows that are at their place because a new column gave them a value. Several columns may
+    /// have announced one row, at several revisions.
     private var announced: Set<RowCursor> = []
     private var bytes = 0
 
@@ -105,8 +105,8 @@ package struct GatheredDifference {
         return DifferencePart(rows: rows, reached: before, head: head)
     }
 
-    /// Adds a row, or returns the part that ends before it. A row that is there already stays once: rows are as
-    /// they are now wherever they stand.
+    /// Adds a row, or returns the part that ends before it. A row that is present already is not
+    /// added again, because its state is the same at every place.
     package mutating func add(
         _ row: DifferencePart.Row, number type: Int64
     ) -> DifferencePart? {
@@ -121,7 +121,8 @@ package struct GatheredDifference {
                 rows.removeAll { $0.place == row.place }
                 return DifferencePart(rows: rows, reached: row.place - 1, head: head)
             }
-            // A cursor can name the key, or the place is told whole.
+            // The part ends within the revision only if a cursor can name the key. Otherwise it
+            // takes the whole revision.
             if last.text != nil {
                 return DifferencePart(
                     rows: rows, reached: row.place - 1, head: head, cursor: last)

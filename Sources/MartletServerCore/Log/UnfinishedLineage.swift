@@ -1,5 +1,6 @@
-/// The lineage of an answer that is part of a difference and not its end. A device repeats it to
-/// continue, and so says that rows have to follow, and after which row; entries would not do.
+/// The lineage of an answer that is a part of a difference and not its last. A device repeats the
+/// lineage to continue, and thereby asks for rows, not entries, and names the row after which they
+/// continue.
 enum UnfinishedLineage {
     private static let mark = "-rows"
 
@@ -9,7 +10,7 @@ enum UnfinishedLineage {
 
     static func isNamed(_ lineage: String?) -> Bool { lineage?.contains(mark) == true }
 
-    /// The hash in what a device names, with or without the mark.
+    /// Returns the hash in a lineage that a device names, with or without the mark.
     static func hash(in lineage: String) -> String {
         parts(of: lineage).hash
     }

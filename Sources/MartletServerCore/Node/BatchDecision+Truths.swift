@@ -2,21 +2,23 @@ import MartletModel
 import MartletProtocol
 
 extension BatchDecision {
-    /// Records that sets of one question to the storage name, about; one set is always asked about.
+    /// The approximate most records that the sets of one request to the storage name. One set is
+    /// always requested.
     private static let recordsAtOnce = 4_096
 
-    /// A refused set whose truth is wanted.
+    /// The place of a refused set whose truth is wanted.
     private struct Place {
         let request: Int
-        /// Its position among the refused.
+        /// The set's position among the refused ones of its request.
         let set: Int
     }
 
-    /// Reads what the records of refused sets are now, at the end of the batch: a truth read
-    /// earlier could bring back what a later set of the request has deleted.
+    /// Reads the present rows of the records in refused sets, at the end of the batch. A truth read
+    /// earlier could bring back a record that a later set of the request has deleted.
     ///
     /// If the true rows of a set have no room in the answer, the answer leaves the set out, and its
-    /// verdict comes when the device sends the set again. So a verdict always comes with its rows.
+    /// verdict arrives when the device sends the set again. So a verdict always arrives with its
+    /// rows.
     func addTruths(
         to works: inout [RequestWork?], filter: VisibilityFilter, of requests: [AdmittedRequest]
     ) throws(StorageFault) {
@@ -80,7 +82,7 @@ extension BatchDecision {
                     found[place.request][place.set] = truth
                     rooms[place.request] -= truth.byteCount
                 } else {
-                    // The sets after it get their verdicts after it, too.
+                    // The sets after it also get their verdicts later.
                     rooms[place.request] = 0
                 }
             }
@@ -99,7 +101,7 @@ extension BatchDecision {
         return places
     }
 
-    /// Takes the next sets of requests that have room, up to a number of records.
+    /// Removes and returns the next sets of requests that have room, up to a number of records.
     private func next(
         _ waiting: inout ArraySlice<Place>, _ works: [RequestWork?], _ rooms: [Int]
     ) -> [Place] {

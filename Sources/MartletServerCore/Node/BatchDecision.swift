@@ -4,9 +4,9 @@ import OpenSSLKit
 
 /// The decisions on one batch, within one transaction of the storage.
 ///
-/// Each set is judged as if those before it had been carried out one by one. Their facts are asked
-/// for at once, and those judged acceptable are carried out together: up to the next set whose facts
-/// they overtake, which is asked about anew.
+/// Each set is judged as if those before it had been carried out one by one. The batch asks for the
+/// facts of all sets at once, and carries acceptable sets out together. It stops before a set whose
+/// facts they make stale, and asks for that set's facts again.
 struct BatchDecision {
     /// A set of the batch.
     private struct Item {
@@ -15,21 +15,22 @@ struct BatchDecision {
         let set: ChangeSet
         let question: FactsRequest
         var facts = SetFacts()
-        /// Whether only its earlier verdicts are known, and the rest is asked for when its turn comes.
+        /// True if only the set's earlier verdicts are known, and the rest is requested when its
+        /// turn comes.
         var isPartial = false
 
-        /// The records that the set changes, as far as known.
+        /// The number of records that the set changes, as far as known.
         var recordCount: Int { (question.plan?.changeCount ?? 0) + facts.affected.count }
     }
 
-    /// What was found of a set.
+    /// The verdict on a set.
     private enum Verdict {
-        /// Decided before.
+        /// It was accepted before.
         case accepted(Revision)
-        /// Decided before, or no other set's verdict can be given: nothing is remembered.
+        /// It was refused before, or its identifier belongs to another set. Nothing new is stored.
         case repeated(Refusal)
         case refused(Refusal)
-        /// To be carried out.
+        /// It has still to be carried out.
         case acceptable(SetWork)
     }
 
@@ -39,11 +40,11 @@ struct BatchDecision {
     private let now: Int64
     private let devicesPerUser: Int
     private let share: SetMeasure.Share
-    /// Sets of the one request that are put off without a try, by position.
+    /// The positions of the sets of a single request that are put off without a try.
     private let unbearable: Set<Int>
     /// The log's new entries.
     private(set) var entries: [LogEntry] = []
-    /// Devices met, by client id.
+    /// The devices that were met, by client id.
     private(set) var devices: [String: KnownDevice] = [:]
     /// The client ids in the batch that are not known as devices.
     private(set) var strangers: Set<String> = []
@@ -52,7 +53,7 @@ struct BatchDecision {
     private var requests: [AdmittedRequest?] = []
     private var items: [Item] = []
     private var age: StaleFacts
-    /// Sets that were judged and not carried out yet, in order, by position in `items`.
+    /// The sets that were judged and not carried out yet, in order, by position in `items`.
     private var judged: [(item: Int, verdict: Verdict)] = []
 
     init(
@@ -70,8 +71,9 @@ struct BatchDecision {
     }
 
     /// Decides on requests, in order.
-    /// - Parameter requests: Nil where a request needs no decision.
-    /// - Returns: What was decided; nil where nothing had to be.
+    ///
+    /// - Parameter requests: The requests; nil for one that needs no decision.
+    /// - Returns: The decisions; nil for a request that needed none.
     mutating func decide(
         _ requests: [AdmittedRequest?]
     ) throws(StorageFault) -> [RequestWork?] {
@@ -99,7 +101,7 @@ struct BatchDecision {
 
     // MARK: - Requests
 
-    /// Finds what is wrong with whole requests, and who sent the others.
+    /// Finds faults of whole requests, and identifies the senders of the others.
     private mutating func admit() throws(StorageFault) {
         var names: [String] = []
         for (index, request) in requests.enumerated() {
@@ -129,8 +131,8 @@ struct BatchDecision {
         }
     }
 
-    /// Registers devices with their first change sets. A device that only asks leaves nothing
-    /// behind.
+    /// Registers devices with their first change sets. The server stores nothing about a device
+    /// that only asks.
     private mutating func register() throws(StorageFault) {
         for (index, request) in requests.enumerated() {
             guard let request, works[index]?.problem == nil, !request.isPull,
@@ -159,7 +161,8 @@ struct BatchDecision {
         }
     }
 
-    /// Asks for the facts of all sets.
+    /// Requests the facts of all sets.
+    ///
     /// - Returns: The places of each request's sets in `items`.
     private mutating func ask() throws(StorageFault) -> [Range<Int>] {
         var places: [Range<Int>] = []
@@ -175,7 +178,7 @@ struct BatchDecision {
             }
             places.append(start..<items.count)
         }
-        // What deletions lead to may be much: it is known of few sets at a time.
+        // Deletes may affect much, so their effects are requested for a few sets at a time.
         var followed = 0
         for place in items.indices where age.reachesOthers(items[place].question) {
             followed += 1
@@ -185,7 +188,7 @@ struct BatchDecision {
         return places
     }
 
-    /// Asks for facts, of items by position.
+    /// Requests the facts of items, by position.
     private mutating func renew(_ places: [Int]) throws(StorageFault) {
         guard !places.isEmpty else { return }
         let found = try storage.facts(
@@ -198,7 +201,7 @@ struct BatchDecision {
         for (place, facts) in zip(places, found) { items[place].facts = facts }
     }
 
-    /// The question of a set that is put off: it names nothing.
+    /// Returns the request for a set that is put off. It names nothing.
     private static func unasked(_ admitted: AdmittedRequest) -> FactsRequest {
         FactsRequest(
             device: 0, principal: admitted.principal, identifier: nil, sequence: nil,
@@ -222,7 +225,8 @@ struct BatchDecision {
             reading: reading)
     }
 
-    /// Asks anew about sets of a request whose numbers an earlier request of the batch bore too.
+    /// Requests again the facts of a request's sets whose numbers an earlier request of the batch
+    /// had, too.
     private mutating func renewNumbers(_ places: Range<Int>) throws(StorageFault) {
         let outdated = places.filter { age.isNumbered(items[$0].question) }
         guard !outdated.isEmpty else { return }
@@ -230,7 +234,8 @@ struct BatchDecision {
         try renew(outdated)
     }
 
-    /// Whether a set bears a number that the device has used for another set: the file is a copy.
+    /// Returns whether a set has a number that the device has used for another set. The device's
+    /// file is then a copy.
     private func reusesIdentity(_ places: Range<Int>) -> Bool {
         var numbers: [Int64: [UInt8]] = [:]
         for item in items[places] {
@@ -275,8 +280,8 @@ struct BatchDecision {
         age.outdates(items[item].facts, of: items[item].question)
     }
 
-    /// Whether the sets before it in its request were so much work that a set has to wait for the next
-    /// request. Other people's sets come in between.
+    /// Returns whether the earlier sets of its request were so much work that a set has to wait for
+    /// the next request. Sets of other devices are decided in between.
     private func isPutOff(_ item: Int) -> Bool {
         let steps = works[items[item].request]?.steps ?? 0
         return steps >= share.mostSteps && items[item].facts.decided == nil
@@ -295,14 +300,15 @@ struct BatchDecision {
             age.note(work)
             if storage.changesMore(work) { try carryOutJudged() }
         case .refused(let refusal), .repeated(let refusal):
-            // What follows in its request may be refused for the time being, too.
+            // Later sets of its request may be refused for the time being, too.
             if refusal.isRetryable { try carryOutJudged() }
         case .accepted:
             break
         }
     }
 
-    /// Judges a set for which those before it are known, and keeps the verdict until it is carried out.
+    /// Judges a set when the outcomes of the earlier ones are known, and keeps the verdict until it
+    /// is carried out.
     @discardableResult
     private mutating func judge(_ item: Int) -> Verdict {
         works[items[item].request]?.forgetFollowed(from: item)
@@ -343,7 +349,7 @@ struct BatchDecision {
             facts.isDependencyDecided = true
         }
         do throws(Refusal) {
-            // The storage may know better why a set cannot be read.
+            // The storage may know better why the set cannot be read.
             if case .failure = item.question.reading, let refusal = facts.refusal { throw refusal }
             let plan = try item.question.reading.get()
             let context = SetContext(
@@ -362,8 +368,8 @@ struct BatchDecision {
         }
     }
 
-    /// Carries out what was judged acceptable, and notes what came of each set. Where the storage
-    /// refuses one, those behind it are judged again: they were not tried.
+    /// Carries out the acceptable sets, and notes each set's outcome. If the storage refuses one,
+    /// the sets behind it are judged again, because they were not tried.
     private mutating func carryOutJudged() throws(StorageFault) {
         while !judged.isEmpty {
             let waiting = judged

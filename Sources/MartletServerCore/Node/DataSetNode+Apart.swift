@@ -2,10 +2,12 @@ import MartletModel
 import MartletProtocol
 
 extension DataSetNode {
-    /// Sets of one request that are looked for at most; each takes some transactions to find.
+    /// The most sets of one request for which a search is made. To find each takes some
+    /// transactions.
     private static let mostUnbearable = 8
 
-    /// Why a set is put off that the database refuses where no set can be told from the others.
+    /// The refusal of a set that is put off because the database refuses something that comes with
+    /// it.
     static let unbearable = Refusal(
         .busy,
         """
@@ -13,12 +15,16 @@ extension DataSetNode {
         corrected there
         """, retryAfter: 60)
 
-    /// Carries out a request if the database refuses something in it and does not say which set is at
-    /// fault: parts of it go in transactions of their own, and a part that is refused is halved again, down
-    /// to the set at fault, which is put off. All other sets get their verdicts, and the device what it missed.
+    /// Carries out a request if the database refuses something in it and does not say which set is
+    /// at fault.
     ///
-    /// If there are very many at fault, the sets behind them are put off, too.
-    /// - Parameter refused: What the database said of the whole request.
+    /// Parts of the request go in transactions of their own. A part that is refused is halved
+    /// again, down to the set at fault, which is put off. All other sets get their verdicts, and
+    /// the device gets the entries that it missed.
+    ///
+    /// If very many sets are at fault, those behind them are put off, too.
+    ///
+    /// - Parameter refused: The database's message about the whole request.
     func decideApart(
         _ request: AdmittedRequest, refused: StorageFault, now: Int64
     ) -> [Result<NodeAnswer, Problem>] {
@@ -26,7 +32,7 @@ extension DataSetNode {
         var parts = [sets.startIndex..<sets.endIndex]
         var unbearable: Set<Int> = []
         var cause = refused
-        // The whole has been tried.
+        // The whole request has been tried.
         var isTried = true
         while let part = parts.popLast() {
             if unbearable.count >= Self.mostUnbearable {

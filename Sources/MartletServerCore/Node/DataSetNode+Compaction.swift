@@ -1,36 +1,38 @@
 public import MartletModel
 internal import MartletProtocol
 
-/// What one step of compaction came to.
+/// The result of one step of compaction.
 public struct CompactionStep: Hashable, Sendable {
-    /// Entries that lost their bodies.
+    /// The number of entries that lost their bodies.
     public var emptied: Int
-    /// The new floor: who is behind it gets a difference.
+    /// The new floor. A device that is behind it gets a difference.
     public var floor: Revision
-    /// Whether there is nothing left to do for now.
+    /// True if there is nothing left to do for now.
     public var isDone: Bool
 }
 
 extension DataSetNode {
-    /// Entries of one step at most: what a write may have to wait for.
+    /// The most entries of one step, for which a write may have to wait.
     public static let entriesPerStep = 256
-    /// Bytes of bodies after which a step ends.
+    /// The bytes of bodies after which a step ends.
     private static let bytesPerStep = 4 << 20
 
-    /// How many entries could lose their bodies if the newest ones are kept.
+    /// Returns the number of entries that could lose their bodies if the newest `newest` are kept.
     public func compactable(keeping newest: Int64) -> Int64 {
         max(0, storage.head.revision - max(0, newest) - storage.floor)
     }
 
     /// Empties entries older than the newest ones, a bounded number in one transaction of its own.
     ///
-    /// An entry loses its body and the ids its records had on their device; it keeps its revision,
-    /// identifier, number, content hash and chained hash, so verdicts are repeated and lineage is
-    /// checked for ever. Entries their authors have not acknowledged keep everything. On a fault
-    /// nothing has happened, and `takeFault` tells of it.
+    /// An entry loses its body and its records' temporary ids. It keeps its revision, identifier,
+    /// number, content hash and chained hash, so the server can repeat verdicts and check lineage
+    /// for ever. Entries that their authors have not acknowledged keep everything. On a fault
+    /// nothing has changed, and `takeFault` returns the fault.
+    ///
     /// - Parameters:
-    ///   - newest: How many entries stay whole.
-    ///   - entries: How many entries the step passes at most.
+    ///   - newest: The number of entries that stay whole.
+    ///   - entries: The most entries that the step passes.
+    /// - Complexity: O(*n*) in the entries of the step.
     public func compact(
         keeping newest: Int64, entries: Int = DataSetNode.entriesPerStep
     ) -> CompactionStep {

@@ -1,18 +1,19 @@
 import MartletModel
 
-/// What other programs wrote to the tables, on its way into the log.
+/// Takes external writes into the log.
 extension DataSetNode {
-    /// How many entries were made of what other programs wrote since this was last asked.
+    /// Returns the number of entries that were made from external writes since the last call.
     public func takeExternalCount() -> Int {
         defer { external.committed = 0 }
         return external.committed
     }
 
-    /// Makes entries of what other programs wrote to the tables, in a transaction of its own.
+    /// Makes entries from external writes to the tables, in a transaction of its own.
     ///
-    /// On a fault nothing has happened, and `takeFault` tells of it.
+    /// On a fault nothing has changed, and `takeFault` returns the fault.
+    ///
     /// - Parameter now: Milliseconds since 1970.
-    /// - Returns: Whether there is more of it.
+    /// - Returns: True if more writes wait.
     public func takeExternalWrites(now: Int64) -> Bool {
         lastTime = now
         do throws(StorageFault) {
@@ -26,15 +27,17 @@ extension DataSetNode {
         }
     }
 
-    /// How many parts of what waits are taken in by one who does it all at once.
+    /// The most parts of waiting writes that one call takes in.
     package static let intakeSteps = 1_000
 
-    /// One step towards a moment at which nothing of other programs waits for the log: takes in what
-    /// waits, or, where nothing does, runs `body` while nobody else can write.
+    /// Takes one step towards a moment at which no external write waits for the log: it takes in
+    /// waiting writes or, if there are none, runs `body` while no other program can write.
     ///
-    /// Needs a storage in which a transaction keeps everybody out.
+    /// It needs a storage in which a transaction excludes all other writers.
+    ///
     /// - Parameter now: Milliseconds since 1970.
-    /// - Returns: Whether `body` was run.
+    /// - Returns: True if `body` was run.
+    /// - Throws: The storage's fault, or the one that `body` throws.
     package func whenCaughtUp(
         now: Int64, _ body: () throws(StorageFault) -> Void
     ) throws(StorageFault) -> Bool {
@@ -54,7 +57,9 @@ extension DataSetNode {
         }
     }
 
-    /// Runs `body` at such a moment, for what is read on the node's own thread.
+    /// Runs `body` at such a moment, for reads on the node's own thread.
+    ///
+    /// - Throws: `StorageFault.neverCaughtUp` if external writes do not end; the storage's fault.
     package func whenCaughtUp(_ body: () throws(StorageFault) -> Void) throws(StorageFault) {
         for _ in 0..<Self.intakeSteps where try whenCaughtUp(now: lastTime, body) { return }
         throw StorageFault.neverCaughtUp
@@ -62,11 +67,11 @@ extension DataSetNode {
 
     // MARK: - Transactions
 
-    /// Bytes of what other processes wrote that are read within a transaction, for the feed.
+    /// The bytes of other processes' entries that are read within a transaction, for the feed.
     private static let followedBytes = 1 << 20
 
-    /// Begins a transaction with all in the log that other programs wrote and no set may pass over.
-    /// What of it does not go into one transaction is committed before.
+    /// Begins a transaction in which the log has all external writes that no set may pass over.
+    /// Writes that do not fit into it are committed before.
     func beginWhole(now: Int64) throws(StorageFault) -> [LogEntry] {
         for _ in 0..<Self.intakeSteps {
             let entries = try begin(now: now, maxBytes: Self.externalBytes)
@@ -76,8 +81,10 @@ extension DataSetNode {
         throw StorageFault.neverCaughtUp
     }
 
-    /// Begins a transaction, with memory brought up to what others committed before it.
-    /// - Returns: Entries made of what other programs wrote; they are committed with the rest.
+    /// Begins a transaction, and brings memory up to the commits of other processes before it.
+    ///
+    /// - Returns: The entries that were made from external writes. They are committed with the
+    ///   rest.
     func begin(now: Int64, maxBytes: Int) throws(StorageFault) -> [LogEntry] {
         self.external.open = 0
         let external = try storage.begin(now: now, maxBytes: maxBytes)
@@ -105,7 +112,7 @@ extension DataSetNode {
         return external
     }
 
-    /// Commits what was begun, and tells memory of its entries.
+    /// Commits the transaction, and adds its entries to memory.
     func commit(_ entries: [LogEntry]) throws(StorageFault) {
         committing(true)
         defer { committing(false) }
@@ -118,7 +125,7 @@ extension DataSetNode {
 }
 
 extension StorageFault {
-    /// Other programs write without end.
+    /// The fault of external writes that do not end.
     package static let neverCaughtUp = StorageFault(
         .busy, "other programs write faster than the log takes it in")
 }

@@ -2,25 +2,25 @@ public import MartletModel
 public import MartletProtocol
 import OpenSSLKit
 
-/// The one writer of a data set: decides on change sets and makes the answers.
+/// The one writer of a data set. It decides on change sets and makes the answers.
 ///
-/// Synchronous, without clock, sockets or randomness: the same calls give the same answers. It is
-/// confined to whoever holds it, and blocks while it works. Pulls can be answered beside it by
-/// `feed` on any thread.
+/// It is synchronous, and has no clock, sockets or randomness, so the same calls give the same
+/// answers. It is confined to the queue of its holder, and blocks while it works. On any other
+/// thread, `feed` can answer pulls meanwhile.
 public final class DataSetNode {
-    /// Change sets that best go into one call of `process`; the sets of one request stay together
-    /// also where that makes more.
+    /// The best number of change sets for one call of `process`. The sets of one request stay
+    /// together, even if that makes more.
     public static let setsPerBatch = 32
 
-    /// Who may do what; takes effect with the next batch.
+    /// The rules for the roles of users. A change takes effect with the next batch.
     public var rules: Rules
-    /// The most devices of a user, because invented ones would stay for ever.
+    /// The most devices of a user. There is a limit because invented devices would stay for ever.
     public var devicesPerUser = 10_000
-    /// How much of a request is done at a time.
+    /// The share of a request that is decided at a time.
     package var share = SetMeasure.Share()
-    /// What answers pulls from memory.
+    /// The feed, which answers pulls from memory.
     public let feed: DataSetFeed
-    /// Bytes of other programs' changes that one batch takes along, about.
+    /// The approximate bytes of external changes that one batch takes along.
     static let externalBytes = 1 << 20
 
     let storage: any ServerStorage
@@ -29,9 +29,10 @@ public final class DataSetNode {
     public var committing: (Bool) -> Void = { _ in }
     var needsRecovery = false
     var fault: StorageFault?
-    /// Entries made of what other programs wrote: in the open transaction, and since last asked.
+    /// The numbers of entries made from external writes: in the open transaction, and since
+    /// `takeExternalCount()`.
     var external = (open: 0, committed: 0)
-    /// When the node last did something, in milliseconds since 1970.
+    /// The time of the last call, in milliseconds since 1970.
     var lastTime: Int64 = 0
 
     package init(
@@ -75,11 +76,12 @@ public final class DataSetNode {
     /// The newest committed revision and its hash.
     public var head: LogHead { feed.head }
 
-    /// Decides on the change sets of a batch of requests, in order, in one transaction, and
+    /// Decides on the change sets of a batch of requests, in order and in one transaction, and
     /// answers each request.
     ///
-    /// When the transaction cannot be committed, every request of the batch is answered with a
-    /// problem of status 503, nothing has happened, and the node can be used again.
+    /// If the transaction cannot be committed, each request gets a problem of status 503 and
+    /// nothing has changed. The node can be used again.
+    ///
     /// - Parameter now: Milliseconds since 1970.
     /// - Returns: One result for each request, in order.
     public func process(
@@ -94,28 +96,31 @@ public final class DataSetNode {
         }
     }
 
-    /// As `process`, but reads nothing of the log that is not in memory: what needs it is handed
-    /// back, for `LogReader.answer(_:)` to finish, so that devices far behind do not hold up those
-    /// who write.
+    /// Decides like `process`, but reads no part of the log that is not in memory. It returns
+    /// answers that need the log for `LogReader.answer(_:)` to finish, so that devices that are far
+    /// behind do not delay the writer.
     public func decide(
         _ requests: [AdmittedRequest], now: Int64
     ) -> [Result<NodeAnswer, Problem>] {
         decide(requests, now: now, leavingOut: nil)
     }
 
-    /// - Parameter unbearable: Sets of the one request that are put off without a try, by position; nil
-    ///   if none has been looked for.
+    /// Decides on requests, and puts some sets off.
+    ///
+    /// - Parameter unbearable: The positions of the sets that are put off without a try, of a
+    ///   single request; nil if no search was made.
     func decide(
         _ requests: [AdmittedRequest], now: Int64, leavingOut unbearable: Set<Int>?
     ) -> [Result<NodeAnswer, Problem>] {
         lastTime = now
-        // Each set that rolls back everything is found in one round, or the first in two, and refused in the next.
+        // One round finds each set that rolls back everything (two for the first), and the next
+        // round refuses it.
         var rounds = 2 + requests.reduce(0) { $0 + $1.request.changeSets.count }
         while true {
             do throws(StorageFault) {
                 if needsRecovery { try recover() }
                 let results = try attempt(requests, now: now, leavingOut: unbearable ?? [])
-                // Whoever looks for a set at fault takes any fault for that set's.
+                // A search for a set at fault would take any fault for that set's.
                 if unbearable == nil, let trouble = storage.takeTrouble() { fault = trouble }
                 return results
             } catch {
@@ -131,8 +136,8 @@ public final class DataSetNode {
                 {
                     return decideApart(request, refused: error, now: now)
                 }
-                // Now rather than later, so that a reader beside the node sees no open
-                // transaction; when it fails, the next batch tries again.
+                // The node recovers now, so that a reader next to it sees no open transaction. If
+                // that fails, the next batch tries again.
                 let found = faultAfterRecovery(from: error)
                 fault = found
                 let problem = RequestCheck.problem(for: found)
@@ -143,8 +148,10 @@ public final class DataSetNode {
         }
     }
 
-    /// Answers a request that brings nothing, without writing, after a batch that found no room.
-    /// - Returns: Nil if the request brings change sets, or the storage does not answer.
+    /// Answers a request without change sets, and without writing, after a batch that found no
+    /// room.
+    ///
+    /// - Returns: Nil if the request has change sets, or the storage does not answer.
     private func reading(_ request: AdmittedRequest) -> Result<NodeAnswer, Problem>? {
         guard request.isPull, !needsRecovery else { return nil }
         do throws(StorageFault) {
@@ -159,14 +166,16 @@ public final class DataSetNode {
         return answer(request, nil)
     }
 
-    /// Why a batch could not be carried out, for a log; nil when none has failed since it was last
-    /// asked for.
+    /// Returns, for a log, why a batch could not be carried out, and forgets it; nil if none has
+    /// failed since the last call.
     public func takeFault() -> StorageFault? {
         fault.take()
     }
 
-    /// Those of the identifiers whose sets have been neither accepted nor finally refused: what a
-    /// set that depends on them may wait for. None while the storage does not answer.
+    /// Returns the identifiers whose sets have been neither accepted nor finally refused. A set
+    /// that depends on one of them may wait for it. Returns none while the storage does not answer.
+    ///
+    /// - Complexity: O(*n*) in the number of identifiers; each may need a query.
     public func undecided(_ identifiers: [String]) -> [String] {
         identifiers.filter { identifier in
             guard !needsRecovery else { return false }
@@ -178,8 +187,9 @@ public final class DataSetNode {
         }
     }
 
-    /// Recovers, or leaves that to the next batch.
-    /// - Returns: What is to be told: the fault, or what was found to be behind it.
+    /// Recovers, or leaves the recovery to the next batch.
+    ///
+    /// - Returns: The fault to report: the given one, or its cause if the recovery found it.
     func faultAfterRecovery(from fault: StorageFault) -> StorageFault {
         do throws(StorageFault) {
             try recover()
@@ -204,7 +214,8 @@ public final class DataSetNode {
     private func attempt(
         _ requests: [AdmittedRequest], now: Int64, leavingOut unbearable: Set<Int>
     ) throws(StorageFault) -> [Result<NodeAnswer, Problem>] {
-        // What needs no decision is answered last, from the state the others leave behind.
+        // Requests that need no decision are answered last, from the state that the others have led
+        // to.
         var needsWriter = false
         for request in requests where needsNode(request) { needsWriter = true }
         var works: [RequestWork?] = requests.map { _ in nil }
@@ -215,8 +226,8 @@ public final class DataSetNode {
                 devicesPerUser: devicesPerUser, share: share, unbearable: unbearable)
             works = try batch.decide(requests.map { needsNode($0) ? $0 : nil })
             try batch.addTruths(to: &works, filter: feed.filter, of: requests)
-            // The feed learns of a device before it sees the device's entries, or it would send
-            // them to the device as another's.
+            // The feed learns of a device before it sees the device's entries. Otherwise it would
+            // send them to the device as another's.
             feed.learn(batch.devices)
             try commit(external + batch.entries)
             feed.meet(batch.strangers, at: feed.head.revision)
@@ -229,7 +240,8 @@ public final class DataSetNode {
     }
 
     private func needsNode(_ request: AdmittedRequest) -> Bool {
-        // Where others write to the log, memory may be behind; after a transaction it is not.
+        // If other processes write to the log, memory may be behind it. After a transaction it is
+        // not.
         if !request.isPull || storage.isShared { return true }
         guard let clientID = request.request.clientID else { return false }
         return feed.standing(of: clientID, at: feed.head.revision) == .unmet
@@ -265,7 +277,7 @@ public final class DataSetNode {
         }
     }
 
-    /// The sets accepted now and those accepted before, as their device receives them.
+    /// Returns the sets accepted now and before, as their device receives them.
     private func ownForms(_ work: RequestWork) throws(AnswerBuilder.Failure) -> [Revision: [UInt8]]
     {
         var forms: [Revision: [UInt8]] = [:]

@@ -1,20 +1,22 @@
 internal import MartletModel
 public import MartletProtocol
 
-/// Answers devices that are far behind, reading the stored log where memory does not suffice, on
-/// a connection of its own: beside the one writer, not in its way. Where other processes write to
-/// the log too, it also brings memory up to what they wrote.
+/// Answers devices that are far behind. It reads the stored log if memory does not have all
+/// entries, on a connection of its own, and so does not delay the writer. If other processes write
+/// to the log too, it also brings memory up to their entries.
 ///
-/// Confined to whoever holds it; blocks while it reads.
+/// It is confined to the queue of its holder, and blocks while it reads.
 public final class LogReader {
     let feed: DataSetFeed
     let log: any LogSource
     private let check: any CheckSource
 
+    /// Makes a reader.
+    ///
     /// - Parameters:
-    ///   - log: The log the feed's node writes, on a connection that nobody else uses.
-    ///   - check: Compares with the same data set.
-    ///   - consistently: Has the data set's writer take in what other programs wrote.
+    ///   - log: The log that the feed's node writes, on a connection that nothing else uses.
+    ///   - check: Compares records with the same data set.
+    ///   - consistently: Makes the data set's writer take the external writes in.
     package init(
         feed: DataSetFeed, log: any LogSource, check: any CheckSource,
         consistently: ConsistentReading? = nil
@@ -26,7 +28,7 @@ public final class LogReader {
         check.consistently = consistently
     }
 
-    /// As `DataSetFeed.answer(to:)`; never `.needsLog`.
+    /// Answers like `DataSetFeed.answer(to:)`, but never with `.needsLog`.
     public func answer(to admitted: AdmittedRequest) -> DataSetFeed.Outcome {
         let outcome = feed.answer(to: admitted, log: log, check: check)
         guard case .problem(let problem) = outcome, feed.isShared,
@@ -45,7 +47,7 @@ public final class LogReader {
         unread.answer(from: feed.builder(log: log))
     }
 
-    /// As `DataSetFeed.deltas(_:)`; never `.needsLog`.
+    /// Answers like `DataSetFeed.deltas(_:)`, but never with `.needsLog`.
     public func deltas(_ question: DeltaRequest) -> DataSetFeed.DeltaOutcome {
         let outcome = feed.deltas(question, log: log)
         guard case .problem(let problem) = outcome, feed.isShared,
@@ -59,13 +61,17 @@ public final class LogReader {
         return feed.deltas(question, log: log)
     }
 
-    /// Brings the feed up to what is stored: with the entries it lacks, or, where they are many or
-    /// the log is another one than it was, with the log's end alone. May be called as often as
-    /// wanted, also while the node writes: one small question where nothing is new.
+    /// Brings the feed up to the stored log: with the entries that it lacks or, if there are many
+    /// or the log is a different one, with the log's end only.
+    ///
+    /// It may be called at any time, also while the node writes. If there is nothing new, it costs
+    /// one small query.
+    ///
     /// - Returns: The log's end, as the feed then knows it.
+    /// - Throws: `StorageFault` if the log cannot be read.
     @discardableResult
     public func catchUp() throws(StorageFault) -> LogHead {
-        // Before the log is asked: what is held now was committed then.
+        // Memory is read before the log: its entries were committed then.
         let place = feed.cache.place
         let extent = try log.extent()
         try feed.follow(
@@ -73,7 +79,7 @@ public final class LogReader {
         return feed.head
     }
 
-    /// As `CheckSource.takeSteps()`.
+    /// Returns the same as `CheckSource.takeSteps()`.
     package func takeComparisonSteps() -> Int { check.takeSteps() }
 }
 

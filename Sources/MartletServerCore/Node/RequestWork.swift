@@ -1,49 +1,50 @@
 import MartletModel
 import MartletProtocol
 
-/// What was decided on one request.
+/// The decisions on one request.
 struct RequestWork {
-    /// Why nothing of the request was looked at.
+    /// The reason why no set of the request was decided.
     var problem: Problem?
     var device: Int64 = 0
-    /// Sets accepted now.
+    /// The sets that were accepted now.
     var accepted: [(entry: LogEntry, set: ChangeSet)] = []
-    /// Revisions of sets accepted before.
+    /// The revisions of sets that were accepted before.
     var repeats: [Revision] = []
-    /// Refused sets, in order: as sent, with the refusal beside.
+    /// The refused sets as sent, in order, with the refusals in parallel.
     var refused: [ChangeSet] = []
     var refusals: [Refusal] = []
-    /// The refused sets as they go down.
+    /// The refused sets as the answer has them.
     var refusedSets: [ChangeSet] = []
-    /// Whether refused sets are missing, because their true rows have no room in this answer.
+    /// True if refused sets are missing, because their true rows have no room in this answer.
     var hasPostponed = false
-    /// Identifiers of sets that were decided on here, for sets that depend on them: a refusal
-    /// without a device is not kept anywhere else.
+    /// The identifiers of sets that were decided here, for sets that depend on them. The refusal of
+    /// a set without a device is stored nowhere else.
     var decided: Set<String> = []
-    /// Whether a set was refused that may yet be accepted.
+    /// True if a set was refused that may yet be accepted.
     var hasRetryable = false
-    /// The work of the sets so far, in steps of SQLite's machine, about.
+    /// The approximate work of the sets so far, in steps of SQLite's virtual machine.
     var steps = 0
 
-    /// Records that refused sets would have created, under keys that others may have, by type; with
-    /// whether the set may yet be accepted.
+    /// The records that refused sets would have created under keys of their own, by type, and
+    /// whether the set may yet be accepted. Other records may have these keys.
     private var uncreated: [String: [RecordID: Bool]] = [:]
-    /// The sets of which that was noted, in order.
+    /// The sets whose new records were noted, in order.
     private var followed: [(place: Int, set: ChangeSet, refusal: Refusal?)] = []
 
     var acceptedCount: Int { accepted.count }
 
-    /// Notes which new records there are for the sets behind one.
+    /// Notes the new records of a set, for the sets behind it.
+    ///
     /// - Parameters:
-    ///   - refusal: Why the set is refused; nil if, as far as is known, it is not.
-    ///   - place: Its place among all sets.
+    ///   - refusal: The refusal of the set; nil if it is not refused as far as known.
+    ///   - place: The position among all sets.
     mutating func follow(_ set: ChangeSet, _ refusal: Refusal?, at place: Int) {
         guard set.types.contains(where: { $0.create.contains { !$0.isTemporary } }) else { return }
         followed.append((place, set, refusal))
         note(set, refusal)
     }
 
-    /// Forgets what was noted of sets from a place on: they are judged once more.
+    /// Forgets the notes about sets from a position on, because they are judged again.
     mutating func forgetFollowed(from place: Int) {
         guard let last = followed.last, last.place >= place else { return }
         followed.removeAll { $0.place >= place }
@@ -60,8 +61,8 @@ struct RequestWork {
         }
     }
 
-    /// Returns why a set is refused that was made on top of a refused one; nil if it was not. Another
-    /// record may have the key of the one that its author means.
+    /// Returns the refusal of a set that was made on top of a refused one; nil if it was not.
+    /// Another record may have the key of the record that its author means.
     func refusal(onTopOf set: ChangeSet) -> Refusal? {
         guard !uncreated.isEmpty else { return nil }
         for changes in set.types {

@@ -1,10 +1,10 @@
 import MartletModel
 import MartletProtocol
 
-/// Knows which facts, asked for at the beginning of a batch, its earlier sets have overtaken.
+/// Knows which facts, requested at the beginning of a batch, earlier sets have made stale.
 ///
-/// Sets are noted when they are decided on, before they are carried out: one that the storage then
-/// refuses stays noted, which costs a question and nothing else.
+/// Sets are noted when they are decided, before they are carried out. A set that the storage then
+/// refuses stays noted, which costs only another request for facts.
 struct StaleFacts {
     private struct SetNumber: Hashable {
         let device: Int64
@@ -17,9 +17,9 @@ struct StaleFacts {
     private var temporaries: Set<TemporaryAddress> = []
     private var touched: Set<RecordAddress> = []
     private var touchedTypes: Set<Int> = []
-    /// Types with new records, whose ids are not known beforehand.
+    /// The types with new records, whose ids are not known beforehand.
     private var createdTypes: Set<Int> = []
-    /// The types whose records a deletion in a type may change, as far as asked for.
+    /// The types whose records a delete in a type may change, as far as they were needed.
     private var reach: [Int: Set<Int>] = [:]
 
     init(schema: Schema) {
@@ -34,7 +34,7 @@ struct StaleFacts {
         }
     }
 
-    /// Notes what a set does that is to be carried out.
+    /// Notes the changes of a set that will be carried out.
     mutating func note(_ work: SetWork) {
         for create in work.plan.creates {
             if let temporary = TemporaryAddress(
@@ -50,7 +50,7 @@ struct StaleFacts {
         for row in work.facts.affected { touch(row.address) }
     }
 
-    /// Notes what came of a set that was carried out.
+    /// Notes the changes of a set that was carried out.
     mutating func note(accepted: ChangeSet) {
         for changes in accepted.types {
             guard let type = schema.index(of: changes.name) else { continue }
@@ -65,13 +65,13 @@ struct StaleFacts {
         touchedTypes.insert(address.type)
     }
 
-    /// Whether a number of the device was decided on that this set bears too.
+    /// Returns whether the batch has decided a set with the device's number that this set has, too.
     func isNumbered(_ question: FactsRequest) -> Bool {
         guard question.device != 0, let sequence = question.sequence else { return false }
         return numbers.contains(SetNumber(device: question.device, sequence: sequence))
     }
 
-    /// Whether the facts have to be asked for anew.
+    /// Returns whether the facts have to be requested again.
     mutating func outdates(_ facts: SetFacts, of question: FactsRequest) -> Bool {
         if let identifier = question.identifier, identifiers.contains(identifier) { return true }
         if let dependency = question.dependency, identifiers.contains(dependency) { return true }
@@ -96,8 +96,8 @@ struct StaleFacts {
             || facts.rows[address] == nil && createdTypes.contains(address.type)
     }
 
-    /// Whether deletions may change records of types that were touched: which ones they are is not
-    /// known by address.
+    /// Returns whether deletes may change records of types that were touched. Their addresses are
+    /// not known.
     private mutating func reaches(_ deletes: [SetPlan.Change]) -> Bool {
         for type in Set(deletes.map(\.type)) where !reach(of: type).isDisjoint(with: touchedTypes) {
             return true
@@ -105,7 +105,7 @@ struct StaleFacts {
         return false
     }
 
-    /// Whether a set deletes records to which others may refer.
+    /// Returns whether a set deletes records to which other records may refer.
     mutating func reachesOthers(_ question: FactsRequest) -> Bool {
         for type in Set(question.plan?.deletes.map(\.type) ?? []) where !reach(of: type).isEmpty {
             return true

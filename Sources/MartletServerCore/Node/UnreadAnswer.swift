@@ -1,14 +1,14 @@
 import MartletModel
 import MartletProtocol
 
-/// What a node makes of a request: its answer, or one that somebody with the log has to finish.
+/// The node's result for a request: its answer, or one that a reader of the log has to finish.
 public enum NodeAnswer: Sendable {
     case made(PreparedAnswer)
     case unread(UnreadAnswer)
 }
 
-/// The answer to a request that has been decided and committed, before the entries are put in that
-/// its device lacks: they are not in memory.
+/// The answer to a request that has been decided and committed. It lacks entries for its device,
+/// because they are not in memory.
 public struct UnreadAnswer: Sendable {
     private let question: AnswerBuilder.Question
     private let accepted: Int
@@ -30,7 +30,7 @@ public struct UnreadAnswer: Sendable {
         return answer
     }
 
-    /// The whole answer, from a builder that has the log.
+    /// Returns the whole answer, from a builder that has the log.
     func answer(from builder: AnswerBuilder) -> Result<PreparedAnswer, Problem> {
         do throws(AnswerBuilder.Failure) {
             return .success(try make(with: builder))
@@ -41,7 +41,7 @@ public struct UnreadAnswer: Sendable {
 }
 
 extension AnswerBuilder.Failure {
-    /// What a device is told.
+    /// The problem for the device.
     var problem: Problem {
         guard case .fault(let fault) = self else {
             return RequestCheck.problem(for: StorageFault(.failed, "no way to answer"))

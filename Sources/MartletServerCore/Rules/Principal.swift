@@ -1,10 +1,10 @@
-/// Who makes a request: what a token stands for.
+/// The sender of a request, as its token names it.
 public struct Principal: Hashable, Sendable {
     /// The token's name, unique among the tokens of a data set.
     public let name: String
-    /// The user the token belongs to, where tokens belong to users.
+    /// The user to whom the token belongs; nil if it belongs to no user.
     public let user: String?
-    /// What the user is, for `Rules`.
+    /// The roles of the user, for `Rules`.
     public let roles: [String]
 
     public init(name: String, user: String? = nil, roles: [String] = []) {
@@ -13,8 +13,8 @@ public struct Principal: Hashable, Sendable {
         self.roles = roles
     }
 
-    /// What a device is bound to: the user, so that a renewed token finds its device again; the
-    /// token where there is no user.
+    /// The identity to which a device is bound: the user, so that a renewed token finds its device
+    /// again, or the token if there is no user.
     public var identity: String {
         user.map { "user:\($0)" } ?? "token:\(name)"
     }

@@ -1,13 +1,19 @@
-/// Which roles may create, update and delete records of which types.
+/// The rules that say which roles may create, update and delete records of which types.
 ///
-/// A principal may do what any of its roles may; one without a role that is listed here may do
-/// what `fallback` allows.
+/// A principal may do the operations of any of its roles. A principal without a listed role may do
+/// the operations of `fallback`.
+///
+/// ```swift
+/// let rules = Rules(
+///     roles: ["admin": Rules.Grant()],
+///     fallback: Rules.Grant(types: ["teams": []], others: [.create, .update]))
+/// ```
 public struct Rules: Hashable, Sendable {
-    /// What one role may do.
+    /// The operations that one role may do.
     public struct Grant: Hashable, Sendable {
-        /// By type; a type that is not listed takes `others`.
+        /// The operations by type. A type that is not listed has `others`.
         public var types: [String: Operations]
-        /// For types not listed.
+        /// The operations on types that are not listed.
         public var others: Operations
 
         public init(types: [String: Operations] = [:], others: Operations = .all) {
@@ -15,15 +21,15 @@ public struct Rules: Hashable, Sendable {
             self.others = others
         }
 
-        /// What this grant allows on a type.
+        /// Returns the operations that this grant allows on a type.
         public func operations(on type: String) -> Operations {
             types[type] ?? others
         }
     }
 
-    /// By role.
+    /// The grants by role.
     public var roles: [String: Grant]
-    /// For a principal none of whose roles is listed.
+    /// The grant of a principal without a listed role.
     public var fallback: Grant
 
     public init(roles: [String: Grant] = [:], fallback: Grant = Grant()) {
@@ -31,10 +37,12 @@ public struct Rules: Hashable, Sendable {
         self.fallback = fallback
     }
 
-    /// Everybody may do everything.
+    /// The rules that allow everyone every operation.
     public static let everything = Rules()
 
-    /// What a principal may do to records of a type.
+    /// Returns the operations that a principal may do on records of a type.
+    ///
+    /// - Complexity: O(*n*) in the number of the principal's roles.
     public func operations(of principal: Principal, on type: String) -> Operations {
         var allowed: Operations = []
         var isListed = false
@@ -47,7 +55,7 @@ public struct Rules: Hashable, Sendable {
     }
 }
 
-/// A set of the three things one can do to a record.
+/// A set of operations on a record.
 public struct Operations: OptionSet, Hashable, Sendable {
     public let rawValue: Int
 
@@ -60,7 +68,7 @@ public struct Operations: OptionSet, Hashable, Sendable {
     public static let delete = Operations(rawValue: 4)
     public static let all: Operations = [.create, .update, .delete]
 
-    /// The words of a rules file.
+    /// The words for operations in a rules file.
     public static let words: [(word: String, operation: Operations)] = [
         ("create", .create), ("update", .update), ("delete", .delete),
     ]

@@ -1,14 +1,15 @@
 package import MartletModel
 
-/// What of a data set a device fetches first: classes of records, the first to fetch first.
+/// The order in which a device first fetches the records of a data set: in classes, the first class
+/// first.
 ///
-/// Every record is in exactly one class: the first that names it, or the last, which takes what no
-/// other names.
+/// Every record is in exactly one class: the first that names it, or else the last, which takes all
+/// other records.
 public struct SeedingPlan: Hashable, Sendable {
-    /// One class as the operator names it.
+    /// A class as the operator defines it.
     public struct Class: Hashable, Sendable {
         public var name: String
-        /// By type: which of its records.
+        /// The records by type.
         public var types: [String: Rows]
 
         public init(name: String, types: [String: Rows]) {
@@ -17,39 +18,45 @@ public struct SeedingPlan: Hashable, Sendable {
         }
     }
 
-    /// Which records of a type.
+    /// A choice of the records of a type.
     public enum Rows: Hashable, Sendable {
         case all
-        /// Those for which an SQL expression over the type's columns is true.
+        /// The records for which an SQL expression over the type's columns is true.
         case matching(String)
     }
 
-    /// The class that takes what no other names.
+    /// The name of the class that takes all records that no other class names.
     public static let restName = "rest"
-    /// SQLite attaches ten files to a connection at most; one is the class for the rest.
+    /// The most named classes. SQLite attaches at most ten files to a connection, and one is the
+    /// class for the rest.
     public static let mostClasses = 8
 
     /// The named classes, without the one for the rest.
     public let classes: [Class]
 
-    /// One class with everything.
+    /// The plan with one class, which has everything.
     public static let whole = SeedingPlan(classes: [])
 
-    /// - Precondition: names are part names, each once, and not “rest”; at most `mostClasses`.
+    /// Makes a plan.
+    ///
+    /// - Precondition: There are at most `mostClasses`. The names are names of parts, all
+    ///   different, and not “rest”.
     public init(classes: [Class]) {
         precondition(classes.count <= Self.mostClasses, "more classes than files can be attached")
         self.classes = classes
     }
 
-    /// The names of the parts, in order.
+    /// Returns the names of the parts, in order.
     package func parts(of schema: Schema) -> [String] {
         guard !classes.isEmpty else { return ["all"] }
         let rest = schema.types.contains { condition(of: $0.name, in: classes.count) != nil }
         return classes.map(\.name) + (rest ? [Self.restName] : [])
     }
 
-    /// Which records of a type are in a part; nil for none, "" for all, else an SQL expression.
-    /// - Parameter part: Counts from 0; the number of classes stands for the rest.
+    /// Returns the condition for the records of a type in a part: nil for none, "" for all, or an
+    /// SQL expression.
+    ///
+    /// - Parameter part: The part's position from 0; the number of classes means the rest.
     package func condition(of type: String, in part: Int) -> String? {
         var terms: [String] = []
         if part < classes.count {

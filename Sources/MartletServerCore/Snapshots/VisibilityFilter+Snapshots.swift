@@ -1,19 +1,20 @@
 internal import MartletModel
 
-/// A class of principals who see the same: what is made for one may go to all of it.
+/// A class of principals that may see the same records. A snapshot for one of them may go to all.
 public struct PermissionClass: Hashable, Sendable {
-    /// Letters a–z and digits, for names of folders.
+    /// The name of folders for the class, of letters a–z and digits.
     public let name: String
 }
 
 extension VisibilityFilter {
-    /// The class a principal is of.
+    /// Returns the class of a principal.
     public func permissionClass(of principal: Principal) -> PermissionClass { Self.everybody }
 
-    /// The classes for which something may be made before anybody asks.
+    /// The classes for which snapshots may be made before a principal asks.
     public var permissionClasses: [PermissionClass] { [Self.everybody] }
 
-    /// An SQL expression for the records of a type that a class may see; nil where it sees all.
+    /// Returns an SQL expression for the records of a type that a class may see; nil if it may see
+    /// all.
     package func condition(of type: String, for permissions: PermissionClass) -> String? { nil }
 
     private static let everybody = PermissionClass(name: "everybody")

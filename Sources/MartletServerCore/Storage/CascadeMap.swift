@@ -1,8 +1,8 @@
 package import MartletModel
 
-/// Which references carry a deletion on, by the type deleted from.
+/// The references through which a delete changes other records, by the type of the deleted record.
 package struct CascadeMap {
-    /// One of them.
+    /// A reference.
     package struct Link {
         /// The type that holds the reference, by its position in the schema.
         package let type: Int
@@ -22,7 +22,8 @@ package struct CascadeMap {
         }
     }
 
-    /// The references through which deleting a record of the type changes others.
+    /// Returns the references through which the delete of a record of the type changes other
+    /// records.
     package func links(from type: Int) -> [Link] {
         links[type]
     }

@@ -5,7 +5,7 @@ package import MartletProtocol
 package struct SetTruth: Sendable {
     /// Existing records under `update`, missing ones under `delete`.
     package var types: [TypeChanges]
-    /// Whether some records are left out, because they are too many or too large.
+    /// True if some records are left out, because they are too many or too large.
     package var isCut: Bool
     /// The approximate bytes on the wire.
     package var byteCount: Int
@@ -17,11 +17,11 @@ package struct SetTruth: Sendable {
     }
 }
 
-/// A record when true rows are read.
+/// The state of a record when true rows are read.
 package enum TrueRecord: Sendable {
     case present(Attributes, revision: Revision)
     case absent
-    /// There is a row that no device can be sent.
+    /// There is a row, but devices cannot receive it.
     case unsendable
 
     /// The approximate bytes in memory.
@@ -31,8 +31,8 @@ package enum TrueRecord: Sendable {
     }
 }
 
-/// Gathers the true rows of one refused set, each record once, as far as there is room; the same
-/// for every storage.
+/// Gathers the true rows of one refused set, each record once, as far as there is room. It works in
+/// the same way for every storage.
 package struct GatheredTruth {
     private var order: [Int] = []
     private var present: [Int: [RecordEntry]] = [:]
@@ -41,9 +41,11 @@ package struct GatheredTruth {
     private let room: Int
     /// The approximate bytes on the wire so far.
     package private(set) var byteCount = 0
-    /// Whether a wanted record was left out.
+    /// True if a wanted record was left out.
     package private(set) var isCut = false
 
+    /// Makes an empty truth.
+    ///
     /// - Parameter room: The approximate bytes that the rows may take on the wire. The first record
     ///   always has room.
     package init(room: Int) {
@@ -55,10 +57,11 @@ package struct GatheredTruth {
         !isCut && !named.contains(address)
     }
 
-    /// Notes that records are left out; takes no more.
+    /// Notes that records are left out, and takes no more.
     package mutating func cut() { isCut = true }
 
-    /// Adds a record as it is now.
+    /// Adds the present state of a record.
+    ///
     /// - Parameters:
     ///   - address: The record by its permanent id, if it has one.
     ///   - sent: The id by which the set names it.
@@ -72,7 +75,7 @@ package struct GatheredTruth {
             guard take(address, bytes: 4 + address.id.wireByteCount) else { return }
             absent[address.type, default: []].append(address.id)
         case .unsendable:
-            // The record is left out, and all others are kept.
+            // This record is left out, and all others are kept.
             named.insert(address)
         case .present(let row, let revision):
             let attributes = columns.withoutNulls(row)

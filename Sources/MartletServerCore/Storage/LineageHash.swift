@@ -1,23 +1,25 @@
 internal import OpenSSLKit
 
-/// The chained hash of a log: SHA-256 over the hash before and the entry, cut to 128 bits.
+/// The chained hash of a log: SHA-256 over the previous hash and the entry, cut to 128 bits.
 ///
-/// Two logs with the same hash at a revision are the same up to there. It tells a restored or
-/// newly made data set from the one a device knows; it is no proof against an attacker who writes
-/// the log.
+/// Two logs with the same hash at a revision are the same up to there. The hash tells a restored or
+/// recreated data set from the one that a device knows. It is no proof against an attacker who
+/// writes the log.
 public struct LineageHash: Hashable, Sendable {
-    // Two words instead of an array: a server keeps tens of thousands of these at hand.
+    // Two words take less memory than an array. A server keeps tens of thousands of hashes.
     private let high: UInt64
     private let low: UInt64
 
-    /// 16 bytes, as stored.
+    /// The 16 bytes, as they are stored.
     public var bytes: [UInt8] {
         [high, low].flatMap { word in
             (0..<8).map { UInt8(truncatingIfNeeded: word >> UInt64(56 - 8 * $0)) }
         }
     }
 
-    /// - Parameter bytes: 16 bytes or more, of which the first 16 count; missing ones are zero.
+    /// Makes a hash from stored bytes.
+    ///
+    /// - Parameter bytes: The first 16 bytes count, and missing ones are zero.
     package init(stored bytes: [UInt8]) {
         func word(from start: Int) -> UInt64 {
             (start..<(start + 8)).reduce(0) { word, index in
@@ -28,12 +30,14 @@ public struct LineageHash: Hashable, Sendable {
         low = word(from: 8)
     }
 
-    /// The hash before the first entry.
+    /// Makes the hash before the first entry.
     package init(origin identity: String) {
         self.init(stored: SHA256.digest(Array(identity.utf8)))
     }
 
-    /// The hash after one more entry.
+    /// Returns the hash after one more entry.
+    ///
+    /// - Complexity: O(*n*) in the bytes of the entry.
     package func appending(_ body: [UInt8], identifier: String?) -> LineageHash {
         var hash = SHA256()
         hash.update(bytes)
@@ -43,6 +47,6 @@ public struct LineageHash: Hashable, Sendable {
         return LineageHash(stored: hash.finish())
     }
 
-    /// Hexadecimal, as on the wire.
+    /// The hash in hexadecimal, as on the wire.
     public var text: String { Hexadecimal.text(bytes) }
 }

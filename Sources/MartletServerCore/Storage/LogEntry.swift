@@ -1,22 +1,22 @@
 package import MartletModel
 internal import MartletProtocol
 
-/// One accepted change set as the log keeps it.
+/// An accepted change set as the log keeps it.
 package struct LogEntry: Hashable, Sendable {
     package let revision: Revision
-    /// The device that sent it; 0 where it named none, or where the server itself made the entry.
+    /// The device that sent it; 0 if it named none, or if the server itself made the entry.
     package let device: Int64
     package let identifier: String?
     package let sequence: Int64?
-    /// The temporary ids of the created records, in the order of `create` over all types, parted
-    /// by commas; empty between two commas where a record had none. Nil where none had one.
+    /// The temporary ids of the created records, in the order of `create` over all types, with
+    /// commas between them. A record without one has an empty place. Nil if no record has one.
     package let temporaries: String?
-    /// The set as everyone but its author receives it, encoded; empty once compaction has taken
-    /// it.
+    /// The encoded set as every device but its author receives it; empty once compaction has
+    /// removed it.
     package let body: [UInt8]
     /// The chained hash after this entry.
     package let hash: LineageHash
-    /// When it was accepted, in milliseconds since 1970.
+    /// The time when it was accepted, in milliseconds since 1970.
     package let time: Int64
 
     package init(
@@ -33,6 +33,6 @@ package struct LogEntry: Hashable, Sendable {
         self.time = time
     }
 
-    /// Bytes this entry takes in memory, about.
+    /// The approximate bytes of memory that the entry takes.
     var footprint: Int { body.count + (temporaries?.utf8.count ?? 0) + 160 }
 }

@@ -2,7 +2,7 @@ package import MartletModel
 
 /// A set's updates, and the records whose updates refer to a given record.
 ///
-/// Whoever works out what deletes change reads the updates here only, so `looks` says what that costs.
+/// The search for the effects of deletes reads the updates only here, so `looks` measures its cost.
 package struct MovedReferences {
     private struct Target: Hashable {
         let type: Int
@@ -12,13 +12,15 @@ package struct MovedReferences {
 
     private let updated: [RecordAddress: Attributes]
     private var holders: [Target: [RecordAddress]] = [:]
-    /// How many updates were looked at, each time counted.
+    /// The number of times that an update was read.
     package private(set) var looks: Int
 
+    /// Takes the updates.
+    ///
     /// - Parameters:
-    ///   - updated: The attributes that each record is given, with references as permanent ids.
-    ///   - references: The attributes of a type, by its index, that are references.
-    /// - Complexity: O(*n* log *n*), *n* references given.
+    ///   - updated: The new attributes of each record, with references as permanent ids.
+    ///   - references: Returns the attributes of a type, by its index, that are references.
+    /// - Complexity: O(*n* log *n*) in the number of references.
     package init(
         _ updated: [RecordAddress: Attributes], references: (_ type: Int) -> [String]
     ) {
@@ -43,7 +45,7 @@ package struct MovedReferences {
         return found
     }
 
-    /// Returns the value that an attribute of a record is given; nil if the set leaves it alone.
+    /// Returns the new value of a record's attribute; nil if the set does not change it.
     package mutating func value(of attribute: String, of record: RecordAddress) -> Value? {
         looks += 1
         return updated[record]?[attribute]

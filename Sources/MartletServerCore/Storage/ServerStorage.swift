@@ -1,66 +1,74 @@
 public import MartletModel
 package import MartletProtocol
 
-/// Where a data set is kept: its tables, its log, and what Martlet remembers beside them.
+/// The storage of a data set: its tables, its log, and the facts that Martlet keeps next to them.
 ///
-/// The contract, the same for every storage:
-/// - Calls are synchronous and made by one node at a time, in this order: `begin`; `devices` and
-///   `register`; `facts` for the sets of the whole batch → verdicts → `apply` for those accepted,
-///   `remember` for those refused; `truths`; `commit`. Nothing of it can be seen by others before
-///   `commit` returns.
-/// - Work comes in arrays, so that a storage behind a network needs few round trips. Facts hold
-///   at the moment they are asked for; a set ends their validity for those behind it that share a
-///   record, a reference, an identifier or a number with it, and `changesMore` for all of them.
-/// - From `begin` to `commit` nobody else writes to the log, in whatever process. Other programs may
-///   write to the tables at any time; what they wrote before `begin` is in the log when it returns.
-/// - The revision comes from the data set's counter row, raised inside the transaction: revision
-///   *r* is never visible before *r* - 1, and a number given back by a rollback is used again.
-/// - `apply` does all of one set or, where it refuses, nothing of it.
-/// - After any `StorageFault`, or a `commit` that threw, nothing of the transaction has happened;
-///   `recover` brings the memory in line with what is stored, and the storage is usable again. Where
-///   the outcome of a commit is not known, `recover` finds it out: `head` then says what is stored.
+/// The contract is the same for every storage:
+///
+/// - One node at a time makes the calls, which are synchronous, in this order: `begin`; `devices`
+///   and `register`; `facts` for the sets of the whole batch → verdicts → `apply` for the accepted
+///   ones, `remember` for the refused ones; `truths`; `commit`. No other connection sees any of it
+///   before `commit` returns.
+/// - Calls take arrays, so that a storage behind a network needs few round trips. Facts hold at the
+///   moment of the call. A set ends their validity for later sets that share a record, a reference,
+///   an identifier or a number with it, and, if `changesMore` is true, for all later sets.
+/// - From `begin` to `commit`, no other process writes to the log. Other programs may write to the
+///   tables at any time; the log has their writes from before `begin` when it returns.
+/// - The revision comes from the data set's counter row, which is raised inside the transaction.
+///   Revision *r* is never visible before *r* - 1, and a number that a rollback gave back is used
+///   again.
+/// - `apply` does all of a set or, if it refuses the set, nothing of it.
+/// - After any `StorageFault`, or a `commit` that threw, nothing of the transaction has happened.
+///   `recover` brings memory in line with the stored state, and the storage is usable again. If the
+///   outcome of a commit is not known, `recover` finds it out, and `head` is then the stored one.
 package protocol ServerStorage: AnyObject {
     var schema: Schema { get }
-    /// How values and ids are judged.
+    /// The checks of values and ids.
     var checks: ValueChecks { get }
     /// The data set's identity.
     var identity: String { get }
-    /// The newest revision: of the open transaction where there is one, else as of the last call
-    /// that looked. Another process may have moved on.
+    /// The newest revision: of the open transaction if there is one, or else of the last call that
+    /// read it. Another process may have raised it since.
     var head: LogHead { get }
-    /// Entries up to this revision may have lost their bodies; what they led to is in the tables. As
-    /// current as `head`.
+    /// The revision up to which entries may have lost their bodies. Their results are in the
+    /// tables. It is as current as `head`.
     var floor: Revision { get }
-    /// Takes what put sets off alone for reasons of the server's since it was last asked; for a log.
+    /// Returns, for a log, the fault that put single sets off for a reason of the server's, and
+    /// forgets it; nil if there was none since the last call.
     func takeTrouble() -> StorageFault?
-    /// Whether other processes write to the log too: what is known of it may be old.
+    /// True if other processes write to the log too, so that the values here may be behind it.
     var isShared: Bool { get }
-    /// The steps that finding facts and carrying sets out has taken so far on this machine.
+    /// The steps on this machine that the search for facts and the changes of sets have taken so
+    /// far.
     var steps: Int { get }
 
-    /// Whether carrying a set out may change records that neither it nor its facts name, through
-    /// triggers for instance: the sets behind it are then judged on facts asked for after it.
+    /// Returns whether a set, when carried out, may change records that neither it nor its facts
+    /// name, for example through triggers. The sets behind it are then judged on facts requested
+    /// after it.
     func changesMore(_ work: SetWork) -> Bool
 
     /// Begins a transaction as the one writer of the data set.
-    /// - Parameter maxBytes: Bytes of other programs' changes that are taken along; 0 takes none.
-    /// - Returns: Entries made of what other programs wrote to the tables, one for each of their
-    ///   transactions, within the open transaction. Ends after about `maxBytes`; the rest stands
-    ///   in the way of no one but those records, or of everyone where `isExternalParted` says so.
+    ///
+    /// - Parameter maxBytes: The approximate bytes of external changes after which it takes no
+    ///   more; 0 takes none. The rest blocks only sets that touch its records, or every set if
+    ///   `isExternalParted`.
+    /// - Returns: The entries, within the open transaction, that were made from external writes to
+    ///   the tables: one for each external transaction, or several if it is large.
     func begin(now: Int64, maxBytes: Int) throws(StorageFault) -> [LogEntry]
-    /// Whether `begin` has left a rest of which `facts` would know nothing: then no set may be judged
-    /// in this transaction.
+    /// True if `begin` has left changes that `facts` would not know. Then no set may be judged in
+    /// this transaction.
     var isExternalParted: Bool { get }
     func commit() throws(StorageFault)
-    /// Rolls back what is open and reads the memory anew.
+    /// Rolls back an open transaction, and reads the storage's state again.
     func recover() throws(StorageFault)
-    /// What is new since the last look: outside a transaction, cheap enough for several times a
-    /// second.
+    /// Returns the changes since the last look. It is called outside a transaction, and is cheap
+    /// enough for several times a second.
     func look() throws(StorageFault) -> StorageLook
 
-    /// Those of the devices that are known, by client id.
+    /// Returns the known ones of the devices, by client id.
     func devices(named: [String]) throws(StorageFault) -> [String: KnownDevice]
-    /// Makes a device known that is not.
+    /// Registers a device that is not known.
+    ///
     /// - Parameter most: The most devices that the principal may have.
     /// - Returns: Nil if the principal has that many.
     func register(
@@ -69,32 +77,35 @@ package protocol ServerStorage: AnyObject {
     /// Notes that the device has stored the answers to its sets up to this one.
     func acknowledge(_ sequence: Int64, clientID: String) throws(StorageFault)
 
-    /// Whether a set of that identifier has been accepted or finally refused.
+    /// Returns whether a set with that identifier has been accepted or finally refused.
     func isDecided(_ identifier: String) throws(StorageFault) -> Bool
     func facts(for questions: [FactsRequest]) throws(StorageFault) -> [SetFacts]
     /// Carries out sets that were judged acceptable, in order.
-    /// - Returns: How they ended. The first one that is refused is the last: those behind it were
-    ///   not tried.
+    ///
+    /// - Returns: Their outcomes. The first refusal is the last outcome, because the sets behind it
+    ///   were not tried.
     func apply(_ works: [SetWork]) throws(StorageFault) -> [SetOutcome]
-    /// Keeps a final refusal.
+    /// Stores a final refusal.
     func remember(_ refusal: Refusal, of question: FactsRequest, now: Int64) throws(StorageFault)
-    /// Raises the floor towards `target` within the open transaction, and empties the bodies of
-    /// the entries it passes; those their authors have not acknowledged keep theirs until they do.
-    /// Everything else of an entry stays.
+    /// Raises the floor towards `target` within the open transaction, and empties the bodies of the
+    /// entries that it passes. An entry that its author has not acknowledged keeps its body until
+    /// then. Everything else of an entry stays.
+    ///
     /// - Parameters:
-    ///   - entries: The floor rises by so many at most.
-    ///   - bytes: Bodies after which it stops; one entry is always passed.
-    /// - Returns: How many entries were emptied.
+    ///   - entries: The most entries by which the floor rises.
+    ///   - bytes: The bytes of bodies after which it stops; it always passes one entry.
+    /// - Returns: The number of entries that were emptied.
     func compact(through target: Revision, entries: Int, bytes: Int) throws(StorageFault) -> Int
     /// Returns the present state of the records that the sets name, and of those that their deletes
     /// would change: existing ones under `update`, missing ones under `delete`. A record that
     /// several sets name is read once.
+    ///
     /// - Parameters:
-    ///   - setBytes: The approximate bytes that the rows of one set may take on the wire; one
+    ///   - setBytes: The approximate bytes that the rows of one set may take on the wire. One
     ///     record always has room.
-    ///   - maxBytes: The approximate bytes of all rows together; those of the first set are always
+    ///   - maxBytes: The approximate bytes of all rows together. Those of the first set are always
     ///     returned.
-    /// - Returns: The rows for the first questions, as many as have room: at least one.
+    /// - Returns: The rows for the first requests, as many as have room, and at least one.
     func truths(
         of questions: [CurrentRowsRequest], setBytes: Int, maxBytes: Int
     ) throws(StorageFault) -> [SetTruth]
@@ -104,17 +115,17 @@ extension ServerStorage {
     package var steps: Int { 0 }
 }
 
-/// What a look at a storage found.
+/// The result of a look at a storage.
 package struct StorageLook: Hashable, Sendable {
     /// The newest revision.
     package var head: LogHead
     package var floor: Revision
-    /// Whether other programs have written to the tables what is not in the log yet.
+    /// True if there are external writes to the tables that are not in the log yet.
     package var hasExternalWrites: Bool
-    /// The state of the tables, which grows as tables and columns come and go; 0 where none do while
-    /// the storage is open.
+    /// A number for the state of the tables, which grows when tables or columns are added or
+    /// dropped; 0 if they cannot change while the storage is open.
     package var tables: Int64
-    /// Types whose tables another program has locked whole: they can be neither read nor written.
+    /// The types whose tables another program has locked whole, against reading and writing.
     package var locked: [String]
 
     package init(
@@ -141,10 +152,10 @@ public struct LogHead: Hashable, Sendable {
     }
 }
 
-/// A device the server has met.
+/// A device that the server has met.
 package struct KnownDevice: Hashable, Sendable {
     package let number: Int64
-    /// `Principal.identity` of whom the device is bound to.
+    /// The `Principal.identity` to which the device is bound.
     package let principal: String
     package var acknowledged: Int64
 
@@ -155,16 +166,16 @@ package struct KnownDevice: Hashable, Sendable {
     }
 }
 
-/// A change set whose facts are wanted.
+/// A request for the facts about a change set.
 package struct FactsRequest: Sendable {
     package let device: Int64
     package let principal: Principal
     package let identifier: String?
     package let sequence: Int64?
     package let dependency: String?
-    /// SHA-256 of the set's bytes.
+    /// The SHA-256 of the set's bytes.
     package let content: [UInt8]
-    /// The set read against the schema, or why it could not be.
+    /// The set read against the schema, or the refusal if that failed.
     package let reading: Result<SetPlan, Refusal>
 
     package init(
@@ -180,7 +191,7 @@ package struct FactsRequest: Sendable {
         self.reading = reading
     }
 
-    /// The question without the set's content: what was decided before is all that is found.
+    /// The same request without the set's content. It finds only the earlier decisions.
     var withoutPlan: FactsRequest {
         FactsRequest(
             device: device, principal: principal, identifier: identifier, sequence: sequence,
@@ -199,7 +210,7 @@ package struct SetWork: Sendable {
     package let question: FactsRequest
     package let plan: SetPlan
     package let facts: SetFacts
-    /// The user's time, as sent.
+    /// The user's time, as the device sent it.
     package let timestamp: String?
     /// Milliseconds since 1970.
     package let now: Int64
@@ -215,14 +226,14 @@ package struct SetWork: Sendable {
     }
 }
 
-/// How carrying out a set ended.
+/// The outcome of a set that was carried out.
 package enum SetOutcome: Sendable {
-    /// The entry, and the set it holds.
+    /// The set was accepted, with its entry and its content.
     case accepted(LogEntry, ChangeSet)
     case refused(Refusal)
 }
 
-/// A refused set whose truth is wanted.
+/// A request for the truth of a refused set.
 package struct CurrentRowsRequest: Sendable {
     package let device: Int64
     package let set: ChangeSet

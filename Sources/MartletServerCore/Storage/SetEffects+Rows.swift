@@ -1,35 +1,40 @@
 package import MartletModel
 
-/// Rows that changed behind a set's statements: by ON DELETE actions, triggers, cascades.
+/// Notes rows that changed behind a set's statements: by ON DELETE actions, triggers or cascades.
 extension SetEffects {
-    /// What has to be noted of a record's facts.
+    /// The change that has to be noted in a record's facts.
     package enum Updated: Sendable {
-        /// Nothing: the set's own deed says it, or there is none.
+        /// There is none, because the set's own effect covers it or nothing happened.
         case noted
         case deleted
-        /// - Parameter isNew: Whether the record was not there before.
+        /// The record changed.
+        ///
+        /// - Parameter isNew: True if the record did not exist before.
         case changed(isNew: Bool)
     }
 
-    /// Brings the account of one record in line with its row.
+    /// Brings the effect on one record in line with its row.
+    ///
     /// - Parameters:
-    ///   - names: Attributes to list, beside the generated ones and those listed already; nil lists
-    ///     all.
-    ///   - facts: The record's facts as they are now.
-    ///   - row: Reads the record's named attributes, nil names all; nil where it is not there.
+    ///   - names: The attributes to list, in addition to the generated ones and those listed
+    ///     already; nil lists all.
+    ///   - facts: The present facts of the record.
+    ///   - row: Reads the record's named attributes (nil for all); returns nil if there is no row.
+    /// - Throws: The errors of `row`.
     package mutating func update<Fault: Error>(
         _ address: RecordAddress, listing names: [String]?, facts: RowFacts?,
         of columns: TypeColumns, row: (_ names: [String]?) throws(Fault) -> Attributes?
     ) throws(Fault) -> Updated {
         let line = self[address]
         if line?.deed == .deleted {
-            // A trigger may have kept the row, or put it back.
+            // A trigger may have kept the row, or inserted it again.
             guard let kept = try row(nil) else { return .noted }
             set(address, .updated, kept)
             return .changed(isNew: false)
         }
         let isWhole = line?.deed == .created || line == nil && facts?.isDeleted ?? true
-        // No more than is listed: what else another program wrote may be nothing that can be sent.
+        // Only listed attributes are read, because an external write may have given the others
+        // values that cannot be sent.
         func listed(_ names: [String]) -> [String] {
             var listed = line?.attributes.names ?? []
             for name in names + columns.generated where !listed.contains(name) {
@@ -47,7 +52,7 @@ extension SetEffects {
             return .noted
         }
         if line == nil {
-            // A removal that did not come about: the set moved the record, or one above it.
+            // The removal did not happen, because the set moved the record or one above it.
             if let names, names.isEmpty { return .noted }
             if facts?.isDeleted ?? true {
                 set(address, .created, columns.withoutNulls(now))
@@ -59,8 +64,8 @@ extension SetEffects {
         return line == nil ? .changed(isNew: false) : .noted
     }
 
-    /// Why a set that had its unique values moved out of the way cannot be accepted: a record that it
-    /// deletes was kept by a trigger, without its value. Nil where all are gone.
+    /// Returns the refusal of a set whose unique values were moved aside, if a trigger kept a
+    /// record that the set deletes; that record lacks its value. Nil if all of them are gone.
     package func refusalOfKept(_ plan: SetPlan, _ facts: SetFacts, _ schema: Schema) -> Refusal? {
         for delete in plan.deletes
         where self[facts.permanentAddress(of: delete.address)]?.deed != .deleted {

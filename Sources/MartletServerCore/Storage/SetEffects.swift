@@ -1,29 +1,29 @@
 package import MartletModel
 package import MartletProtocol
 
-/// What became of each record a set touched, in the order it was touched.
+/// The effects of a set on each record that it touched, in order.
 package struct SetEffects {
-    /// What was done to a record.
+    /// The kind of a change.
     package enum Deed {
         case created
         case updated
         case deleted
     }
 
-    /// One record.
+    /// The effect on one record.
     package struct Line {
         package let address: RecordAddress
         package var deed: Deed
         package var attributes: Attributes
-        /// The id a created record had on its device.
+        /// The temporary id of a created record.
         package var temporary: RecordID?
     }
 
     private var lines: [Line] = []
     private var positions: [RecordAddress: Int] = [:]
-    /// The bytes that the lines hold; encoded, they take at least as many.
+    /// The bytes that the effects hold. Encoded, they take at least as many.
     package private(set) var heldByteCount = 0
-    /// The types in the order they are listed.
+    /// The types in the order in which they are listed.
     private var types: [Int]
 
     package init(types: [Int]) {
@@ -34,7 +34,7 @@ package struct SetEffects {
         positions[address].map { lines[$0] }
     }
 
-    /// Writes or replaces a record's line.
+    /// Adds or replaces the effect on a record.
     package mutating func set(
         _ address: RecordAddress, _ deed: Deed, _ attributes: Attributes = Attributes(),
         temporary: RecordID? = nil
@@ -52,7 +52,8 @@ package struct SetEffects {
         if !types.contains(address.type) { types.append(address.type) }
     }
 
-    /// The set as everyone but its author receives it.
+    /// Returns the set as every device but its author receives it, and the temporary ids of the
+    /// created records.
     package func changeSet(
         _ schema: Schema, revision: Revision
     ) -> (set: ChangeSet, created: [RecordID?]) {

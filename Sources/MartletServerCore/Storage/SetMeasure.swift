@@ -3,8 +3,8 @@ import MartletProtocol
 
 /// Bounds the work and the result of a set, in the same way for every storage.
 package enum SetMeasure {
-    /// Returns the refusal of a set whose entry has this many bytes; nil if every device can take
-    /// the entry.
+    /// Returns the refusal of a set whose entry has this many bytes; nil if every device can
+    /// receive the entry.
     package static func refusal(ofEntryBytes count: Int) -> Refusal? {
         guard count > Limits.entryBytes else { return nil }
         return Refusal(
@@ -18,21 +18,22 @@ package enum SetMeasure {
     /// The most records that the deletes of one set may change by ON DELETE actions.
     package static let mostAffected = 1_000_000
 
-    /// The most steps of SQLite's machine to find the facts of one set or to carry it out: some
-    /// seconds, during which no other device is answered.
+    /// The most steps of SQLite's virtual machine that may be taken to find the facts of a set, or
+    /// to carry it out. They take some seconds, in which the server decides for no other device.
     package static let mostSteps = 500_000_000
 
-    /// The steps that a changed record counts beside those that were taken for it; a storage that takes none
-    /// on this machine tells of no others.
+    /// The steps that each changed record adds to those taken for it. A storage that takes no steps
+    /// on this machine reports no others.
     package static let stepsOfRecord = 2_500
 
-    /// How much of a request is done before other people's requests come in between.
+    /// The share of a request that is decided before other users' requests have their turn.
     package struct Share: Hashable, Sendable {
-        /// The steps after which the other sets of a request wait for its next one.
+        /// The steps after which the remaining sets of a request wait for its next one.
         package var mostSteps = SetMeasure.mostSteps
-        /// The records from which a set is carried out alone, so that the steps for it can be told.
+        /// The number of records from which a set is carried out alone, so that its steps can be
+        /// measured.
         package var largeSet = 1_000
-        /// The sets of a batch of which it is known at once what their deletes lead to.
+        /// The number of sets in a batch for which the effects of deletes are requested at once.
         package var mostFollowed = 4
 
         package init() {}

@@ -1,16 +1,16 @@
-/// A storage that could not do its work; what was asked has not happened.
+/// The error of a storage that could not do its work. The requested change has not happened.
 public struct StorageFault: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What stood in the way.
+    /// The kind of obstacle.
     public enum Kind: String, CaseIterable, Hashable, Sendable {
         /// Another program holds a lock.
         case busy
-        /// No room on the disk.
+        /// There is no room on the disk.
         case full
-        /// One set made the database roll back the whole transaction. After `recover` the batch
-        /// can be done again; that set will then be refused.
+        /// One set made the database roll back the whole transaction. After `recover` the batch can
+        /// be repeated; that set is then refused.
         case rolledBack
-        /// The tables are others than when the storage was opened, and nothing is written until it is
-        /// opened again.
+        /// The tables differ from those that were opened. Nothing is written until the storage is
+        /// reopened.
         case changed
         /// A part of the batch was refused outside the savepoints of its sets. Its requests are
         /// then carried out one by one.
@@ -19,12 +19,12 @@ public struct StorageFault: Error, Hashable, Sendable, CustomStringConvertible {
         case unreachable
         /// The data set's file was removed or replaced while it was open.
         case moved
-        /// Anything else: reading or writing failed, the file is damaged.
+        /// Any other failure: reading or writing failed, or the file is damaged.
         case failed
     }
 
     public let kind: Kind
-    /// What happened, for logs: without values.
+    /// A text about the failure, for logs, without values.
     public let description: String
 
     public init(_ kind: Kind, _ description: String) {
@@ -32,7 +32,7 @@ public struct StorageFault: Error, Hashable, Sendable, CustomStringConvertible {
         self.description = description
     }
 
-    /// The file that is open is no longer the one under its path.
+    /// The fault of a file that is open and no longer at its path.
     package static let moved = StorageFault(
         .moved,
         """

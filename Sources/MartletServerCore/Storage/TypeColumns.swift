@@ -1,12 +1,13 @@
 package import MartletModel
 
-/// What is asked of a type's columns for every record, worked out once.
+/// The facts about a type's columns that every record needs, computed once.
 package final class TypeColumns {
     package let names: [String]
     package let generated: [String]
-    /// References with the position of their target in the schema.
+    /// The references, with the position of their target in the schema.
     package let references: [(attribute: String, target: Int)]
-    /// Lists of names by which of all columns hold a value: records share them.
+    /// The lists of the columns with values, by a mask of these columns, so that records share the
+    /// lists.
     private var present: [UInt64: [String]] = [:]
 
     package init(_ type: EntityType, schema: Schema) {
@@ -17,7 +18,7 @@ package final class TypeColumns {
         }
     }
 
-    /// A whole row without its nulls.
+    /// Returns a whole row without its nulls.
     package func withoutNulls(_ row: Attributes) -> Attributes {
         guard row.values.contains(.null) else { return row }
         let values = row.values.filter { $0 != .null }

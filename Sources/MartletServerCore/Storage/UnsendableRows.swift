@@ -1,17 +1,17 @@
 public import MartletModel
 import Synchronization
 
-/// Where rows are told of that no device can be sent: another program wrote text that is not UTF-8
-/// into them, binary data where none is declared, or an infinity.
+/// Reports rows that devices cannot receive: an external write gave them text that is not UTF-8,
+/// binary data in a column without it, or an infinity.
 ///
 /// Such a row is left out of differences, snapshots and comparisons. Devices keep what they have of
-/// it, and everything else goes on.
+/// it, and everything else is synchronised.
 public final class UnsendableRows: Sendable {
-    /// One row, and what is the matter with it.
+    /// A row and the reason why it is left out.
     public struct Row: Hashable, Sendable {
         public let type: String
         public let id: RecordID
-        /// Names the column; holds no values.
+        /// The reason, which names the column and has no values.
         public let reason: String
     }
 
@@ -20,19 +20,21 @@ public final class UnsendableRows: Sendable {
         let id: RecordID
     }
 
-    /// Rows remembered as told; beyond these, rows are told of again.
+    /// The most rows that are remembered as reported. With more, rows are reported again.
     private static let mostKnown = 10_000
 
     private let known = Mutex<Set<Record>>([])
     private let report: @Sendable (_ row: Row, _ isNew: Bool) -> Void
 
-    /// - Parameter report: Told of each time a row is left out; the first time of a row in this
-    ///   object's life, `isNew` is true. Called on whatever thread reads.
+    /// Makes an empty collection.
+    ///
+    /// - Parameter report: Called each time a row is left out, on the thread that reads. `isNew` is
+    ///   true the first time for a row.
     public init(report: @escaping @Sendable (_ row: Row, _ isNew: Bool) -> Void = { _, _ in }) {
         self.report = report
     }
 
-    /// Notes a row that is left out, and tells of it.
+    /// Notes and reports a row that is left out.
     package func note(_ type: String, _ id: RecordID, _ reason: String) {
         let isNew = known.withLock { known in
             if known.count >= Self.mostKnown { known.removeAll() }
