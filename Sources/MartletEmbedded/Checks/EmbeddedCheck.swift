@@ -4,14 +4,15 @@ package import MartletServerCore
 import SQLiteKit
 import SQLiteRecords
 
-/// Compares devices' ranges with the rows of a data set's file, each check in one read
+/// Compares devices' ranges with the rows of a data set's file, each comparison in one read
 /// transaction.
 ///
-/// The device speaks of an older revision as a rule. A record that changed since is left out and
-/// named; all others were at that revision as they are now, so that what is said of them holds for
-/// every revision in between.
+/// The device's revision is usually older. A record that has changed since is left out and named.
+/// All others had their present state at that revision, so the result about them holds for every
+/// revision in between.
 package final class EmbeddedCheck: CheckSource {
-    /// Ranges of so few rows, on either side, are answered with the rows themselves.
+    /// The number of rows, on either side, up to which a range is answered with the rows
+    /// themselves.
     static let fewRows: Int64 = 16
 
     private let path: String
@@ -44,7 +45,7 @@ package final class EmbeddedCheck: CheckSource {
         }
     }
 
-    /// Steps of SQLite's machine since the last call.
+    /// Returns the steps of SQLite's virtual machine since the last call.
     package func takeSteps() -> Int { connection?.takeVirtualMachineSteps() ?? 0 }
 
     private func opened() throws(StorageFault) -> Connection {

@@ -6,14 +6,14 @@ import SQLiteRecords
 
 /// Compares ranges of one type, in the caller's read transaction.
 struct RangeComparison {
-    /// What all ranges of one answer may still bring.
+    /// The rows that all ranges of one answer may still have.
     struct Budget {
         var rows = Limits.checkRows
-        /// Bytes of rows, about.
+        /// The approximate bytes of rows.
         var bytes = Limits.checkBytes
         var leftOut = Limits.checkLeftOut
-        /// Rows that cannot be sent and are named; what goes beyond is found when its range has
-        /// become small.
+        /// The number of unsendable rows that are named. Further ones are found when their range
+        /// has become small.
         var unsendable = Limits.checkLeftOut
     }
 
@@ -40,7 +40,7 @@ struct RangeComparison {
         key = SQLName.quoted(type.key)
     }
 
-    /// What is found in a range; nil where too much has changed since the revision asked about.
+    /// Returns the result for a range; nil if too much has changed since the device's revision.
     mutating func compare(
         _ asked: CheckedRange, _ budget: inout Budget
     ) throws(SQLiteError) -> RangeVerdict? {
@@ -62,8 +62,9 @@ struct RangeComparison {
         return .rows(try rows(range, without: changed, &budget))
     }
 
-    /// Adds the marks of the records that are there and have not changed.
-    /// - Returns: The records that have; nil where they are too many.
+    /// Adds the marks of the existing records that have not changed.
+    ///
+    /// - Returns: The records that have changed; nil if they are too many.
     private mutating func addMarks(
         _ range: KeyRange, to hash: inout RangeHash, _ budget: inout Budget
     ) throws(SQLiteError) -> [RecordID]? {
@@ -91,7 +92,9 @@ struct RangeComparison {
         return changed
     }
 
-    /// - Returns: The records whose rows were left out, because no device can be sent them.
+    /// Adds the rows of a range.
+    ///
+    /// - Returns: The records whose rows were left out, because devices cannot receive them.
     private mutating func addRows(
         _ range: KeyRange, to hash: inout RangeHash, _ budget: inout Budget
     ) throws(SQLiteError) -> [RecordID] {
@@ -140,7 +143,7 @@ struct RangeComparison {
             guard try find.step() else { continue }
             var own = RangeHash()
             own.add(row: hasher.hash(find))
-            // What cannot be sent was not added.
+            // A row that cannot be sent was not added.
             if hasher.isSendable { hash = hash - own }
         }
     }
@@ -150,8 +153,8 @@ struct RangeComparison {
     ) throws(SQLiteError) -> CheckedRows {
         let names = type.attributes.map(\.name)
         let columns = ([type.key] + names).map { "t.\(SQLName.quoted($0))" }
-        // CROSS keeps the order, and the plus takes the key's affinity away, with which the records
-        // could not be looked up: every one of the type would be gone through for each range.
+        // CROSS keeps the order of the tables. The plus removes the key's affinity, which would
+        // prevent the look-up of records: for each range, every record of the type would be read.
         let rows = try connection.statement(
             """
             SELECT \(columns.joined(separator: ", ")), r.revision FROM \(table) AS t
@@ -171,7 +174,7 @@ struct RangeComparison {
                 break
             }
             guard let attributes = attributes(of: rows, names) else {
-                // No device can have been sent it either.
+                // No device can have received it, either.
                 found.without.append(id)
                 continue
             }

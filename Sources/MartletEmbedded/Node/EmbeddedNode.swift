@@ -3,11 +3,19 @@ public import MartletProtocol
 public import MartletServerCore
 
 extension DataSetNode {
+    /// Makes the node of a data set in a file.
+    ///
+    /// ```swift
+    /// let node = try DataSetNode(store: store)
+    /// let results = node.process([request], now: now)
+    /// ```
+    ///
     /// - Parameters:
-    ///   - cacheBytes: Memory for what of the log is held, about.
-    ///   - answerBytes: Bytes of change sets after which an answer is cut.
-    ///   - partBytes: The fewest bytes of rows after which part of a difference may end within a revision.
-    /// - Throws: `StorageFault` when the log cannot be read.
+    ///   - cacheBytes: The approximate memory for the newest part of the log.
+    ///   - answerBytes: The bytes of change sets after which an answer is cut.
+    ///   - partBytes: The least bytes of rows after which a part of a difference may end within a
+    ///     revision.
+    /// - Throws: `StorageFault` if the log cannot be read.
     public convenience init(
         store: EmbeddedStore, rules: Rules = .everything,
         filter: VisibilityFilter = .everything, cacheBytes: Int = 64 << 20,
@@ -24,7 +32,10 @@ extension DataSetNode {
 }
 
 extension LogReader {
-    /// - Parameter store: The data set's storage, for its place only; it is not touched.
+    /// Makes a reader of the log of a data set in a file.
+    ///
+    /// - Parameter store: The data set's storage. The reader takes only the path and the schema
+    ///   from it.
     public convenience init(feed: DataSetFeed, store: EmbeddedStore) {
         self.init(
             feed: feed,
@@ -36,8 +47,8 @@ extension LogReader {
                 unsendable: store.unsendable))
     }
 
-    /// Beside a node on the same thread: where a reader meets what other programs wrote and the log does
-    /// not have, the node takes it in.
+    /// Makes a reader next to a node on the same thread. If there are external writes that the log
+    /// does not have, the node takes them in.
     package convenience init(node: DataSetNode, store: EmbeddedStore) {
         self.init(
             feed: node.feed,

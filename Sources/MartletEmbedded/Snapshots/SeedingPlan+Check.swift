@@ -4,8 +4,9 @@ package import SQLiteKit
 import SQLiteRecords
 
 extension SeedingPlan {
-    /// Checks the rules against the tables they speak of.
-    /// - Throws: `SchemaError` that names the class, and what to correct.
+    /// Checks the rules against the tables that they name.
+    ///
+    /// - Throws: `SchemaError`, which names the class and the correction.
     package func check(on connection: Connection) throws {
         let schema = try SchemaReader.read(connection)
         for part in classes {

@@ -4,20 +4,27 @@ public import MartletServerCore
 import SQLiteKit
 import SQLiteRecords
 
-/// Makes snapshot files of a data set, on a connection of its own, beside the one writer.
+/// Makes the files of a snapshot of a data set, on a connection of its own, next to the one writer.
 ///
-/// Confined to whoever holds it; blocks while it works. Memory does not grow with the data set.
+/// It is confined to the queue of its holder, and blocks while it works. Its memory does not grow
+/// with the data set.
+///
+/// ```swift
+/// let maker = SnapshotMaker(store: store)
+/// let cut = try maker.make(
+///     for: VisibilityFilter.everything.permissionClasses[0], at: { "\(folder)/\($0).sqlite" })
+/// ```
 public final class SnapshotMaker {
-    /// One part, made.
+    /// A finished part.
     public struct Part: Sendable {
         public let name: String
-        /// The finished SQLite file. It is not yet brought to the disk.
+        /// The path of the finished SQLite file, which is not yet synchronised to the disk.
         public let path: String
-        /// How many records of each type it holds, those without any left out.
+        /// The number of its records of each type, without types that have none.
         public let records: [(type: String, count: Int64)]
     }
 
-    /// All parts of one moment.
+    /// All parts of a snapshot, of one moment.
     public struct Cut: Sendable {
         public let dataSet: String
         public let revision: Revision
@@ -34,7 +41,9 @@ public final class SnapshotMaker {
     private let unsendable: UnsendableRows
     private let moment: ConsistentRead
 
-    /// - Parameter store: The data set's storage, for its place only; it is not touched.
+    /// Makes a maker for a data set.
+    ///
+    /// - Parameter store: The data set's storage. The maker takes only its path from it.
     public convenience init(
         store: EmbeddedStore, plan: SeedingPlan = .whole, filter: VisibilityFilter = .everything
     ) {
@@ -43,9 +52,11 @@ public final class SnapshotMaker {
             unsendable: store.unsendable)
     }
 
+    /// Makes a maker for a file.
+    ///
     /// - Parameters:
     ///   - path: The file of a data set that a server keeps or kept.
-    ///   - unsendable: Hears of rows that are left out.
+    ///   - unsendable: Notes rows that are left out.
     public convenience init(
         path: String, vfs: String? = nil, plan: SeedingPlan = .whole,
         filter: VisibilityFilter = .everything, unsendable: UnsendableRows = UnsendableRows()
@@ -55,8 +66,10 @@ public final class SnapshotMaker {
             consistently: nil)
     }
 
-    /// - Parameter consistently: Has the data set's writer take in what other programs wrote; without it
-    ///   a file in which some of that waits is refused.
+    /// Makes a maker for a file that a server may have open.
+    ///
+    /// - Parameter consistently: Makes the data set's writer take the external writes in. Without
+    ///   it, a file in which some of them wait is refused.
     package init(
         path: String, vfs: String? = nil, plan: SeedingPlan = .whole,
         filter: VisibilityFilter = .everything, unsendable: UnsendableRows = UnsendableRows(),
@@ -71,11 +84,13 @@ public final class SnapshotMaker {
     }
 
     /// Makes the files of a snapshot, all of one revision, and checks each as a device would.
+    ///
     /// - Parameters:
-    ///   - isWanted: Asked again and again while statements run; once it says no, this ends with an
-    ///     error.
-    ///   - place: Where the file of a part goes, by its name; a file there is replaced.
-    /// - Throws: `StorageFault`, `SchemaError`; what was begun is then removed where it can be.
+    ///   - isWanted: Called repeatedly while statements run. When it returns false, this ends with
+    ///     an error.
+    ///   - place: Returns the path for the file of a part, by the part's name. A file there is
+    ///     replaced.
+    /// - Throws: `StorageFault`, `SchemaError`. Unfinished files are then removed if possible.
     public func make(
         for permissions: PermissionClass, while isWanted: @escaping () -> Bool = { true },
         at place: (_ part: String) -> String
@@ -122,15 +137,15 @@ public final class SnapshotMaker {
 
     private func open() throws(SQLiteError) -> Connection {
         let connection = try Connection(path: source, mode: .readWrite, vfs: vfs)
-        // Nothing here looks at a page twice; the cache only has to hold a few of each file.
+        // No page is read twice, so the cache only has to hold a few pages of each file.
         try connection.execute("PRAGMA foreign_keys = OFF; PRAGMA cache_size = -4096")
         return connection
     }
 
     private static func name(_ part: Int) -> String { "part\(part)" }
 
-    /// Makes a file with the tables and without rows. It may become a device's file, so it is made
-    /// to give free pages back.
+    /// Makes a file with the tables and without rows. It may become a device's file, so it is set
+    /// up to give free pages back.
     private func begin(_ path: String, like source: Connection) throws {
         try DatabaseFile.remove(path, vfs: vfs)
         let pageSize = try source.integer("PRAGMA main.page_size") ?? 4_096
@@ -145,7 +160,7 @@ public final class SnapshotMaker {
         try connection.commit()
     }
 
-    /// Opens a begun file for filling. Nobody needs it after a crash, so there is no journal.
+    /// Attaches a begun file for filling. After a crash it is not needed, so there is no journal.
     private func attach(_ path: String, _ part: Int, to connection: Connection) throws {
         let name = Self.name(part)
         let attach = try connection.prepare("ATTACH ?1 AS \(name)")
@@ -186,7 +201,7 @@ public final class SnapshotMaker {
         let types = try numbered(schema, connection)
         return try names.enumerated().map { index, name in
             let part = SnapshotPart(connection: connection, database: Self.name(index))
-            // By number, so that each table is filled from its beginning to its end.
+            // In the order of numbers, each table is filled from its beginning to its end.
             for (type, number) in types.sorted(by: { $0.number < $1.number }) {
                 let condition = self.condition(type.name, in: index, permissions)
                 try part.copy(type, number: number, where: condition)
@@ -198,7 +213,7 @@ public final class SnapshotMaker {
         }
     }
 
-    /// Writes into a filled file what it is, with the hashes of its records.
+    /// Writes the description of a filled file into it, with the hashes of its records.
     private func finish(
         _ begun: SnapshotDescription, at path: String, _ isWanted: @escaping () -> Bool
     ) throws -> SnapshotDescription {
@@ -216,7 +231,7 @@ public final class SnapshotMaker {
         return description
     }
 
-    /// The hash of a type's records, of which those that no device can be sent are removed.
+    /// Returns the hash of a type's records, and removes those that devices cannot receive.
     private func whole(
         _ type: EntityType, number: Int64, _ connection: Connection
     ) throws(SQLiteError) -> RangeHash {

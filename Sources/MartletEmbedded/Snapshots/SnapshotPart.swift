@@ -6,11 +6,12 @@ import SQLiteRecords
 /// Fills one file of a snapshot, attached to a connection to the data set's file.
 struct SnapshotPart {
     let connection: Connection
-    /// The name the file is attached under.
+    /// The name under which the file is attached.
     let database: String
 
     /// Copies a type's records, their revisions, and the type's number.
-    /// - Parameter condition: Nil for none, "" for all, else an SQL expression.
+    ///
+    /// - Parameter condition: Nil for no records, "" for all, or an SQL expression.
     func copy(
         _ type: EntityType, number: Int64, where condition: String?
     ) throws(SQLiteError) {
@@ -22,7 +23,7 @@ struct SnapshotPart {
         let table = SQLName.quoted(type.name)
         let key = SQLName.quoted(type.key)
         if condition.isEmpty, !type.attributes.contains(where: \.isGenerated) {
-            // In this form SQLite moves whole cells, in key order, and compiles no row
+            // In this form SQLite copies whole cells in key order, and does not compile rows
             // (https://sqlite.org/src/file/src/insert.c, xferOptimization).
             try connection.execute("INSERT INTO \(database).\(table) SELECT * FROM main.\(table)")
         } else {
@@ -35,7 +36,7 @@ struct SnapshotPart {
                 SELECT \(columns) FROM main.\(table) \(which)ORDER BY \(key)
                 """)
         }
-        // The plus takes the key's affinity away, with which no id could be looked up.
+        // The plus removes the key's affinity, which would prevent the look-up of ids.
         try connection.execute(
             """
             INSERT INTO \(database).martlet_records \
@@ -44,7 +45,7 @@ struct SnapshotPart {
             WHERE NOT r.deleted ORDER BY t.\(key)
             """)
         if try count(table) != count("martlet_records WHERE type = \(number)") {
-            // What another program wrote is no record before it is in the log.
+            // The row of an external write is no record before it is in the log.
             try connection.execute(
                 """
                 DELETE FROM \(database).\(table) WHERE NOT EXISTS (

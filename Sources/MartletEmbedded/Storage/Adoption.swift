@@ -4,10 +4,10 @@ internal import MartletServerCore
 import SQLiteKit
 import SQLiteRecords
 
-/// Puts into the log what came into the tables past it: rows that were there before Martlet, and
-/// the values a new column gave to old rows. The log folded is then again what the tables hold.
+/// Puts rows into the log that the tables got without it: rows from before Martlet, and the values
+/// that a new column gave to old rows. The log then leads to the tables' state again.
 struct Adoption {
-    /// Records in one entry, where references do not ask for more.
+    /// The most records in one entry, unless references need more.
     static let recordsPerSet = 1_000
     /// The bytes of records after which an entry ends.
     private static let bytesPerSet = 1 << 20
@@ -17,8 +17,8 @@ struct Adoption {
 
     // MARK: - Rows
 
-    /// Enters all rows of the types, parents before children. Records that refer to each other in
-    /// a circle stand in one entry together with what refers to them.
+    /// Enters all rows of the types, parents before children. Records that refer to each other in a
+    /// circle are in one entry, together with the records that refer to them.
     func adopt(types: [Int]) throws {
         for group in groups(of: types) {
             if group.count == 1, let type = group.first, !refersToItself(type) {
@@ -56,7 +56,7 @@ struct Adoption {
                 order.append(RecordAddress(type, id))
             }
         }
-        // Kahn's algorithm: a record is free once all it refers to has been entered.
+        // Kahn's algorithm: a record is free once all records to which it refers have been entered.
         var waiting: [RecordAddress: Int] = [:]
         var children: [RecordAddress: [RecordAddress]] = [:]
         for address in order {
@@ -99,8 +99,8 @@ struct Adoption {
             """)
     }
 
-    /// Refuses ids that no record may have: negative ids belong to devices, zero means none, and
-    /// the greatest would leave none for new records.
+    /// Refuses ids that no record may have: negative ids are temporary, zero is no id, and the
+    /// greatest would leave none for new records.
     private func check(_ id: RecordID, _ type: Int) throws(SchemaError) {
         guard case .integer(let number) = id, !(1...Limits.greatestKey ~= number) else { return }
         let what =
@@ -111,7 +111,7 @@ struct Adoption {
             """)
     }
 
-    /// Enters records as created, in several entries if one could not be sent.
+    /// Enters records as created, in several entries if one would be too long to be sent.
     private func enter(created: [(address: RecordAddress, row: Attributes)]) throws {
         guard !created.isEmpty else { return }
         let parts = EntryParts.of(created) { record in
@@ -151,8 +151,8 @@ struct Adoption {
         session.columns[type].references.contains { $0.target == type }
     }
 
-    /// The types in groups, each after the groups it refers to; types that refer to each other in
-    /// a circle share a group (Tarjan's strongly connected components).
+    /// Returns the types in groups, each after the groups to which it refers. Types that refer to
+    /// each other in a circle share a group (Tarjan's strongly connected components).
     private func groups(of types: [Int]) -> [[Int]] {
         let wanted = Set(types)
         var components = TypeComponents { type in
@@ -164,13 +164,13 @@ struct Adoption {
 
     // MARK: - Columns
 
-    /// Enters the values new columns gave to rows that were there. The rows keep their revisions:
-    /// nobody changed them, and no edit that waits on a device is stale for it.
+    /// Enters the values that new columns gave to existing rows. The rows keep their revisions:
+    /// nothing else of them changed, and no edit that waits on a device becomes stale.
     func announceColumns(added: [Int: [String]]) throws {
         for (type, names) in added.sorted(by: { $0.key < $1.key }) {
             var pending: [RecordEntry] = []
             var bytes = 0
-            // A row that no device can be sent has nothing to be announced of.
+            // A row that devices cannot receive is not announced.
             try session.tables[type].forEach(unsendable: { _, _ in }) { id, row in
                 var attributes = Attributes()
                 for name in names {
@@ -207,9 +207,9 @@ struct Adoption {
     }
 }
 
-/// Tarjan's algorithm over the references between types: depth is at most the number of types.
+/// Tarjan's algorithm over the references between types. Its depth is at most the number of types.
 package struct TypeComponents {
-    /// The types in groups, each behind those it refers to.
+    /// The types in groups, each after the groups to which it refers.
     package private(set) var found: [[Int]] = []
     private var indexes: [Int: Int] = [:]
     private var lowest: [Int: Int] = [:]
@@ -220,7 +220,7 @@ package struct TypeComponents {
         self.targets = targets
     }
 
-    /// Adds a type, and what it refers to.
+    /// Adds a type, and the types to which it refers.
     package mutating func visit(_ type: Int) {
         guard indexes[type] == nil else { return }
         let index = indexes.count

@@ -1,19 +1,21 @@
 internal import MartletServerCore
 import SQLiteKit
 
-/// A moment at which the rows of a data set's file are what its log says.
+/// Begins a read transaction at a moment when the rows of a data set's file equal its log.
 ///
-/// What other programs wrote is in the tables before it is in the log. A reader that finds some of it
-/// waiting has the writer take it in, and begins again while the writer keeps everybody out.
+/// An external write is in the tables before it is in the log. A reader that finds one waiting
+/// makes the writer take it in, and begins again while the writer excludes all others.
 struct ConsistentRead {
-    /// What has the writer do that; without it, a reader that finds something fails.
+    /// The function with which the writer does that. Without it, a reader that finds a waiting
+    /// write fails.
     var consistently: ConsistentReading?
-    /// Whether the file may be one that an older version wrote and no newer one has opened: nothing is
-    /// noted in it.
+    /// True if an older version may have written the file, and no newer one has opened it. It then
+    /// has no notes of external writes.
     var mayBeOld = false
 
-    /// Begins a transaction on `connection` that reads, and sees such a moment.
-    /// - Throws: `StorageFault` `.busy` where nobody can take in what waits.
+    /// Begins a read transaction on `connection` at such a moment.
+    ///
+    /// - Throws: `StorageFault` `.busy` if writes wait and there is no writer to take them in.
     func begin(on connection: Connection) throws(StorageFault) {
         do throws(SQLiteError) {
             if try !findsWaiting(connection) { return }
@@ -38,7 +40,8 @@ struct ConsistentRead {
         }
     }
 
-    /// Begins a transaction; its first read, this one, decides what it sees.
+    /// Begins a transaction, and returns whether writes wait. This first read fixes the state that
+    /// the transaction sees.
     private func findsWaiting(_ connection: Connection) throws(SQLiteError) -> Bool {
         try connection.beginReading()
         let notes = "SELECT count(*) FROM main.sqlite_schema WHERE name = 'martlet_outside'"

@@ -5,19 +5,20 @@ import SQLiteRecords
 
 /// The order in which a set's records are deleted.
 ///
-/// ON DELETE CASCADE follows references from a deleted record, and SQLite goes a thousand levels deep. If the set
-/// names the records below as well, they are deleted first.
+/// ON DELETE CASCADE follows references from a deleted record, at most a thousand levels deep in
+/// SQLite. If the set names the records below as well, they are deleted first.
 struct DeleteOrder {
     let session: EmbeddedSession
     let plan: SetPlan
     let facts: SetFacts
 
-    /// So many records may be a chain that is deeper than SQLite goes.
+    /// The number of records that may form a chain deeper than SQLite goes.
     private static let fewest = 500
 
-    /// Returns the deletes; if they are many, a record before those to which it refers. Records of a circle keep the
-    /// set's order.
-    /// - Complexity: O(*n*), one look-up for each of *n* deletes; none if they are few.
+    /// Returns the deletes. If they are many, each record is before those to which it refers.
+    /// Records of a circle keep the set's order.
+    ///
+    /// - Complexity: O(*n*) with one look-up for each of *n* deletes; no look-up if they are few.
     func deletes() throws(SQLiteError) -> [SetPlan.Change] {
         let deletes = plan.deletes
         guard deletes.count > Self.fewest else { return deletes }

@@ -4,8 +4,8 @@ import MartletServerCore
 import SQLiteKit
 import SQLiteRecords
 
-/// Reads differences on one connection: records by the revision at which they last changed, and
-/// the rows of those that are there.
+/// Reads differences on one connection: the records by the revision at which they last changed, and
+/// the rows of existing ones.
 final class DifferenceScan {
     private struct Source {
         let table: RecordTable
@@ -13,7 +13,7 @@ final class DifferenceScan {
     }
 
     private let connection: Connection
-    /// By the type's number in Martlet's tables.
+    /// The sources by the type's number in Martlet's tables.
     private let sources: [Int64: Source]
     private let unsendable: UnsendableRows
 
@@ -35,7 +35,8 @@ final class DifferenceScan {
         self.sources = sources
     }
 
-    /// See `LogSource.difference`. Ends the transaction that reads, which is open.
+    /// Returns the part of a difference, like `LogSource.difference`, and ends the open read
+    /// transaction.
     func part(
         _ question: DifferenceRequest, limit: () -> Revision
     ) throws(SQLiteError) -> DifferencePart {
@@ -60,8 +61,8 @@ final class DifferenceScan {
             revision: statement.integer(0), hash: LineageHash(stored: statement.blob(1)))
     }
 
-    /// Both halves come from an index in order, so SQLite merges them without sorting. A row that
-    /// was announced and stands in the scan on its own account too needs no second place.
+    /// Both halves come from an index in order, so SQLite merges them without sorting. An announced
+    /// row that is in the scan by its own change, too, needs no second place.
     private static let sql = """
         SELECT revision, type, id, revision, deleted FROM martlet_records \
         WHERE revision > ?1 AND revision <= ?2 \
@@ -89,12 +90,12 @@ final class DifferenceScan {
             let id = try statement.recordID(2)
             guard !rows.isTold(RowCursor(type: number, id: id), at: place) else { continue }
             var attributes: Attributes?
-            // A row that another program removed is gone, whatever is known of the record.
+            // A row that an external write removed is gone, whatever the facts of the record say.
             if statement.integer(4) == 0 {
                 do throws(SQLiteError) {
                     attributes = try source.table.read(id).map { source.columns.withoutNulls($0) }
                 } catch {
-                    // One bad row stops nobody: devices keep what they have of it.
+                    // One bad row does not stop the scan. Devices keep what they have of it.
                     guard error.isMismatch else { throw error }
                     unsendable.note(source.table.type.name, id, error.message)
                     continue

@@ -3,21 +3,23 @@ internal import MartletProtocol
 package import MartletServerCore
 import SQLiteKit
 
-/// Reads the log of a data set's file on a connection of its own, opened when first needed and
-/// again after a fault.
+/// Reads the log of a data set's file on a connection of its own, which it opens when it first
+/// needs it, and again after a fault.
 package final class EmbeddedLog: LogSource {
     private let path: String
     private let vfs: String?
     private let schema: Schema
     private let unsendable: UnsendableRows
     private var connection: Connection?
-    /// What reads rows on the connection.
+    /// The reader of rows on the connection.
     private var rows: DifferenceScan?
     package var consistently: ConsistentReading?
 
+    /// Makes a reader, which does not open the file yet.
+    ///
     /// - Parameters:
-    ///   - schema: The types whose rows go into differences; entries are read without.
-    ///   - unsendable: Hears of rows that are left out of differences.
+    ///   - schema: The types whose rows are in differences. Entries need no schema.
+    ///   - unsendable: Notes rows that are left out of differences.
     package init(
         path: String, vfs: String?, schema: Schema = Schema(types: []),
         unsendable: UnsendableRows = UnsendableRows()
@@ -94,7 +96,7 @@ package final class EmbeddedLog: LogSource {
         }
     }
 
-    /// Statements keep their connection, and what it holds, alive.
+    /// Forgets the connection with its statements, which would keep it and its memory alive.
     private func forget() {
         rows = nil
         connection = nil
@@ -163,7 +165,7 @@ package final class EmbeddedLog: LogSource {
             if let connection {
                 open = connection
             } else {
-                // WAL needs its shared memory writable even for readers.
+                // In WAL mode, readers too need write access to the shared memory.
                 open = try Connection(path: path, mode: .readWrite, vfs: vfs)
                 try open.execute("PRAGMA query_only = ON")
                 connection = open

@@ -4,8 +4,8 @@ import MartletServerCore
 import SQLiteKit
 import SQLiteRecords
 
-/// Opening a data set's file: Martlet's tables, the user's tables as the script wants them, and
-/// the rows Martlet does not know yet.
+/// Opens a data set's file: creates Martlet's tables, brings the user's tables to the script, and
+/// enters the rows that Martlet does not know yet.
 struct EmbeddedOpening {
     let connection: Connection
 
@@ -13,7 +13,7 @@ struct EmbeddedOpening {
         connection = try EmbeddedSession.connect(path: path, vfs: vfs)
     }
 
-    /// Does all of it in one transaction, or nothing.
+    /// Does all of it in one transaction, or nothing, and returns the schema.
     func prepare(script: String?, identity: String, now: Int64) throws -> Schema {
         try connection.transaction {
             if try EmbeddedTables.exist(in: connection) {
@@ -57,7 +57,7 @@ struct EmbeddedOpening {
         return format
     }
 
-    /// Brings Martlet's own tables from an older version's form to this one's.
+    /// Brings Martlet's own tables from an older version's format to this one's.
     private func upgrade(from format: Int64) throws {
         guard format < EmbeddedTables.format else { return }
         if format < 2 { try upgradeToDifferences() }
@@ -78,7 +78,7 @@ struct EmbeddedOpening {
             WHERE name = ?2
             """)
         while try entries.step() {
-            // Records in an entry that left their revisions as they were: a new column's values.
+            // A record in an entry that kept its revision has a new column's value.
             let revision = entries.integer(0)
             for changes in try SyncCoder.decodeChangeSet(entries.blob(1)).types {
                 for entry in changes.entries where entry.revision ?? revision < revision {
@@ -103,6 +103,7 @@ struct EmbeddedOpening {
     }
 
     /// Gives every type a number.
+    ///
     /// - Returns: The positions of the types that had none.
     private func register(_ schema: Schema) throws(SQLiteError) -> [Int] {
         var new: [Int] = []
@@ -120,7 +121,7 @@ struct EmbeddedOpening {
         return new
     }
 
-    /// Attributes that types known before have gained.
+    /// Returns the attributes that known types have gained, by the type's position.
     private func addedColumns(
         from before: Schema, to schema: Schema, _ new: [Int]
     ) -> [Int: [String]] {

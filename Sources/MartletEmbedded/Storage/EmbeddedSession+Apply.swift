@@ -13,7 +13,8 @@ extension EmbeddedSession {
     }
 
     /// Carries out one set within a savepoint.
-    /// - Throws: what is not the set's fault.
+    ///
+    /// - Throws: The errors that the set has not caused.
     func apply(_ work: SetWork) throws(SQLiteError) -> SetOutcome {
         try bounded { () throws(SQLiteError) in try outcome(of: work) }
     }
@@ -22,8 +23,8 @@ extension EmbeddedSession {
         let counters = idCounters
         var attempt = try attempt(work, parking: false)
         if case .failed(let error) = attempt, error.isUniqueViolation {
-            // Values may only have met on their way to their new places, or a writer of another
-            // kind may have taken an id.
+            // The values may only have met on their way to their new places, or an external write
+            // may have taken an id.
             idCounters = counters
             try skipTakenIDs(work.plan)
             attempt = try self.attempt(work, parking: true)
@@ -70,8 +71,9 @@ extension EmbeddedSession {
         return result
     }
 
-    /// A table whose AUTOINCREMENT has given the last key there is, which SQLite reports as a full disk:
-    /// another program has used that key, and a trigger wants one more.
+    /// Returns a table whose AUTOINCREMENT has assigned the last key, which SQLite reports as a
+    /// full disk: an external write has used that key, and a trigger wants one more. Nil if there
+    /// is none.
     private func tableWithoutKeys() throws(SQLiteError) -> String? {
         let counters = try connection.integer(
             "SELECT count(*) FROM main.sqlite_schema WHERE name = 'sqlite_sequence'")
@@ -132,7 +134,7 @@ extension EmbeddedSession {
         }
     }
 
-    /// Whether an error says something about the set, not about the machine.
+    /// Returns whether an error is about the set, and not about the machine.
     private static func isOfTheSet(_ error: SQLiteError) -> Bool {
         let tooBig: Int32 = 18
         return error.isConstraint || error.isMismatch || error.isStatementError
@@ -142,7 +144,7 @@ extension EmbeddedSession {
     private static func refusal(for error: SQLiteError) -> Refusal {
         if error.isInterrupted { return Acceptance.excess }
         if error.isRaised {
-            // The sentence is the schema's own.
+            // The sentence is from the schema's RAISE.
             return Refusal(.constraint, "the database refused: \(error.message)")
         }
         return Refusal(.constraint, "the database refused the change: \(error.message)")

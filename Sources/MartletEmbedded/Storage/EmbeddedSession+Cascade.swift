@@ -5,14 +5,16 @@ import SQLiteKit
 import SQLiteRecords
 
 extension EmbeddedSession {
-    /// Returns the effect of the ON DELETE actions of a set's deletes, once its updates are done;
-    /// nil if that is more than one set may change.
+    /// Returns the effects of the ON DELETE actions of a set's deletes, after its updates; nil if
+    /// they are more than one set may have.
     ///
-    /// Breadth first from the deleted records. A record the set moves elsewhere is not reached
-    /// through the reference it gives up; one it moves under a deleted record is.
+    /// The search goes breadth first from the deleted records. A record that the set moves
+    /// elsewhere is not reached through the reference that it gives up. A record that the set moves
+    /// under a deleted one is reached.
+    ///
     /// - Parameters:
-    ///   - deleted: Permanent ids.
-    ///   - updated: Permanent ids, with references as permanent ids.
+    ///   - deleted: The permanent ids.
+    ///   - updated: The attributes by permanent id, with references as permanent ids.
     ///   - most: The most records to find; nil for as many as one set may change.
     func affected(
         byDeleting deleted: [RecordAddress], updating updated: [RecordAddress: Attributes],
@@ -49,8 +51,8 @@ extension EmbeddedSession {
         return found
     }
 
-    /// Returns updates in which each reference by a text key is the key of the record that SQLite takes it for: the
-    /// key may have a collation.
+    /// Returns the updates with each reference by a text key as the key of the record that SQLite
+    /// finds for it, because the key may have a collation.
     private func followed(
         _ updated: [RecordAddress: Attributes]
     ) throws(SQLiteError) -> [RecordAddress: Attributes] {
@@ -68,8 +70,8 @@ extension EmbeddedSession {
         return followed
     }
 
-    /// Returns the records of a link's type that refer to a record. A text key may have a collation, by which
-    /// SQLite follows references.
+    /// Returns the records of a link's type that refer to a record. SQLite follows references by a
+    /// text key's collation, if it has one.
     private func referring(
         to parent: RecordID, _ link: CascadeMap.Link
     ) throws(SQLiteError) -> [RecordID] {
@@ -88,13 +90,13 @@ extension EmbeddedSession {
             isSendable: isSendable(address))
     }
 
-    /// Returns whether devices can be sent a row with this key.
+    /// Returns whether devices can receive a row with this key.
     func isSendable(_ address: RecordAddress) -> Bool {
         SendableKey.fault(
             of: address.id, schema.types[address.type], greatest: Limits.greatestKey) == nil
     }
 
-    /// Returns the records that refer to one through a link, once the set's updates are done.
+    /// Returns the records that refer to a record through a link, after the set's updates.
     private func children(
         of parent: RecordID, _ link: CascadeMap.Link, _ moved: inout MovedReferences
     ) throws(SQLiteError) -> [RecordAddress] {

@@ -5,7 +5,7 @@ import SQLiteKit
 import SQLiteRecords
 
 extension EmbeddedSession {
-    /// See `ServerStorage.compact`.
+    /// Empties old entries; see `ServerStorage.compact`.
     func compact(
         through target: Revision, entries: Int, bytes: Int
     ) throws(SQLiteError) -> Int {
@@ -32,11 +32,11 @@ extension EmbeddedSession {
         return emptied
     }
 
-    /// The last entry of a step that begins after `floor`.
+    /// Returns the last entry of a step that begins after `floor`.
     private func end(
         of floor: Revision, through target: Revision, entries: Int, bytes: Int
     ) throws(SQLiteError) -> Revision {
-        // The length of a blob stands in the row's head; the blob itself is not read.
+        // The length of a blob is in the row's header, so SQLite does not read the blob itself.
         let statement = try connection.statement(
             """
             SELECT revision, length(body) FROM martlet_log \
@@ -55,7 +55,8 @@ extension EmbeddedSession {
         return reached
     }
 
-    /// Empties what compaction had passed over because its author had not acknowledged it.
+    /// Empties entries that compaction had passed over because their author had not acknowledged
+    /// them.
     func empty(
         _ device: KnownDevice, acknowledging sequence: Int64
     ) throws(SQLiteError) {
@@ -73,7 +74,7 @@ extension EmbeddedSession {
         while try statement.step() {}
     }
 
-    /// Gives a record that a new column gave a value a place in differences.
+    /// Gives a record a place in differences, because a new column gave it a value.
     func announce(_ address: RecordAddress, at revision: Revision) throws(SQLiteError) {
         let statement = try connection.statement(
             "INSERT INTO martlet_announced (revision, type, id) VALUES (?1, ?2, ?3)")

@@ -2,10 +2,10 @@ import MartletModel
 import MartletServerCore
 import SQLiteKit
 
-/// Keeps the devices of a data set. It looks them up one by one, because anybody with a token can
-/// name new ones.
+/// Keeps the devices of a data set. It looks them up one by one, because every holder of a token
+/// can name new ones.
 extension EmbeddedSession {
-    /// The most devices kept in memory.
+    /// The most devices that are kept in memory.
     private static let mostDevices = 4_096
 
     /// Returns a device that has sent a change set; nil if it is not known.
@@ -24,6 +24,7 @@ extension EmbeddedSession {
     }
 
     /// Registers a device.
+    ///
     /// - Returns: Nil if the principal has the most devices that it may have.
     func register(
         clientID: String, principal: Principal, most: Int, now: Int64
@@ -66,7 +67,7 @@ extension EmbeddedSession {
         devices[clientID] = device
     }
 
-    /// Returns the principal that a device belongs to.
+    /// Returns the principal to which a device belongs.
     func principal(of device: Int64) throws(SQLiteError) -> String? {
         let statement = try connection.statement(
             "SELECT principal FROM martlet_devices WHERE number = ?1")
@@ -106,7 +107,7 @@ extension EmbeddedSession {
     }
 
     /// Notes a number as used. If its set is rolled back later, the number stays noted, which only
-    /// costs a lookup.
+    /// costs a look-up.
     func note(sequence: Int64?, device: Int64) {
         guard let sequence, let highest = highestSequences[device], sequence > highest else {
             return

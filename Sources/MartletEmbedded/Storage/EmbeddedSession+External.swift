@@ -4,23 +4,23 @@ import MartletServerCore
 import SQLiteKit
 import SQLiteRecords
 
-/// A record that another program touched, as it is now.
+/// The present state of a record that an external write touched.
 private struct ExternalRecordChange {
     let address: RecordAddress
     let facts: RowFacts?
-    /// Nil where it is gone.
+    /// The row; nil if it is gone.
     let row: Attributes?
 
     /// The approximate bytes of the record in an entry.
     var byteCount: Int { 40 + address.id.wireByteCount + (row?.wireByteCount ?? 0) }
 }
 
-/// What is taken at once.
+/// The writes that are taken at once.
 private struct ExternalPart {
     var records: [ExternalRecordChange] = []
     var addresses: Set<RecordAddress> = []
     var bytes = 0
-    /// The last note that is done with.
+    /// The number of the last note that is dealt with.
     var number: Int64 = 0
 
     mutating func add(_ record: ExternalRecordChange) {
@@ -31,9 +31,9 @@ private struct ExternalPart {
 }
 
 extension EmbeddedSession {
-    /// Records up to which what was committed stays one set.
+    /// The number of records up to which committed writes stay in one set.
     private static let mostRecords = 10_000
-    /// Notes that are looked through at once.
+    /// The most notes that are read at once.
     private static let mostNotes = 100_000
 
     func hasExternalWrites() throws(SQLiteError) -> Bool {
@@ -42,9 +42,8 @@ extension EmbeddedSession {
         return try statement.step() && statement.integer(0) != 0
     }
 
-    /// Puts into the log what other programs wrote: all that was committed since it was last
-    /// looked, as one set. What is far more than `maxBytes` is taken in parts, in the order in
-    /// which it was done.
+    /// Puts external writes into the log: all that were committed since the last look, as one set.
+    /// If they are far more than `maxBytes`, it takes a part, in the order of the writes.
     func takeExternalWrites(
         now: Int64, maxBytes: Int, _ unsendable: UnsendableRows
     ) throws(SQLiteError) -> [LogEntry] {
@@ -75,7 +74,7 @@ extension EmbeddedSession {
 
     // MARK: - Reading
 
-    /// The notes in order; without an address where no device can know the record.
+    /// Returns the notes in order. A note has no address if no device can know the record.
     private func externalNotes(
         _ unsendable: UnsendableRows
     ) throws(SQLiteError) -> [(number: Int64, address: RecordAddress?)] {
@@ -116,7 +115,8 @@ extension EmbeddedSession {
         return RecordAddress(type, id)
     }
 
-    /// Returns a key that is neither an integer nor UTF-8 as SQL writes it, for the operator.
+    /// Returns a key that is neither an integer nor UTF-8 in the form of an SQL literal, for the
+    /// operator.
     private static func literal(_ statement: Statement, _ column: Int32) -> RecordID {
         switch statement.storage(column) {
         case .null: return .text("NULL")
@@ -133,7 +133,7 @@ extension EmbeddedSession {
         return .text(isText ? "CAST(\(literal) AS TEXT)" : literal)
     }
 
-    /// Reads the records of the notes, each where it was last noted, until there are enough.
+    /// Reads the records of the notes, each at its last note, until there are enough.
     private func gather(
         _ notes: [(number: Int64, address: RecordAddress?)], room: Int,
         _ unsendable: UnsendableRows
@@ -152,8 +152,8 @@ extension EmbeddedSession {
         return part
     }
 
-    /// Returns a record as its table has it; nil if no device can be sent the row. If the log has the record, it is
-    /// marked as left out then.
+    /// Returns a record as its table has it; nil if devices cannot receive the row. If the log has
+    /// the record, it is then marked as left out.
     private func externalRecordChange(
         _ address: RecordAddress, _ unsendable: UnsendableRows?
     ) throws(SQLiteError) -> ExternalRecordChange? {
@@ -171,7 +171,7 @@ extension EmbeddedSession {
         }
     }
 
-    /// Adds the records that the part's records refer to and that the log lacks. They come first,
+    /// Adds the records to which the part's records refer and that the log lacks. They are first,
     /// so that devices have them wherever the part is cut.
     private func complete(_ part: inout ExternalPart) throws(SQLiteError) {
         let own = part.records.count
@@ -197,12 +197,12 @@ extension EmbeddedSession {
 
     // MARK: - Writing
 
-    /// Makes one entry, or several if one could not be sent, or none if devices get none of the
-    /// changes.
+    /// Makes one entry, several if one would be too long to be sent, or none if devices get none of
+    /// the changes.
     private func enter(
         _ records: [ExternalRecordChange], now: Int64
     ) throws(SQLiteError) -> [LogEntry] {
-        // An id is not given twice, also where nobody has seen the record.
+        // No id is assigned twice, even if no device has seen the record.
         for address in records.map(\.address) {
             if case .integer(let id) = address.id { skipIDs(of: address.type, through: id) }
         }

@@ -3,7 +3,7 @@ import MartletServerCore
 import SQLiteKit
 
 extension EmbeddedSession {
-    /// Returns the facts that a set is judged by. If they take too long to find, they say so.
+    /// Returns the facts by which a set is judged. If the search takes too long, the facts say so.
     func facts(for question: FactsRequest) throws(SQLiteError) -> SetFacts {
         do throws(SQLiteError) {
             return try bounded { () throws(SQLiteError) in try allFacts(for: question) }
@@ -72,7 +72,8 @@ extension EmbeddedSession {
         return try affected(byDeleting: deleted, updating: updated)
     }
 
-    /// A change's attributes with permanent ids in place of temporary ones, as far as known.
+    /// Returns a change's attributes with permanent ids in place of temporary ones, as far as they
+    /// are known.
     func resolved(
         _ change: SetPlan.Change, assigned: [RecordAddress: RecordID], _ facts: SetFacts
     ) -> Attributes {
@@ -93,7 +94,7 @@ extension EmbeddedSession {
 // MARK: - Sets decided before
 
 extension EmbeddedSession {
-    /// A verdict as it is stored.
+    /// A stored verdict.
     struct StoredVerdict {
         let device: Int64
         let content: [UInt8]
@@ -106,7 +107,8 @@ extension EmbeddedSession {
         if case .refused(let refusal) = stored.verdict, refusal.isOfTheSchema,
             question.plan != nil
         {
-            // The schema has grown since: the set gets the chance it never had.
+            // The schema has gained the missing part since, so the set is judged for the first
+            // time.
             return nil
         }
         var isSamePrincipal = stored.device == 0 || stored.device == question.device
@@ -130,7 +132,8 @@ extension EmbeddedSession {
         return try verdict(sequence: sequence, device: question.device)
     }
 
-    /// The verdict on the set of that identifier, accepted or finally refused.
+    /// Returns the verdict on the set with that identifier, if it was accepted or finally refused;
+    /// nil otherwise.
     func verdict(identifier: String) throws(SQLiteError) -> StoredVerdict? {
         if let accepted = try acceptedSet(identifier: identifier) { return accepted }
         return try refusedSet(identifier: identifier)

@@ -4,7 +4,7 @@ import MartletServerCore
 import SQLiteKit
 import SQLiteRecords
 
-/// The records that the true rows of several refused sets have needed so far; each is read once.
+/// The records that the true rows of several refused sets have needed so far. Each is read once.
 struct TruthRecords {
     fileprivate var known: [RecordAddress: TrueRecord] = [:]
     /// The number of records that were read from the tables.
@@ -12,7 +12,7 @@ struct TruthRecords {
 }
 
 extension EmbeddedSession {
-    /// Reads the true rows for refused sets; see `ServerStorage.truths`.
+    /// Reads the true rows of refused sets; see `ServerStorage.truths`.
     func truths(
         of questions: [CurrentRowsRequest], setBytes: Int, maxBytes: Int
     ) throws(SQLiteError) -> [SetTruth] {
@@ -29,8 +29,8 @@ extension EmbeddedSession {
         return truths
     }
 
-    /// The present state of the records a refused set names, and of those its deletes would
-    /// change: those the device may have removed on its own side.
+    /// Returns the present state of the records that a refused set names, and of those that its
+    /// deletes would change, because the device may have removed these itself.
     private func truth(
         of question: CurrentRowsRequest, room: Int, _ records: inout TruthRecords
     ) throws(SQLiteError) -> SetTruth {
@@ -65,7 +65,9 @@ extension EmbeddedSession {
         return truth.truth(schema)
     }
 
-    /// - Returns: The record's permanent address, where it has one.
+    /// Adds a record to the truth.
+    ///
+    /// - Returns: The record's permanent address, if it has one.
     private func add(
         _ sent: RecordAddress, _ device: Int64, to truth: inout GatheredTruth,
         _ records: inout TruthRecords

@@ -4,7 +4,7 @@ import MartletServerCore
 import SQLiteKit
 import SQLiteRecords
 
-/// An open file, and what is kept in memory of it. Thrown away after a fault.
+/// An open file, with the state that is kept in memory. It is discarded after a fault.
 final class EmbeddedSession {
     let connection: Connection
     let schema: Schema
@@ -13,36 +13,37 @@ final class EmbeddedSession {
     /// The number of each type in Martlet's tables, by its position in the schema.
     let numbers: [Int64]
     let cascades: CascadeMap
-    /// What changes rows behind the statements that are run, where the schema has any such thing.
+    /// Notes the rows that change behind the statements; nil if the schema has nothing that does
+    /// so.
     let capture: RowCapture?
     let columns: [TypeColumns]
-    /// Hears of rows that sets leave behind and no device can be sent.
+    /// Notes rows that sets leave in a state which devices cannot receive.
     let unsendable: UnsendableRows
     let bound = WorkBound()
     /// The number of records read for true rows since the file was opened.
     var truthReads = 0
-    /// Updates looked at to find what deletes change, since the file was opened.
+    /// The number of updates read to find the effects of deletes since the file was opened.
     var updateLooks = 0
 
     private(set) var head: LogHead
-    /// Entries up to this one may have lost their bodies.
+    /// The revision up to which entries may have lost their bodies.
     var floor: Revision = 0
-    /// Devices that were looked up, by client id; there may be others.
+    /// The devices that were looked up, by client id. There may be others.
     var devices: [String: KnownDevice] = [:]
     /// The number of devices of a principal, if it has been counted.
     var deviceCounts: [String: Int] = [:]
     /// The next permanent id of each type, by position.
     private var nextIDs: [Int64]
     private var usedNumbers: Set<Int> = []
-    /// The highest set number each device used, as far as looked up.
+    /// The highest set number that each device used, as far as it was looked up.
     var highestSequences: [Int64: Int64] = [:]
-    /// The lowest temporary id used, by device and type, as far as looked up: no lower one is in
-    /// the id map.
+    /// The lowest temporary id used, by device and type, as far as it was looked up. The id map has
+    /// no lower one.
     private var lowestTemporaries: [RecordAddress: Int64] = [:]
     private var fileVersion: Int64 = -1
-    /// Whether other programs may have written what is not in the log.
+    /// True if there may be external writes that are not in the log.
     var mayHaveExternalWrites = true
-    /// Whether a part of that has been taken, and the rest is much.
+    /// True if a part of them has been taken, and much is left.
     var isExternalParted = false
 
     static func connect(
@@ -99,7 +100,7 @@ final class EmbeddedSession {
         return numbers
     }
 
-    /// Reads everything kept in memory from the file.
+    /// Reads the state that is kept in memory from the file.
     private func reload() throws(SQLiteError) {
         let dataSet = try connection.statement("SELECT revision, hash FROM martlet_dataset")
         defer { dataSet.reset() }
@@ -133,7 +134,7 @@ final class EmbeddedSession {
 extension EmbeddedSession {
     func begin() throws(SQLiteError) {
         try connection.begin()
-        // Another program that wrote to the file may have changed what is kept in memory.
+        // A write by another program may have changed the state that is kept in memory.
         if try connection.integer("PRAGMA data_version") != fileVersion {
             try reload()
             mayHaveExternalWrites = true
@@ -147,7 +148,7 @@ extension EmbeddedSession {
         try connection.commit()
     }
 
-    /// Writes what is kept in memory during a transaction.
+    /// Writes the state that is kept in memory during a transaction.
     func flush() throws(SQLiteError) {
         for type in usedNumbers {
             let statement = try connection.statement(
@@ -164,7 +165,7 @@ extension EmbeddedSession {
         while try dataSet.step() {}
     }
 
-    /// Raises the data set's revision by one, in its row.
+    /// Raises the data set's revision by one, in its row, and returns it.
     func nextRevision() throws(SQLiteError) -> Revision {
         let statement = try connection.statement(
             "UPDATE martlet_dataset SET revision = revision + 1 RETURNING revision")
@@ -177,7 +178,7 @@ extension EmbeddedSession {
         return revision
     }
 
-    /// Puts an entry at the end of the log.
+    /// Adds an entry to the end of the log.
     func append(
         _ entry: LogEntry, content: [UInt8]?, now: Int64
     ) throws(SQLiteError) {
@@ -205,13 +206,15 @@ extension EmbeddedSession {
 // MARK: - Ids
 
 extension EmbeddedSession {
-    /// The greatest id of another program's row that moves the counter.
+    /// The greatest id of an external row that moves the counter.
     private static let greatestFollowed = EmbeddedStore.greatestFollowedKey
 
-    /// Returns a permanent id that no record ever had; nil if the counter is behind the greatest key.
+    /// Returns a permanent id that no record ever had; nil if the counter is above the greatest
+    /// key.
     func nextID(of type: Int) throws(SQLiteError) -> Int64? {
         var id = nextIDs[type]
-        // Rows up here did not move the counter. Steps that double pass over any run of them soon.
+        // Rows with ids this high did not move the counter. Steps that double soon pass any run of
+        // them.
         var step: Int64 = 1
         while id > Self.greatestFollowed, id <= Limits.greatestKey, try isTaken(id, type) {
             id += step
@@ -223,21 +226,21 @@ extension EmbeddedSession {
         return id
     }
 
-    /// Whether a record has or had this id.
+    /// Returns whether a record has or had this id.
     private func isTaken(_ id: Int64, _ type: Int) throws(SQLiteError) -> Bool {
         if try tables[type].exists(.integer(id)) { return true }
         return try rowFacts(RecordAddress(type, .integer(id))) != nil
     }
 
-    /// The id counters, to be put back when the set they were raised for is refused: no one has
-    /// seen those ids.
+    /// The id counters. They are restored when the set for which they were raised is refused,
+    /// because no device has seen those ids.
     var idCounters: [Int64] {
         get { nextIDs }
         set { nextIDs = newValue }
     }
 
     /// Keeps the counter of a type above an id that did not come from it. It ignores ids above
-    /// `greatestFollowed`; `nextID` passes over them.
+    /// `greatestFollowed`, which `nextID` passes over.
     func skipIDs(of type: Int, through id: Int64) {
         guard nextIDs[type] <= id, id <= Self.greatestFollowed else { return }
         nextIDs[type] = id + 1

@@ -6,11 +6,18 @@ import SQLiteRecords
 
 /// A data set in one SQLite file: the storage of a small team's server.
 ///
-/// The file is written by one process. WAL with `synchronous=FULL`: a commit that returned
-/// survives a loss of power.
+/// One process writes the file. It is in WAL mode with `synchronous=FULL`, so a commit that
+/// returned survives a loss of power.
+///
+/// ```swift
+/// let store = try EmbeddedStore(
+///     path: "/srv/martlet/club.sqlite", script: schemaScript, identity: randomHexadecimal,
+///     now: Int64(Date.now.timeIntervalSince1970 * 1_000))
+/// let node = try DataSetNode(store: store)
+/// ```
 public final class EmbeddedStore {
-    /// The greatest key of another program's row behind which the server continues. Half of all keys are
-    /// above it, so that no row of another program can take the last key from new records.
+    /// The greatest key of an external row after which the server continues. Half of all keys are
+    /// above it, so that an external write cannot take the last key from new records.
     package static let greatestFollowedKey = Limits.greatestKey / 2
 
     package let schema: Schema
@@ -21,24 +28,26 @@ public final class EmbeddedStore {
     let path: String
     let vfs: String?
     let unsendable: UnsendableRows
-    /// Nil after a fault, until `recover` has opened the file again.
+    /// The open session; nil after a fault, until `recover` has opened the file again.
     private var current: EmbeddedSession?
     /// The refusals of sets that made the database roll back more than themselves, by the sets'
     /// content.
     private var unbearable: [[UInt8]: Refusal] = [:]
-    /// More than a batch has sets, so that none of a batch is forgotten while it is done again.
+    /// The limit is higher than the number of sets in a batch, so that no set of a batch is
+    /// forgotten while the batch is repeated.
     private static let mostUnbearable = 100_000
 
-    /// Opens a file, creates what is missing in it, and brings its tables to what the script says.
+    /// Opens a file, creates its missing parts, and brings its tables to the script.
     ///
-    /// Rows that are there before Martlet knows their table become entries of the log, so that
-    /// devices receive them.
+    /// Rows from before Martlet knows their table become entries of the log, so that devices
+    /// receive them.
+    ///
     /// - Parameters:
-    ///   - script: CREATE statements, or nil to take the tables as they are.
-    ///   - identity: Names the data set when it is created: 32 random hexadecimal digits.
+    ///   - script: The CREATE statements, or nil to take the tables as they are.
+    ///   - identity: The name of the data set if it is created: 32 random hexadecimal digits.
     ///   - now: Milliseconds since 1970.
-    ///   - unsendable: Hears of rows that are left out.
-    /// - Throws: `SchemaError` for a script or tables that cannot be synchronised; `StorageFault`.
+    ///   - unsendable: Notes rows that are left out.
+    /// - Throws: `SchemaError` if the script or the tables cannot be synchronised; `StorageFault`.
     public init(
         path: String, vfs: String? = nil, script: String?, identity: String, now: Int64,
         unsendable: UnsendableRows = UnsendableRows()
@@ -71,7 +80,7 @@ public final class EmbeddedStore {
         return current
     }
 
-    /// Runs `body` on the open session; an error of SQLite becomes a fault.
+    /// Runs `body` on the open session. An error of SQLite becomes a fault.
     func working<Result>(
         _ body: (EmbeddedSession) throws(SQLiteError) -> Result
     ) throws(StorageFault) -> Result {
@@ -134,20 +143,21 @@ extension EmbeddedStore: ServerStorage {
         }
     }
 
-    /// How often statements had to be compiled anew since this was last asked.
+    /// Returns how often statements had to be compiled again since the last call.
     package func takeRecompilations() -> Int { current?.connection.takeRecompilations() ?? 0 }
 
     package func commit() throws(StorageFault) {
-        // SQLite would go on in a file that nobody can open any more.
+        // SQLite would otherwise write to a file that no program can open any more.
         if current?.connection.hasMoved == true { throw .moved }
         try working { (session) throws(SQLiteError) in try session.commit() }
     }
 
     package func recover() throws(StorageFault) {
-        // A connection that saw an error may hold a transaction it cannot end; a new one starts
-        // from what the file says.
+        // A connection that had an error may hold a transaction that it cannot end. A new one
+        // starts from the file's state.
         current?.connection.rollback()
-        // It is kept until the file is back: another file, or a new one, would not be this data set.
+        // The connection is kept until the file is back, because another or a new file would not be
+        // this data set.
         if current?.connection.hasMoved == true { throw .moved }
         current = nil
         do throws(SQLiteError) {
@@ -207,14 +217,14 @@ extension EmbeddedStore: ServerStorage {
         do throws(SQLiteError) {
             return try session.apply(work)
         } catch {
-            // Without memory, with a disk that is full or fails, SQLite may give up the transaction
-            // by itself: then the set is not to blame.
+            // If memory is short, or the disk is full or fails, SQLite may end the transaction
+            // itself. Then the set is not at fault.
             guard
                 session.connection.isInTransaction || !error.isConstraint && !error.isInterrupted
             else {
                 // A trigger or a constraint of the schema rolled everything back, or SQLite did so
-                // when the set was given up. The set is remembered, so that it is refused alone
-                // when the batch is done again.
+                // when the set's work was ended. The set is remembered, so that only it is refused
+                // when the batch is repeated.
                 if unbearable.count >= Self.mostUnbearable { unbearable.removeAll() }
                 unbearable[work.question.content] =
                     error.isInterrupted

@@ -3,12 +3,12 @@ package import SQLiteKit
 
 /// Martlet's own tables in a data set's file. The user's tables stay as they are.
 package enum EmbeddedTables {
-    /// Raised with every change of these tables that an older server could not work with.
-    /// 2: entries may have lost their bodies, and what new columns announced has a place.
-    /// 3: what other programs write is noted.
+    /// The format of these tables. It rises with every change with which an older server could not
+    /// work. 2: entries may have lost their bodies, and announced values of new columns have a
+    /// place. 3: external writes are noted.
     package static let format: Int64 = 3
 
-    /// Makes them in a file that has none.
+    /// Creates the tables in a file that has none.
     package static func create(in connection: Connection) throws(SQLiteError) {
         try connection.execute(
             """
@@ -51,9 +51,9 @@ package enum EmbeddedTables {
         try createForExternal(in: connection)
     }
 
-    /// What a difference is read from, beside the records: they stand in the order in which they
-    /// last changed, and rows that a new column gave a value, which is no change of theirs, at the
-    /// revision that told of it.
+    /// Creates the index and the table from which a difference is read, in addition to the records.
+    /// The index has the records in the order of their last changes. The table has rows that a new
+    /// column gave a value, which is no change of theirs, at the revision that announced it.
     static func createForDifferences(in connection: Connection) throws(SQLiteError) {
         try connection.execute(
             """
@@ -64,8 +64,8 @@ package enum EmbeddedTables {
             """)
     }
 
-    /// What other programs wrote: see `ExternalTriggers`. `applying` is 1 within the server's own
-    /// transactions alone, so nobody else ever sees it.
+    /// Creates the table for notes of external writes; see `ExternalTriggers`. `applying` is 1 only
+    /// within the server's own transactions, so no other connection ever sees it.
     static func createForExternal(in connection: Connection) throws(SQLiteError) {
         try connection.execute(
             """

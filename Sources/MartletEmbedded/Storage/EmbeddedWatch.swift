@@ -2,8 +2,8 @@ import MartletModel
 package import MartletServerCore
 import SQLiteKit
 
-/// Looks for what other programs have written to a data set's file, on a connection of its own.
-/// Confined to whoever holds it; blocks.
+/// Looks for writes to a data set's file by other programs, on a connection of its own. It is
+/// confined to the queue of its holder, and blocks.
 package final class EmbeddedWatch {
     private let path: String
     private let vfs: String?
@@ -11,7 +11,9 @@ package final class EmbeddedWatch {
     private var version: Int64?
     private var found: StorageLook?
 
-    /// - Parameter store: For its place only; it is not touched.
+    /// Makes a watch.
+    ///
+    /// - Parameter store: The data set's storage. The watch takes only its path from it.
     package convenience init(store: EmbeddedStore) {
         self.init(path: store.path, vfs: store.vfs)
     }
@@ -21,7 +23,8 @@ package final class EmbeddedWatch {
         self.vfs = vfs
     }
 
-    /// One small question; nothing is read where nobody has written since the last look.
+    /// Returns the present state. It costs one small query if no program has written since the last
+    /// look.
     package func look() throws(StorageFault) -> StorageLook {
         if connection?.hasMoved == true { throw .moved }
         do throws(SQLiteError) {
@@ -39,7 +42,7 @@ package final class EmbeddedWatch {
         }
     }
 
-    /// Changes that are in no entry of the log yet.
+    /// Returns the number of changes that are in no entry of the log yet.
     package func waiting() throws(StorageFault) -> Int {
         do throws(SQLiteError) {
             let open = try opened()

@@ -3,22 +3,24 @@ import MartletServerCore
 import SQLiteKit
 import SQLiteRecords
 
-/// The triggers in a data set's file that note what other programs write: which record, in
+/// The triggers in a data set's file that note external writes: they put the record's address into
 /// `martlet_outside`.
 ///
-/// They are part of the file, so they run in whatever program writes. Within the server's own
+/// They are part of the file, so they run in every program that writes. Within the server's own
 /// transactions `martlet_dataset.applying` is 1, and they do nothing.
 struct ExternalTriggers {
     private let schema: Schema
     private let numbers: [Int64]
 
-    /// - Parameter numbers: Of the types in Martlet's tables, in the schema's order.
+    /// Prepares the triggers of a schema.
+    ///
+    /// - Parameter numbers: The numbers of the types in Martlet's tables, in the schema's order.
     init(schema: Schema, numbers: [Int64]) {
         self.schema = schema
         self.numbers = numbers
     }
 
-    /// Drops all of them: tables can then be changed as if there were none.
+    /// Drops all of them, so that tables can be changed as if there were none.
     static func remove(from connection: Connection) throws(SQLiteError) {
         let statement = try connection.prepare(
             """
@@ -32,7 +34,7 @@ struct ExternalTriggers {
         }
     }
 
-    /// Makes all of them; there must be none.
+    /// Creates all of them. There must be none.
     func install(on connection: Connection) throws(SQLiteError) {
         let actions = try ReferenceActions(connection)
         for (type, number) in zip(schema.types, numbers) {
@@ -55,7 +57,7 @@ struct ExternalTriggers {
             """
         }
         let note = "INSERT INTO martlet_outside (type, id)"
-        // Text keys differ if their bytes differ, whatever the column's collation says.
+        // Text keys differ if their bytes differ, whatever the column's collation is.
         let byBytes = type.keyKind == .text ? " COLLATE BINARY" : ""
         let isMoved = "OLD.\(key) IS NOT NEW.\(key)\(byBytes)"
         var triggers = [
@@ -68,8 +70,8 @@ struct ExternalTriggers {
                 ]),
             trigger("delete", "AFTER DELETE", ["\(note) VALUES (\(number), OLD.\(key));"]),
         ]
-        // REPLACE removes rows in its way without firing triggers if `recursive_triggers` is off,
-        // as it is in most programs. A row with the same integer key is noted as the new one.
+        // If `recursive_triggers` is off, as in most programs, REPLACE removes conflicting rows
+        // without firing triggers. A row with the same integer key is noted as the new one.
         let meetings =
             (type.keyKind == .integer ? [] : conflicts.keyConditions)
             + conflicts.indexes.map(\.isMetByNew)

@@ -3,14 +3,14 @@ import MartletServerCore
 import SQLiteKit
 import SQLiteRecords
 
-/// Finds the words for a foreign key that does not hold: SQLite only says that there is one.
+/// Words the refusal for a foreign key that does not hold. SQLite only says that there is one.
 struct ReferenceCheck {
     let session: EmbeddedSession
     let plan: SetPlan
     let assigned: [RecordAddress: RecordID]
     let facts: SetFacts
 
-    /// The refusal, naming table and reference where they can be found.
+    /// Returns the refusal. It names the table and the reference if they can be found.
     func refusal() throws(SQLiteError) -> Refusal {
         for change in plan.creates + plan.updates {
             let type = session.schema.types[change.type]

@@ -3,16 +3,16 @@ import MartletServerCore
 import SQLiteKit
 import SQLiteRecords
 
-/// Notes every row that is written, by whatever statement: for schemas in which rows change
-/// behind the statements that are run.
+/// Notes every row that any statement writes, for schemas in which rows change behind the
+/// statements.
 ///
-/// TEMP triggers belong to this connection only and leave no trace in the file. Schemas without
-/// triggers of their own, and whose foreign keys are all `Reference`s, do without: what ON DELETE
-/// actions do is then known from the facts.
+/// TEMP triggers belong to this connection only and leave no trace in the file. A schema without
+/// triggers of its own, whose foreign keys are all `Reference`s, needs no capture, because the
+/// facts have the effects of its ON DELETE actions.
 struct RowCapture {
     private let connection: Connection
 
-    /// Nil where nothing happens behind the statements.
+    /// Creates the triggers; nil if nothing happens behind the statements.
     init?(connection: Connection, schema: Schema) throws(SQLiteError) {
         guard try Self.isNeeded(connection, schema) else { return nil }
         self.connection = connection
@@ -40,12 +40,12 @@ struct RowCapture {
         }
     }
 
-    /// Forgets what was written so far.
+    /// Forgets the rows written so far.
     func start() throws(SQLiteError) {
         try connection.run("DELETE FROM martlet_written")
     }
 
-    /// The rows written since `start`.
+    /// Returns the rows written since `start`.
     func changedRows() throws(SQLiteError) -> [RecordAddress] {
         let statement = try connection.statement(
             """
@@ -55,7 +55,7 @@ struct RowCapture {
             do throws(SQLiteError) {
                 return RecordAddress(Int(row.integer(0)), try row.recordID(1))
             } catch {
-                // A key that is neither an integer nor text is no record's.
+                // A key that is neither an integer nor text belongs to no record.
                 guard error.isMismatch else { throw error }
                 return nil
             }

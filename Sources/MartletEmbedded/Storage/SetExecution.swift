@@ -4,20 +4,20 @@ import MartletServerCore
 import SQLiteKit
 import SQLiteRecords
 
-/// One change set being carried out: keys first, then creates, updates, deletes.
+/// A change set that is being carried out: keys first, then creates, updates and deletes.
 ///
-/// Foreign keys are deferred, so cyclic and self references need no particular order; they are
-/// counted before the savepoint is released.
+/// Foreign keys are deferred, so cyclic and self references need no particular order. SQLite counts
+/// violations, and they are checked before the savepoint is released.
 struct SetExecution {
     private let session: EmbeddedSession
     private let plan: SetPlan
     private let facts: SetFacts
     private let device: Int64
     private let revision: Revision
-    /// The permanent ids of the records the set creates.
+    /// The permanent ids of the records that the set creates.
     private var assigned: [RecordAddress: RecordID] = [:]
     private var effects: SetEffects
-    /// Values, rows and keys that were moved aside until the set changes their records itself.
+    /// The values, rows and keys that were moved aside until the set itself changes their records.
     private var parked = ValueParking.Parked()
 
     init(session: EmbeddedSession, work: SetWork, revision: Revision) {
@@ -29,13 +29,16 @@ struct SetExecution {
         effects = SetEffects(types: work.plan.types)
     }
 
-    /// The set as everyone but its author receives it, and the ids its created records had.
+    /// The set as every device but its author receives it, and the temporary ids of its created
+    /// records.
     var accepted: (set: ChangeSet, created: [RecordID?]) {
         effects.changeSet(session.schema, revision: revision)
     }
 
-    /// - Returns: Why the set cannot be accepted; nil when all is done.
-    /// - Throws: what the database refused or could not do.
+    /// Carries out the set.
+    ///
+    /// - Returns: The refusal if the set cannot be accepted; nil if all is done.
+    /// - Throws: The database's error if it refused a statement or failed.
     mutating func run(parking: Bool) throws(SQLiteError) -> Refusal? {
         for create in plan.creates where create.id.isTemporary {
             guard let id = try session.nextID(of: create.type) else {
@@ -111,14 +114,16 @@ struct SetExecution {
                 ? Refusal(.stale, "a record of “\(name)” is gone from its table")
                 : Refusal(.constraint, "a trigger of “\(name)” kept the change out")
         }
-        // This includes the attributes that stay, and throws if no device can be sent them all.
+        // This also reads the attributes that stay, and throws if devices cannot receive all of
+        // them.
         if stored.heldByteCount > Limits.unmeasuredBytes { _ = try table.read(address.id) }
         try store(facts.rows[address], address, isDeleted: false)
         effects.set(address, .updated, stored)
         return SetMeasure.refusal(ofEntryBytes: effects.heldByteCount)
     }
 
-    /// Changes a record, with what was parked of it.
+    /// Changes a record, with its parked values.
+    ///
     /// - Returns: The attributes as the database then has them; nil if there is no such record.
     private func write(
         _ attributes: Attributes, to address: RecordAddress, _ table: RecordTable
@@ -145,7 +150,7 @@ struct SetExecution {
 
     private mutating func perform(delete: SetPlan.Change) throws(SQLiteError) {
         let address = facts.permanentAddress(of: delete.address)
-        // A deleted parent may have taken the record along.
+        // The delete of a parent may have deleted the record, too.
         _ = try session.tables[delete.type].delete(parked.keys[address] ?? address.id)
         try store(facts.rows[address], address, isDeleted: true)
         effects.set(address, .deleted)
@@ -160,10 +165,10 @@ struct SetExecution {
         try session.store(facts, of: address)
     }
 
-    // MARK: - What the database changed on its own
+    // MARK: - Changes by the database
 
-    /// Lists the records ON DELETE actions changed, and reads those again that the set itself
-    /// created, for the actions may have changed them too.
+    /// Notes the records that ON DELETE actions changed. It reads the records again that the set
+    /// itself created, because the actions may have changed them too.
     private mutating func noteDeletes() throws(SQLiteError) -> Refusal? {
         for row in facts.affected {
             switch row.effect {
@@ -187,8 +192,10 @@ struct SetExecution {
         return nil
     }
 
-    /// - Parameter names: Attributes to list, beside the generated ones and those listed already;
-    ///   nil lists all.
+    /// Notes the present state of a record.
+    ///
+    /// - Parameter names: The attributes to list, in addition to the generated ones and those
+    ///   listed already; nil lists all.
     private mutating func noteRow(
         _ address: RecordAddress, columns names: [String]?
     ) throws(SQLiteError) {
@@ -215,7 +222,8 @@ struct SetExecution {
         }
     }
 
-    /// A record's named attributes, nil names all; nil where it is not there.
+    /// Returns a record's named attributes, or all of them if `names` is nil; nil if there is no
+    /// such record.
     private static func row(
         _ address: RecordAddress, _ names: [String]?, _ session: EmbeddedSession
     ) throws(SQLiteError) -> Attributes? {

@@ -3,33 +3,38 @@ import MartletServerCore
 import SQLiteKit
 import SQLiteRecords
 
-/// Moves unique values out of the way, so that a set may swap them between records, or delete a
-/// record and create another with the same value.
+/// Moves unique values aside, so that a set may swap them between records, or delete a record and
+/// create another with the same value.
 ///
-/// SQLite checks UNIQUE after each row, so the order of the statements decides whether such a set
-/// passes; parked, no value meets another before the end. Of each list of unique columns one is
-/// parked: as NULL where the column allows it, else as a value no one has. If a unique index is partial or
-/// of what is computed from columns, the rows are taken out of the table until the set's own change puts them
-/// back. If other rows refer to the table, or the user's triggers watch it, that would set off their actions: then all
-/// columns of the records are parked, as values no one has, and an expression that makes the same of these still
-/// refuses the set. Every parked value is written again when the set's own change of the record is, or goes with its
-/// record.
+/// SQLite checks UNIQUE after each row, so the order of the statements would decide whether such a
+/// set passes. Parked values do not meet others before the end.
+///
+/// Of each list of unique columns, one column is parked: as NULL if the column allows it, or else
+/// as a value that no record has. If a unique index is partial or has computed columns, the rows
+/// are taken out of the table until the set's own change puts them back. If other rows refer to the
+/// table, or the user's triggers watch it, that would start their actions. Then all columns of the
+/// records are parked, as values that no record has. An expression that makes equal values of these
+/// still refuses the set.
+///
+/// Every parked value is written again together with the set's own change of the record, or is
+/// deleted with its record.
 struct ValueParking {
     let session: EmbeddedSession
     let plan: SetPlan
     let facts: SetFacts
 
-    /// Values, rows and keys that are moved aside until the set changes their records itself.
+    /// The values, rows and keys that are moved aside until the set itself changes their records.
     struct Parked {
-        /// Values that the set does not write itself.
+        /// The values that the set does not write itself.
         var values: [RecordAddress: Attributes] = [:]
-        /// Rows that were taken out of their table.
+        /// The rows that were taken out of their table.
         var rows: [RecordAddress: Attributes] = [:]
         /// The keys that rows have until they are deleted.
         var keys: [RecordAddress: RecordID] = [:]
     }
 
-    /// Parks the values of the records that the set updates or deletes, and keys in the way of new ones.
+    /// Parks the values of the records that the set updates or deletes, and keys that conflict with
+    /// new ones.
     func park() throws(SQLiteError) -> Parked {
         var number: Int64 = 0
         var result = Parked()
@@ -62,7 +67,7 @@ struct ValueParking {
         return result
     }
 
-    /// Parks one column of each list of unique ones.
+    /// Parks one column of each list of unique columns.
     private func parkUnique(
         _ change: SetPlan.Change, in type: EntityType, isDelete: Bool, _ number: inout Int64
     ) throws(SQLiteError) {
@@ -78,7 +83,8 @@ struct ValueParking {
     }
 
     /// Parks all columns of a record.
-    /// - Returns: What those columns held that the change does not write.
+    ///
+    /// - Returns: The former values of those columns that the change does not write.
     private func parkAll(
         _ change: SetPlan.Change, in type: EntityType, _ number: inout Int64
     ) throws(SQLiteError) -> Attributes {
@@ -125,13 +131,15 @@ struct ValueParking {
         return try find.step()
     }
 
-    /// Moves text keys of records that the set deletes out of the way of keys of records that it creates, if the key's
-    /// collation takes the two for equal.
+    /// Moves text keys of records that the set deletes aside, if their collation makes them equal
+    /// to keys of records that the set creates.
     ///
-    /// The rows are not deleted at once: ON DELETE actions would find references that the set has moved to the new
-    /// record. References with ON UPDATE CASCADE follow the key, and meet the ON DELETE action as they would have. If
-    /// the tables have other ON UPDATE actions or the user's triggers, these would see the key that is parked, and nothing
-    /// is moved: the set is refused.
+    /// The rows are not deleted at once, because ON DELETE actions would find references that the
+    /// set has moved to the new record. References with ON UPDATE CASCADE follow the key, and meet
+    /// the ON DELETE action as they would have. If the tables have other ON UPDATE actions or the
+    /// user's triggers, these would see the parked key. Then nothing is moved, and the set is
+    /// refused.
+    ///
     /// - Returns: The keys that the rows have until they are deleted.
     private func parkKeys() throws(SQLiteError) -> [RecordAddress: RecordID] {
         let deleted = Set(plan.deletes.map(\.address))
@@ -178,7 +186,7 @@ struct ValueParking {
             _ = try table.update(id, attributes)
         } catch {
             guard error.isCheckViolation else { throw error }
-            // The value is gone before the set ends, and what replaces it is checked.
+            // The value is gone before the set ends, and the value that replaces it is checked.
             try session.connection.execute("PRAGMA ignore_check_constraints = ON")
             let result = Result { () throws(SQLiteError) in try table.update(id, attributes) }
             try session.connection.execute("PRAGMA ignore_check_constraints = OFF")
@@ -189,7 +197,7 @@ struct ValueParking {
     private func parked(_ kind: AttributeKind, _ number: Int64) -> Value {
         switch kind {
         case .integer, .boolean: .integer(Int64.min / 2 + number)
-        // They differ in the fifteen digits that an expression makes text of, too.
+        // The values also differ in the fifteen digits that an expression turns into text.
         case .real: .real(-1e300 - Double(number) * 1e290)
         case .text, .any, .numeric: .text("\u{1}martlet parked \(number)")
         case .blob: .text(Base64.encode(Array("\u{1}martlet parked \(number)".utf8)))

@@ -1,7 +1,7 @@
 import MartletServerCore
 import SQLiteKit
 
-/// Ends SQLite's statements once one set has taken more steps than it may.
+/// Ends SQLite's statements once a set has taken more steps than it may.
 final class WorkBound {
     /// The number of steps after which SQLite calls the handler.
     private static let period = 1_000
@@ -10,7 +10,7 @@ final class WorkBound {
     var most = SetMeasure.mostSteps
     /// The most records that the deletes of one set may change.
     var mostAffected = SetMeasure.mostAffected
-    /// The steps that are left; nil while nothing is bounded.
+    /// The steps that are left; nil if nothing is bounded.
     private var left: Int?
     /// The steps of all bounded work so far.
     private(set) var steps = 0
@@ -27,8 +27,8 @@ final class WorkBound {
         return remaining <= 0
     }
 
-    /// Runs a piece of work. When its steps are spent, its current statement ends with an error
-    /// that is `isInterrupted`.
+    /// Runs some work. When its steps are spent, its current statement ends with an error that is
+    /// `isInterrupted`.
     func bounded<Result>(
         _ body: () throws(SQLiteError) -> Result
     ) throws(SQLiteError) -> Result {
@@ -39,7 +39,7 @@ final class WorkBound {
 }
 
 extension EmbeddedSession {
-    /// Runs the work of one set, and ends it with an error that is `isInterrupted` if it takes too
+    /// Runs the work of a set, and ends it with an error that is `isInterrupted` if it takes too
     /// many steps. If the statement writes, SQLite also rolls back its transaction.
     func bounded<Result>(
         _ body: () throws(SQLiteError) -> Result
