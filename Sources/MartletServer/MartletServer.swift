@@ -31,6 +31,7 @@ public final class MartletServer: Sendable {
     private let configuration: ServerConfiguration
     private let running = Mutex<Running?>(nil)
 
+    /// Makes a server, which `start()` starts.
     public init(_ configuration: ServerConfiguration) {
         self.configuration = configuration
     }

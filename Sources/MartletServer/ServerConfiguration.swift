@@ -23,6 +23,7 @@ public struct ServerConfiguration: Sendable {
     /// The address of a Redis server (`redis://HOST:PORT`), or nil for none. It holds recent change
     /// sets, and the processes of one database tell each other of new ones through it.
     public var redis: String?
+    /// The address on which the server listens.
     public var host = "127.0.0.1"
     /// The TCP port; 0 takes a free port.
     public var port = 0
@@ -51,6 +52,7 @@ public struct ServerConfiguration: Sendable {
     package var mostOpen = Int.max
     /// The certificate, a PEM file. Give both files of TLS, or neither.
     public var tlsCertificatePath: String?
+    /// The private key of the certificate, a PEM file.
     public var tlsKeyPath: String?
     /// The origins of pages that may open a WebSocket, such as `https://app.example.org`, in
     /// addition to the server's own host.

@@ -9,6 +9,8 @@ package enum EmbeddedTables {
     package static let format: Int64 = 3
 
     /// Creates the tables in a file that has none.
+    ///
+    /// - Throws: `SQLiteError`.
     package static func create(in connection: Connection) throws(SQLiteError) {
         try connection.execute(
             """

@@ -25,6 +25,9 @@ package final class EmbeddedWatch {
 
     /// Returns the present state. It costs one small query if no program has written since the last
     /// look.
+    ///
+    /// - Throws: `StorageFault` if the file cannot be read; `.moved` if it is no longer at its
+    ///   path.
     package func look() throws(StorageFault) -> StorageLook {
         if connection?.hasMoved == true { throw .moved }
         do throws(SQLiteError) {
@@ -43,6 +46,8 @@ package final class EmbeddedWatch {
     }
 
     /// Returns the number of changes that are in no entry of the log yet.
+    ///
+    /// - Throws: `StorageFault` if the file cannot be read.
     package func waiting() throws(StorageFault) -> Int {
         do throws(SQLiteError) {
             let open = try opened()

@@ -14,8 +14,8 @@ struct Listening: Sendable {
 
     /// The most bytes of one batch, apart from its first change set.
     static let batchBytes = 256 << 10
-    /// The size in bytes from which a listener that also exchanges fetches a batch itself: 11 s on
-    /// a line of 23 kbit/s.
+    /// The size in bytes above which a listener that also exchanges fetches a batch itself. At 23
+    /// kbit/s, so many bytes take 11 s.
     static let entryBytes = 32 << 10
 
     let handler: RequestHandler

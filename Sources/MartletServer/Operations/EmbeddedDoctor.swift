@@ -21,6 +21,9 @@ public struct EmbeddedDoctor {
     /// The time, in milliseconds since 1970.
     private let now: Int64
 
+    /// Prepares the check of a data folder.
+    ///
+    /// - Parameter now: Milliseconds since 1970.
     public init(directory: String, now: Int64) {
         self.directory = directory
         self.now = now

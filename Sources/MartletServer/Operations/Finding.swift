@@ -15,6 +15,7 @@ public struct Finding: Hashable, Sendable {
     public let what: String
     /// A sentence that says why it matters.
     public let why: String
+    /// A sentence that says what to do.
     public let fix: String
 
     public init(_ severity: Severity, _ check: String, what: String, why: String, fix: String) {

@@ -9,8 +9,8 @@ enum FileStream {
 
     /// Writes the bytes of a range. The file may be removed meanwhile.
     ///
-    /// - Throws: `SystemError` if the file cannot be read, and `HTTPStreamClosed` if it is too
-    ///   short. The answer then breaks off.
+    /// - Throws: `SystemError` if the file cannot be read; `HTTPStreamClosed` if it is too short,
+    ///   or the client is gone. The answer then breaks off.
     static func write(
         _ range: Range<Int64>, of file: FileToSend, to writer: HTTPBodyWriter,
         sent: @Sendable (Int) -> Void

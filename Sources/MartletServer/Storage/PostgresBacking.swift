@@ -46,8 +46,8 @@ struct PostgresBacking: DataSetBacking {
         If this server fails before a standby has it, what others wrote is lost; devices send theirs again.
         """
 
-    /// Reads the tables as they are at the start, and logs the notes about them. It announces
-    /// changes since the last start to devices.
+    /// Reads the tables as they are at the start, announces new columns to devices, and logs the
+    /// notes about the tables.
     private func readTables(now: Int64) throws -> PostgresSchema {
         do {
             let connection = try PostgresConnection(

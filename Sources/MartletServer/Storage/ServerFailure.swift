@@ -3,6 +3,7 @@ public struct ServerFailure: Error, Hashable, Sendable, CustomStringConvertible 
     /// A sentence that says what was expected, what was found, and what to do.
     public let message: String
 
+    /// Makes a failure with its sentence.
     public init(_ message: String) {
         self.message = message
     }

@@ -10,6 +10,7 @@ public struct SignedTokenSettings: Hashable, Sendable {
     /// The seconds by which the issuer's clock and this one may differ; at least 0.
     public var leeway: Int64 = 60
 
+    /// Makes settings that accept every audience and issuer.
     public init(keyFile: String) {
         self.keyFile = keyFile
     }

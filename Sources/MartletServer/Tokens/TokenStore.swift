@@ -2,7 +2,8 @@ internal import Foundation
 internal import OpenSSLKit
 internal import SQLiteKit
 
-/// The tokens of a data directory, in `tokens.sqlite`. The file has only the SHA-256 of each token.
+/// The tokens of a data directory, in `tokens.sqlite`. The file has the SHA-256 of each token, and
+/// not the token itself.
 ///
 /// The calls block. Any number of processes may have the same file open.
 ///

@@ -8,6 +8,7 @@ public struct Refusal: Error, Hashable, Sendable {
     /// The seconds after which the device may send the set again; nil if the verdict is final.
     public let retryAfter: Int64?
 
+    /// Makes a refusal; it is final if `retryAfter` is nil.
     public init(_ reason: RefusalReason, _ message: String, retryAfter: Int64? = nil) {
         self.reason = reason
         self.message = message

@@ -10,6 +10,7 @@ public struct AdmittedRequest: Sendable {
     /// True if the answer may be a gzip member.
     public let acceptsGzip: Bool
 
+    /// Makes a request of a known sender.
     public init(
         principal: Principal, request: SyncRequest, source: [UInt8], acceptsGzip: Bool = false
     ) {

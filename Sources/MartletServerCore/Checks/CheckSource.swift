@@ -3,7 +3,8 @@ package import MartletProtocol
 
 /// Compares the devices' records with the stored ones.
 ///
-/// It reads committed rows on a connection of its own. It is confined to the queue of its holder.
+/// It reads committed rows on a connection of its own, and is confined to the queue of its holder.
+/// A call throws `StorageFault` if the rows cannot be read.
 package protocol CheckSource: AnyObject {
     /// The same as `LogSource.consistently`, for comparisons.
     var consistently: ConsistentReading? { get set }

@@ -29,6 +29,7 @@ public struct DeltaRequest: Sendable {
     /// revision.
     var rowCursor: RowCursor? { lineage == nil ? cursor : UnfinishedLineage.cursor(in: lineage) }
 
+    /// Makes a request for the deltas after a cursor.
     public init(principal: Principal, since: Revision, byteLimit: Int = Limits.answerBytes) {
         self.principal = principal
         self.since = since

@@ -9,8 +9,8 @@ package typealias ConsistentReading = (
 
 /// The stored log, for entries that are not in memory.
 ///
-/// It reads committed entries on a connection of its own. It is confined to the queue of its
-/// holder.
+/// It reads committed entries on a connection of its own, and is confined to the queue of its
+/// holder. A call throws `StorageFault` if the log cannot be read.
 package protocol LogSource: AnyObject {
     /// The function in which a difference is read if external writes may wait for the log. The
     /// holder that can take the writes in sets it once. A source that needs no such function does
@@ -62,6 +62,8 @@ extension LogSource {
     ) throws(StorageFault) -> LogCache.Block? { nil }
 
     /// Calls `difference(_:limit:)` without a cursor.
+    ///
+    /// - Throws: `StorageFault` if the log cannot be read.
     package func difference(
         after revision: Revision, maxBytes: Int, limit: () -> Revision
     ) throws(StorageFault) -> DifferencePart {

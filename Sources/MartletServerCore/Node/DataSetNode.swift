@@ -35,6 +35,9 @@ public final class DataSetNode {
     /// The time of the last call, in milliseconds since 1970.
     var lastTime: Int64 = 0
 
+    /// Makes the node of a storage, and reads the newest entries of its log into memory.
+    ///
+    /// - Throws: `StorageFault` if the log cannot be read.
     package init(
         storage: any ServerStorage, log: any LogSource, rules: Rules, filter: VisibilityFilter,
         cacheBytes: Int, answerBytes: Int = Limits.answerBytes, partBytes: Int = 64 << 10

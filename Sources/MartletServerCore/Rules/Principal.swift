@@ -7,6 +7,7 @@ public struct Principal: Hashable, Sendable {
     /// The roles of the user, for `Rules`.
     public let roles: [String]
 
+    /// Makes a principal.
     public init(name: String, user: String? = nil, roles: [String] = []) {
         self.name = name
         self.user = user

@@ -16,6 +16,7 @@ public struct Rules: Hashable, Sendable {
         /// The operations on types that are not listed.
         public var others: Operations
 
+        /// Makes a grant; without arguments, it allows everything.
         public init(types: [String: Operations] = [:], others: Operations = .all) {
             self.types = types
             self.others = others
@@ -32,6 +33,7 @@ public struct Rules: Hashable, Sendable {
     /// The grant of a principal without a listed role.
     public var fallback: Grant
 
+    /// Makes rules; without arguments, they allow everything.
     public init(roles: [String: Grant] = [:], fallback: Grant = Grant()) {
         self.roles = roles
         self.fallback = fallback

@@ -12,6 +12,7 @@ public struct SeedingPlan: Hashable, Sendable {
         /// The records by type.
         public var types: [String: Rows]
 
+        /// Makes a class of records.
         public init(name: String, types: [String: Rows]) {
             self.name = name
             self.types = types

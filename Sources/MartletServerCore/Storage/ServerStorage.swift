@@ -53,7 +53,8 @@ package protocol ServerStorage: AnyObject {
     ///   more; 0 takes none. The rest blocks only sets that touch its records, or every set if
     ///   `isExternalParted`.
     /// - Returns: The entries, within the open transaction, that were made from external writes to
-    ///   the tables: one for each external transaction, or several if it is large.
+    ///   the tables. A storage that knows the external transactions makes one entry for each, or
+    ///   several if it is large.
     func begin(now: Int64, maxBytes: Int) throws(StorageFault) -> [LogEntry]
     /// True if `begin` has left changes that `facts` would not know. Then no set may be judged in
     /// this transaction.

@@ -27,6 +27,7 @@ public struct StorageFault: Error, Hashable, Sendable, CustomStringConvertible {
     /// A text about the failure, for logs, without values.
     public let description: String
 
+    /// Makes a fault.
     public init(_ kind: Kind, _ description: String) {
         self.kind = kind
         self.description = description
