@@ -51,7 +51,7 @@ package final class EmbeddedCheck: CheckSource {
     private func opened() throws(StorageFault) -> Connection {
         if let connection { return connection }
         do throws(SQLiteError) {
-            // WAL needs its shared memory writable even for readers.
+            // In WAL mode, readers too need write access to the shared memory.
             let open = try Connection(path: path, mode: .readWrite, vfs: vfs)
             try open.execute("PRAGMA query_only = ON")
             connection = open

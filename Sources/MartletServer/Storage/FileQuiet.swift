@@ -19,6 +19,8 @@ final class FileQuiet: Sendable {
     private let path: String
     private let state = Mutex(State())
 
+    /// Makes a check, which reads nothing yet.
+    ///
     /// - Parameter path: The data set's file.
     init(path: String) {
         self.path = path + "-wal"

@@ -9,7 +9,7 @@ package struct TemporaryAddress: Hashable, Sendable {
     /// The temporary id.
     package let number: Int64
 
-    /// Returns nil if the id is not temporary.
+    /// Makes the address; nil if the id is not temporary.
     package init?(device: Int64, _ address: RecordAddress) {
         guard address.id.isTemporary, case .integer(let number) = address.id else { return nil }
         self.device = device
