@@ -1,11 +1,12 @@
 internal import CPostgres
 internal import ConnectionKit
 
-/// Making a connection.
+/// Makes connections.
 enum Opening {
-    /// Connects, and waits for it no longer than the options say. Only the look-up of the host's name
-    /// is not bounded: it is the system's.
-    /// - Throws: `PostgresError` of a kind that says what is wrong with the address or the server.
+    /// Connects to a server, and waits no longer than the options allow. Only the system's look-up
+    /// of the host's name has no such limit.
+    /// - Throws: `PostgresError`, with a kind that says what is wrong with the address or the
+    ///   server.
     static func open(
         _ address: PostgresAddress, _ options: PostgresOptions
     ) throws(PostgresError) -> Wire {
@@ -15,7 +16,8 @@ enum Opening {
         } catch {
             throw PostgresError(.exhausted, "\(error)")
         }
-        // A server that vanishes without a word is noticed by the system, too.
+        // With these settings the system, too, notices a server that vanishes without closing the
+        // connection.
         let complete = address.completed(
             address.hasSeveralHosts ? [("target_session_attrs", "read-write")] : []
         ).completed([
@@ -27,7 +29,7 @@ enum Opening {
             throw PostgresError(.exhausted, "there is no memory for a connection")
         }
         let wire = Wire(pointer, wake, answer: options.answer)
-        // With the code, which a refused connection says nowhere else.
+        // The verbose form has the server's code, which a refused connection reports nowhere else.
         PQsetErrorVerbosity(pointer, PQERRORS_VERBOSE)
         wire.takeNotices()
         try establish(wire, Deadline(after: options.connecting))
@@ -55,7 +57,8 @@ enum Opening {
         }
     }
 
-    /// https://www.postgresql.org/docs/15/libpq-connect.html#LIBPQ-PQCONNECTSTARTPARAMS
+    /// Carries on the connection's start until the server accepts it
+    /// (https://www.postgresql.org/docs/15/libpq-connect.html#LIBPQ-PQCONNECTSTARTPARAMS).
     private static func establish(_ wire: Wire, _ deadline: Deadline) throws(PostgresError) {
         guard !wire.isLost else { throw refusal(wire) }
         var state = PGRES_POLLING_WRITING
@@ -80,8 +83,8 @@ enum Opening {
         }
     }
 
-    /// Why there is no connection. Of a refusal the library has only text; the verbose form holds the
-    /// server's code, after its word for the severity: “FATAL:  28P01: …”.
+    /// Returns why there is no connection. The library keeps only the text of a refusal. The
+    /// verbose form of that text has the server's code after the severity: “FATAL:  28P01: …”.
     private static func refusal(_ wire: Wire) -> PostgresError {
         let words = wire.words
         if let state = code(in: words) {

@@ -1,6 +1,11 @@
 internal import CPostgres
 
-/// Where a database is and how to get in: a URL as libpq reads it, settings of TLS included.
+/// The address of a database, with everything that a connection needs: a URL as libpq reads it,
+/// including TLS settings.
+///
+/// ```swift
+/// let address = try PostgresAddress("postgresql://app@localhost:5432/shop?sslmode=disable")
+/// ```
 public struct PostgresAddress: Hashable, Sendable {
     /// One of libpq's settings, such as `host`.
     struct Setting: Hashable, Sendable {
@@ -10,14 +15,16 @@ public struct PostgresAddress: Hashable, Sendable {
 
     let settings: [Setting]
 
-    /// - Parameter url: `postgresql://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=…`, or settings as
-    ///   `host=… dbname=…` (https://www.postgresql.org/docs/15/libpq-connect.html#LIBPQ-CONNSTRING).
-    /// - Throws: `PostgresError` `.malformedAddress`.
+    /// Reads an address.
+    /// - Parameter url: `postgresql://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=…`, or settings such
+    ///   as `host=… dbname=…`
+    ///   (https://www.postgresql.org/docs/15/libpq-connect.html#LIBPQ-CONNSTRING).
+    /// - Throws: `PostgresError` `.malformedAddress` if libpq cannot read the address.
     public init(_ url: String) throws(PostgresError) {
         var words: UnsafeMutablePointer<CChar>?
         guard let options = PQconninfoParse(url, &words) else {
             defer { PQfreemem(words) }
-            // The library's sentence quotes parts of the URL; the password may be among them.
+            // The library's message quotes parts of the URL, which may include the password.
             throw PostgresError(.malformedAddress, "the database's address cannot be read")
         }
         defer { PQconninfoFree(options) }
@@ -37,24 +44,24 @@ public struct PostgresAddress: Hashable, Sendable {
         self.settings = settings
     }
 
-    /// What a setting says; nil where the address leaves it to the library.
+    /// Returns the value of a setting; nil if the address leaves it to the library.
     public subscript(name: String) -> String? {
         settings.last { $0.name == name }?.value
     }
 
-    /// The address with a setting of libpq's in place of what it said, such as `dbname`.
+    /// Returns the address with one of libpq's settings, such as `dbname`, replaced.
     public func setting(_ name: String, _ value: String) -> PostgresAddress {
         PostgresAddress(
             settings: settings.filter { $0.name != name } + [Setting(name: name, value: value)])
     }
 
-    /// Whether the address names several servers. One of them may be a standby, and a connection to
-    /// it would stay there while the others write elsewhere.
+    /// Whether the address names several servers. One of them may be a standby. A connection to it
+    /// would stay there while other clients write to the primary server.
     var hasSeveralHosts: Bool {
         ["host", "hostaddr"].contains { self[$0]?.contains(",") ?? false }
     }
 
-    /// The address with settings for those it says nothing about.
+    /// Returns the address with defaults for the settings that it does not have.
     func completed(_ defaults: [(String, String)]) -> PostgresAddress {
         PostgresAddress(
             settings: settings
@@ -63,13 +70,13 @@ public struct PostgresAddress: Hashable, Sendable {
 }
 
 extension PostgresAddress: CustomStringConvertible, CustomReflectable {
-    /// For logs: without the password and whatever else is secret.
+    /// The address for logs, without the password and other secrets.
     public var description: String {
         let shown = ["host", "port", "dbname", "user", "sslmode"]
         return settings.filter { shown.contains($0.name) }.map { "\($0.name)=\($0.value)" }
             .joined(separator: " ")
     }
 
-    /// So that a dump does not show what the description hides.
+    /// The mirror that keeps a dump from showing what the description hides.
     public var customMirror: Mirror { Mirror(self, children: ["address": description]) }
 }

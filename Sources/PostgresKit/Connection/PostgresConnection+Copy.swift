@@ -2,9 +2,11 @@ internal import CPostgres
 
 extension PostgresConnection {
     /// Sends rows to `COPY … FROM STDIN`, in the format that the statement names.
-    /// - Parameter next: Gives bytes, cut anywhere; nil at the end. When it throws, the whole COPY is
-    ///   undone and the error passed on.
-    /// - Returns: Rows copied.
+    /// - Parameter next: Returns the next bytes, cut anywhere; nil at the end. If it throws, the
+    ///   server undoes the whole COPY.
+    /// - Returns: The number of rows copied.
+    /// - Throws: `PostgresError`, or the error of `next`.
+    /// - Complexity: O(*n*) in the bytes copied.
     public func copyIn(_ sql: String, _ next: () throws -> [UInt8]?) throws -> Int {
         try startCopy(sql, PGRES_COPY_IN)
         do {
@@ -26,10 +28,12 @@ extension PostgresConnection {
         return try finish(sql: sql)?.affectedCount ?? 0
     }
 
-    /// Takes the rows of `COPY … TO STDOUT`, in the format that the statement names.
-    /// - Parameter row: Is given one row after another, line feed included where the format has one.
-    ///   When it throws, the rest is dropped and the error passed on.
-    /// - Returns: Rows copied.
+    /// Receives the rows of `COPY … TO STDOUT`, in the format that the statement names.
+    /// - Parameter row: Receives one row at a time, with its line feed if the format has one. If it
+    ///   throws, the rest of the rows is dropped.
+    /// - Returns: The number of rows copied.
+    /// - Throws: `PostgresError`, or the error of `row`.
+    /// - Complexity: O(*n*) in the bytes copied.
     public func copyOut(_ sql: String, _ row: ([UInt8]) throws -> Void) throws -> Int {
         try startCopy(sql, PGRES_COPY_OUT)
         do {
@@ -45,7 +49,7 @@ extension PostgresConnection {
         return try finish(sql: sql)?.affectedCount ?? 0
     }
 
-    /// COPY inside a script has nobody to talk to.
+    /// Ends a COPY inside a script. Nothing there sends or receives its rows.
     func refuseCopy() throws(PostgresError) {
         if PQputCopyEnd(wire.pointer, "COPY has calls of its own") == 1 {
             try wire.flush()
@@ -76,7 +80,7 @@ extension PostgresConnection {
         throw error
     }
 
-    /// Sends what a COPY or a replication stream carries, as one message.
+    /// Sends the data of a COPY or of a replication stream as one message.
     func put(_ bytes: [UInt8]) throws(PostgresError) {
         while true {
             let sent = bytes.withUnsafeBytes { all in
@@ -91,7 +95,7 @@ extension PostgresConnection {
         try wire.flush()
     }
 
-    /// nil at the end.
+    /// Returns the next data of a COPY; nil at the end.
     private func takeCopied() throws(PostgresError) -> [UInt8]? {
         wire.limit(options.answer)
         while true {

@@ -1,28 +1,32 @@
 internal import CPostgres
 public import ConnectionKit
 
-/// What NOTIFY said.
+/// A notification that NOTIFY sent.
 public struct PostgresNotification: Hashable, Sendable {
     public let channel: String
     public let payload: String
-    /// The server's process of whoever said it.
+    /// The number of the server process whose session sent the notification.
     public let processNumber: Int32
 }
 
 extension PostgresConnection {
-    /// Hears what is said on a channel from now on.
+    /// Subscribes to the notifications of a channel.
+    /// - Throws: `PostgresError` if the statement fails or the connection is lost.
     public func listen(_ channel: String) throws(PostgresError) {
         _ = try query("LISTEN \(Self.quoted(channel))")
     }
 
-    /// Says something to all who listen, once the open transaction commits.
+    /// Notifies all listeners of a channel, when the open transaction commits.
+    /// - Throws: `PostgresError` if the statement fails or the connection is lost.
     public func notify(_ channel: String, _ payload: String) throws(PostgresError) {
         _ = try query("SELECT pg_catalog.pg_notify($1, $2)", [.text(channel), .text(payload)])
     }
 
-    /// Waits for notifications.
-    /// - Parameter limit: nil to wait until something is said or `wake` is signalled.
-    /// - Returns: Those that have come; none when the time is over.
+    /// Waits for notifications on the subscribed channels.
+    /// - Parameter limit: The time to wait; nil to wait until a notification arrives or `wake` is
+    ///   signalled.
+    /// - Returns: The notifications that have arrived; none if the time is over.
+    /// - Throws: `PostgresError` if the connection is closed or lost.
     public func notifications(within limit: Duration?) throws(PostgresError)
         -> [PostgresNotification]
     {
@@ -51,13 +55,13 @@ extension PostgresConnection {
         return heard
     }
 
-    /// A name as SQL takes it, whatever is in it.
+    /// Returns a name in double quotes as SQL reads it, whatever characters it has.
     public static func quoted(_ name: String) -> String {
         "\"\(name.unicodeScalars.split(separator: "\"", omittingEmptySubsequences: false).map { String($0) }.joined(separator: "\"\""))\""
     }
 
-    /// Listens on a connection of its own, made again whenever it is lost.
-    /// - Returns: Events; see `Listening.events`.
+    /// Listens on a separate connection, and reconnects whenever that connection is lost.
+    /// - Returns: The events, as `Listening.events` describes them.
     public static func notifications(
         _ address: PostgresAddress, channels: [String],
         options: PostgresOptions = PostgresOptions(), pace: Pace = .system

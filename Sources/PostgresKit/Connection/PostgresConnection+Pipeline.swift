@@ -12,17 +12,28 @@ public struct PostgresStatement: Hashable, Sendable {
 }
 
 extension PostgresConnection {
-    /// How one statement of a pipeline ended.
+    /// The outcome of one statement of a pipeline.
     public typealias Answer = Result<PostgresRows, PostgresError>
 
-    /// Runs statements in one round trip: all are sent before the first is answered.
+    /// Runs statements in one round trip: it sends all of them before the server answers the first.
     ///
-    /// They are prepared before any runs; that costs another round trip for those that are new. So a
-    /// statement cannot name a table that one before it makes.
-    /// - Parameter segments: A failure skips the rest of its segment and nothing of the next. Outside
-    ///   a transaction each segment is one of its own.
-    /// - Returns: An answer for each statement, as they were given.
-    /// - Throws: `PostgresError` when a statement cannot be prepared, or the connection is lost.
+    /// The call prepares all statements before it runs any. New statements cost another round trip.
+    /// A statement therefore cannot name a table that an earlier statement of the same call
+    /// creates.
+    ///
+    /// ```swift
+    /// let answers = try connection.pipeline([
+    ///     [PostgresStatement("INSERT INTO clubs (name) VALUES ($1)", [.text("Rowing")])],
+    ///     [PostgresStatement("SELECT count(*) FROM clubs")],
+    /// ])
+    /// let count = try answers[1][0].get().integer(0, 0)
+    /// ```
+    ///
+    /// - Parameter segments: Groups of statements. A failure skips the rest of its segment, and
+    ///   nothing of the next. Outside a transaction each segment is a transaction of its own.
+    /// - Returns: An answer for each statement, in the order of the statements.
+    /// - Throws: `PostgresError` if a statement cannot be prepared, a value does not fit its
+    ///   parameter, or the connection is lost.
     public func pipeline(_ segments: [[PostgresStatement]]) throws(PostgresError) -> [[Answer]] {
         try check()
         let sqls = segments.flatMap { $0.map(\.sql) }
@@ -84,20 +95,21 @@ extension PostgresConnection {
         }
     }
 
-    /// Statements that the server may go on keeping for nothing.
+    /// The number of dropped statements that the server may keep although nothing uses them.
     private static let mostDropped = 50
 
-    /// Prepares what is not prepared yet, in one round trip.
+    /// Prepares the statements that are not prepared yet, in one round trip.
     private func prepare(_ sqls: [String]) throws(PostgresError) {
         var new: [(name: String, sql: String)] = []
         for sql in sqls where statements.find(sql) == nil && !new.contains(where: { $0.sql == sql })
         {
             new.append((statements.newName(), sql))
         }
-        // In a transaction they wait: somebody may have dropped them already, and a failure would
-        // be the transaction's.
+        // In a transaction the dropped statements stay: they may be gone already, and that failure
+        // would end the transaction.
         let dropped = isInTransaction ? [] : statements.dropped
-        // Whoever prepares only in transactions gets rid of them before one begins.
+        // If a caller prepares statements only in transactions, this deallocates the dropped ones
+        // before a transaction begins.
         guard !new.isEmpty || dropped.count > Self.mostDropped else { return }
         wire.begin(mayCommit: false)
         var strange: [UInt32] = []
@@ -152,7 +164,7 @@ extension PostgresConnection {
         if !strange.isEmpty { try learn(strange) }
     }
 
-    /// Asks the database about types of its own.
+    /// Asks the database about types that it defines itself.
     private func learn(_ numbers: [UInt32]) throws(PostgresError) {
         let list = PostgresArray(numbers.map { .integer(Int64($0)) })
         let rows = try query(TypeCatalogue.question, [.array(list)])
@@ -177,7 +189,8 @@ extension PostgresConnection {
         do {
             value = try body()
         } catch {
-            // Answers that nobody takes any more would be taken for those of later statements.
+            // Without the cut, later statements would take answers that nothing has read for their
+            // own.
             wire.cut()
             throw error
         }
@@ -185,12 +198,13 @@ extension PostgresConnection {
         return value
     }
 
-    /// The answer to one statement.
+    /// Returns the answer to one statement.
     private func answer(sql: String?) throws(PostgresError) -> Answer {
         try result(sql: sql).map { PostgresRows($0, types) }
     }
 
-    /// The one result of a statement, and the end of its results. The caller clears it.
+    /// Returns the one result of a statement, and reads to the end of its results. The caller
+    /// clears it.
     private func result(sql: String?) throws(PostgresError) -> Result<OpaquePointer, PostgresError>
     {
         wire.limit(options.answer)
@@ -213,7 +227,7 @@ extension PostgresConnection {
         return outcome
     }
 
-    /// The end of a segment.
+    /// Takes the end of a segment.
     private func takeSync() throws(PostgresError) {
         guard let result = try wire.result() else { throw wire.lost() }
         defer { PQclear(result) }

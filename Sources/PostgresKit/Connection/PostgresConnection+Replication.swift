@@ -1,27 +1,29 @@
 internal import CPostgres
 
-/// What a replication slot sends.
+/// A message from a replication slot.
 public enum ReplicationMessage: Hashable, Sendable {
     /// A message of the slot's output plug-in.
     case data([UInt8])
-    /// Everything before this place of the write-ahead log has been sent.
+    /// The server has sent everything before this position of the write-ahead log.
     case reached(UInt64)
 }
 
 extension PostgresConnection {
-    /// Opens a connection that can read a logical replication slot, and run statements until it does.
-    /// - Throws: `PostgresError`, such as `.forbidden` for a role without the REPLICATION attribute.
+    /// Opens a connection that can read a logical replication slot. The connection can run
+    /// statements until it begins to read.
+    /// - Throws: `PostgresError`, for example `.forbidden` if the role lacks the REPLICATION
+    ///   attribute.
     public static func replicating(
         _ address: PostgresAddress, _ options: PostgresOptions = PostgresOptions()
     ) throws(PostgresError) -> PostgresConnection {
         try PostgresConnection(address.setting("replication", "database"), options)
     }
 
-    /// Begins to read a slot with the plug-in pgoutput; from here on only `replicated` and
+    /// Begins to read a slot with the plug-in pgoutput. From then on only `replicated` and
     /// `confirmReplicated` can be called.
-    /// - Parameter position: Transactions that ended before it are not sent; nor are those that the
-    ///   slot was told to be done with.
-    /// - Throws: `PostgresError`, `.busy` where somebody else reads the slot.
+    /// - Parameter position: The position to begin at. The server does not send transactions that
+    ///   ended before it, nor those that were confirmed to the slot.
+    /// - Throws: `PostgresError`; `.busy` if another connection reads the slot.
     public func startReplication(
         slot: String, publication: String, from position: UInt64
     ) throws(PostgresError) {
@@ -39,9 +41,10 @@ extension PostgresConnection {
     }
 
     /// Waits for the next message of the slot.
-    /// - Parameter limit: nil to wait until there is one or `wake` is signalled.
-    /// - Returns: nil when the time is over.
-    /// - Throws: `PostgresError` when the server has ended it, or the connection is lost.
+    /// - Parameter limit: The time to wait; nil to wait until there is a message or `wake` is
+    ///   signalled.
+    /// - Returns: The message; nil if the time is over.
+    /// - Throws: `PostgresError` if the server has ended the stream, or the connection is lost.
     public func replicated(within limit: Duration?) throws(PostgresError) -> ReplicationMessage? {
         var hasWaited = false
         while true {
@@ -61,10 +64,12 @@ extension PostgresConnection {
         }
     }
 
-    /// Says how far the slot's messages have been taken.
+    /// Tells the server how far the caller has taken the slot's messages.
     /// - Parameters:
-    ///   - written: Received up to here.
-    ///   - flushed: Never needed again up to here: the server lets go of its write-ahead log.
+    ///   - written: The position up to which the caller has received messages.
+    ///   - flushed: The position before which the caller never needs a message again. The server
+    ///     may discard its write-ahead log up to there.
+    /// - Throws: `PostgresError` if the connection is lost.
     public func confirmReplicated(written: UInt64, flushed: UInt64) throws(PostgresError) {
         var bytes: [UInt8] = [UInt8(ascii: "r")]
         for number in [written, flushed, flushed, 0] {
@@ -77,13 +82,13 @@ extension PostgresConnection {
         try put(bytes)
     }
 
-    /// A place in the write-ahead log as PostgreSQL writes it: `16/B374D848`.
+    /// Returns a position in the write-ahead log as PostgreSQL writes it: `16/B374D848`.
     public static func place(_ position: UInt64) -> String {
         String(position >> 32, radix: 16, uppercase: true) + "/"
             + String(position & 0xffff_ffff, radix: 16, uppercase: true)
     }
 
-    /// Reads what PostgreSQL writes; nil for what is no such place.
+    /// Reads a position as PostgreSQL writes it; nil if the text is no position.
     public static func position(_ place: String) -> UInt64? {
         let parts = place.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 2, let high = UInt64(parts[0], radix: 16),
@@ -92,20 +97,21 @@ extension PostgresConnection {
         return high << 32 | low
     }
 
-    /// https://www.postgresql.org/docs/15/protocol-replication.html
+    /// Reads a message of the stream; nil if it is of another kind
+    /// (https://www.postgresql.org/docs/15/protocol-replication.html).
     private static func message(_ bytes: UnsafeRawBufferPointer) -> ReplicationMessage? {
         func number(at place: Int) -> UInt64 {
             bytes[place..<(place + 8)].reduce(0) { $0 << 8 | UInt64($1) }
         }
         switch bytes.first {
-        // Data: where it begins, where the server's log ends, the time.
+        // A message with data: its start, the end of the server's log, the time, and the data.
         case UInt8(ascii: "w") where bytes.count >= 25: return .data([UInt8](bytes[25...]))
         case UInt8(ascii: "k") where bytes.count >= 18: return .reached(number(at: 1))
         default: return nil
         }
     }
 
-    /// Why the slot sends no more.
+    /// Returns why the slot sends no more.
     private func ended() -> PostgresError {
         guard let result = try? wire.result() else { return wire.lost() }
         defer { PQclear(result) }

@@ -1,10 +1,18 @@
 internal import CPostgres
 public import ConnectionKit
 
-/// One connection to a PostgreSQL server, confined to whoever holds it.
+/// A connection to a PostgreSQL server, confined to its holder.
 ///
-/// Every call blocks, at most as long as the options say; hold connections in a `KeptConnection`,
-/// which gives each a queue of its own. Dates are ISO and times UTC in every session.
+/// Every call blocks, at most for the time that the options allow. Hold connections in a
+/// `KeptConnection`, which gives each its own queue. In every session, dates are ISO and times are
+/// UTC.
+///
+/// ```swift
+/// let address = try PostgresAddress("postgresql://app@localhost/shop")
+/// let connection = try PostgresConnection(address)
+/// let rows = try connection.query("SELECT name FROM clubs WHERE id = $1", [.integer(7)])
+/// for row in 0..<rows.count { print(try rows.text(row, 0)) }
+/// ```
 public final class PostgresConnection: Connectable {
     let wire: Wire
     public let address: PostgresAddress
@@ -16,8 +24,9 @@ public final class PostgresConnection: Connectable {
 
     public var wake: Wake { wire.wake }
 
-    /// Connects.
-    /// - Throws: `PostgresError` of a kind that says what is wrong with the address or the server.
+    /// Connects to a server, and sets the session's settings.
+    /// - Throws: `PostgresError`, with a kind that says what is wrong with the address or the
+    ///   server.
     public init(
         _ address: PostgresAddress, _ options: PostgresOptions = PostgresOptions()
     ) throws(PostgresError) {
@@ -28,15 +37,15 @@ public final class PostgresConnection: Connectable {
         try execute(options.settingStatements)
     }
 
-    /// Whether the connection is gone, as far as is known without asking the server.
+    /// Whether the connection is gone, as far as this can be known without asking the server.
     public var isLost: Bool { isClosed || wire.isLost }
 
-    /// Whether a transaction is open, a failed one too.
+    /// Whether a transaction is open. A failed one counts, too.
     public var isInTransaction: Bool {
         [PQTRANS_INTRANS, PQTRANS_INERROR].contains(PQtransactionStatus(wire.pointer))
     }
 
-    /// Whether a statement of the open transaction has failed: only ROLLBACK is possible.
+    /// Whether a statement of the open transaction has failed. Then only ROLLBACK is possible.
     public var hasFailedTransaction: Bool {
         PQtransactionStatus(wire.pointer) == PQTRANS_INERROR
     }
@@ -44,20 +53,21 @@ public final class PostgresConnection: Connectable {
     /// The number of the server's process for this connection, as in `pg_stat_activity`.
     public var processNumber: Int32 { PQbackendPID(wire.pointer) }
 
-    /// Such as 150018 for 15.18.
+    /// The server's version as a number, such as 150018 for 15.18.
     public var serverVersion: Int32 { PQserverVersion(wire.pointer) }
 
     /// Whether the connection is encrypted.
     public var isEncrypted: Bool { PQsslInUse(wire.pointer) == 1 }
 
-    /// Commits since the last call whose wait for synchronous standbys somebody cancelled: they hold on
-    /// this server, and are gone where it fails before a standby has them.
+    /// Returns the number of commits since the last call whose wait for synchronous standbys was
+    /// cancelled. They hold on this server, but are gone if it fails before a standby has them.
     public func takeUnreplicated() -> Int { wire.takeUnreplicated() }
 
-    /// Prepared statements kept now.
+    /// The number of prepared statements that are kept now.
     public var preparedStatements: Int { statements.count }
 
-    /// A server that is stopped tells its clients; what it said is read here, before new work.
+    /// Whether the connection can be used. A server that stops tells its clients, so this reads the
+    /// server's last message before new work begins.
     public func isUsable() -> Bool {
         for _ in 0..<100 {
             guard !isLost, PQtransactionStatus(wire.pointer) == PQTRANS_IDLE else { return false }
@@ -69,7 +79,7 @@ public final class PostgresConnection: Connectable {
         return true
     }
 
-    /// Ends the session; what is open is rolled back.
+    /// Ends the session. The server rolls back an open transaction.
     public func close() {
         isClosed = true
         wire.finish()
@@ -81,10 +91,10 @@ public final class PostgresConnection: Connectable {
 
     // MARK: - Statements
 
-    /// Runs one statement, prepared and kept.
-    /// - Parameter values: For $1, $2 and so on.
-    /// - Throws: `PostgresError`. After one whose `endsConnection` is true nothing more can be done
-    ///   here; after others an open transaction can only be rolled back.
+    /// Runs one statement, which is prepared and kept for later calls.
+    /// - Parameter values: The values of $1, $2 and so on.
+    /// - Throws: `PostgresError`. If its `endsConnection` is true, the connection cannot be used
+    ///   any more. After any other error an open transaction can only be rolled back.
     public func query(
         _ sql: String, _ values: [PostgresValue] = []
     ) throws(PostgresError) -> PostgresRows {
@@ -92,8 +102,8 @@ public final class PostgresConnection: Connectable {
         do {
             return try one(sql, values)
         } catch {
-            // The server has forgotten the statement, or its table has changed: prepared anew it is
-            // as good as any. In a transaction it is too late for that.
+            // The server has forgotten the statement, or its table has changed. The statement works
+            // when it is prepared again, but in a transaction it is too late for that.
             guard error.kind == .stalePlan, !wasInTransaction else { throw error }
             return try one(sql, values)
         }
@@ -106,8 +116,9 @@ public final class PostgresConnection: Connectable {
         return try answers[0][0].get()
     }
 
-    /// Runs a script of any number of statements without values; all of it is one transaction
-    /// unless the script says otherwise. What they return is dropped.
+    /// Runs a script of any number of statements without values, and drops their results. The
+    /// script is one transaction, unless it controls transactions itself.
+    /// - Throws: `PostgresError`; the first failure ends the script.
     public func execute(_ script: String) throws(PostgresError) {
         try check()
         let leavesDoubt = StatementWord.leavesDoubt(
@@ -119,7 +130,7 @@ public final class PostgresConnection: Connectable {
     }
 
     /// Reads results to their end.
-    /// - Returns: The last one.
+    /// - Returns: The last result; nil if there is none.
     func finish(sql: String?) throws(PostgresError) -> PostgresRows? {
         var last: PostgresRows?
         var failure: PostgresError?
@@ -128,7 +139,7 @@ public final class PostgresConnection: Connectable {
             case PGRES_FATAL_ERROR, PGRES_BAD_RESPONSE:
                 if failure == nil { failure = wire.error(result, sql: sql) }
                 PQclear(result)
-                // A lost connection may go on giving results without end.
+                // A lost connection may return results without end.
                 if wire.isLost { throw failure ?? wire.lost(sql: sql) }
             case PGRES_COPY_IN, PGRES_COPY_OUT, PGRES_COPY_BOTH:
                 PQclear(result)
@@ -153,13 +164,15 @@ public final class PostgresConnection: Connectable {
     // MARK: - Transactions
 
     /// Begins a transaction.
+    /// - Throws: `PostgresError` if the statement fails or the connection is lost.
     public func begin() throws(PostgresError) {
         _ = try query("BEGIN")
     }
 
     /// Commits the open transaction.
-    /// - Throws: `PostgresError` `.unknownOutcome` when the connection is lost meanwhile,
-    ///   `.rolledBack` when a statement had failed, `.constraint` when a deferred one does not hold.
+    /// - Throws: `PostgresError`: `.unknownOutcome` if the connection is lost meanwhile,
+    ///   `.rolledBack` if a statement had failed, `.constraint` if a deferred constraint does not
+    ///   hold.
     public func commit() throws(PostgresError) {
         let answer = try query("COMMIT")
         guard answer.tag != "ROLLBACK" else {
@@ -168,20 +181,23 @@ public final class PostgresConnection: Connectable {
         }
     }
 
-    /// Rolls the open transaction back. On a lost connection the server does it by itself.
+    /// Rolls the open transaction back. If the connection is lost, the server does so without this
+    /// call.
+    /// - Throws: `PostgresError` if the statement fails or the connection is lost meanwhile.
     public func rollback() throws(PostgresError) {
         guard !isLost else { return }
         _ = try query("ROLLBACK")
     }
 
-    /// Runs `body` in a transaction, which is rolled back when it throws.
+    /// Runs `body` in a transaction, which is rolled back if `body` throws.
+    /// - Throws: The error of `body`, or the `PostgresError` of BEGIN or COMMIT.
     public func transaction<Answer>(_ body: () throws -> Answer) throws -> Answer {
         try begin()
         let answer: Answer
         do {
             answer = try body()
         } catch {
-            // The error of `body` is the one to tell; a connection that cannot roll back is lost.
+            // The caller needs the error of `body`. A connection that cannot roll back is lost.
             try? rollback()
             throw error
         }
@@ -194,12 +210,13 @@ public final class PostgresConnection: Connectable {
         return answer
     }
 
-    /// Runs `body` under a savepoint of the open transaction: when it throws, what it did is undone
-    /// and the transaction goes on.
+    /// Runs `body` under a savepoint of the open transaction. If `body` throws, its changes are
+    /// undone and the transaction continues.
+    /// - Throws: The error of `body`, or the `PostgresError` of a statement about the savepoint.
     public func savepoint<Answer>(_ body: () throws -> Answer) throws -> Answer {
         savepoints += 1
         defer { savepoints -= 1 }
-        // One name for each depth, so that the statements are prepared once.
+        // Each depth has one name, so that the statements are prepared once.
         let name = "martlet_\(savepoints)"
         _ = try query("SAVEPOINT \(name)")
         do {
@@ -219,5 +236,5 @@ public final class PostgresConnection: Connectable {
 @available(*, unavailable)
 extension PostgresConnection: Sendable {}
 
-/// A connection that is made again when it was lost.
+/// A connection that is made again after it was lost.
 public typealias PostgresSession = KeptConnection<PostgresConnection>

@@ -1,21 +1,21 @@
-/// How patient a connection is.
+/// The time limits and other settings of a connection.
 public struct PostgresOptions: Hashable, Sendable {
-    /// For making the connection, in all.
+    /// The time that connecting may take in all.
     public var connecting: Duration
-    /// For a statement, kept by the server; nil for no limit.
+    /// The time that a statement may take; the server enforces it. Nil for no limit.
     public var statement: Duration?
-    /// For a lock, kept by the server; nil for no limit.
+    /// The time that a statement may wait for a lock; the server enforces it. Nil for no limit.
     public var lock: Duration?
-    /// For a transaction that is open and does nothing, kept by the server; nil for no limit.
+    /// The time that an open transaction may do nothing; the server enforces it. Nil for no limit.
     public var idleInTransaction: Duration?
-    /// For an answer of the server, kept here: for networks that fail without a word. The
-    /// connection is given up afterwards. nil for no limit.
+    /// The time that the server may take to answer; nil for no limit. The connection itself
+    /// enforces it, for networks that fail silently, and is given up when the time is over.
     public var answer: Duration?
-    /// Whether the server refuses writes, so that losing a connection never leaves a doubt.
+    /// Whether the server refuses writes. Losing the connection then never leaves a doubt.
     public var readOnly: Bool
-    /// Prepared statements kept.
+    /// The number of prepared statements to keep.
     public var preparedStatements: Int
-    /// What the server's lists call this connection.
+    /// The name of the connection in the server's lists.
     public var name: String
 
     public init(
@@ -34,8 +34,8 @@ public struct PostgresOptions: Hashable, Sendable {
         self.name = name
     }
 
-    /// What a new session sets, so that values and statements mean the same whatever the server's
-    /// and the role's settings are.
+    /// The statements that a new session runs first. They give values and statements the same
+    /// meaning under any settings of the server and the role.
     var settingStatements: String {
         func milliseconds(_ duration: Duration?) -> Int64 {
             guard let duration else { return 0 }

@@ -1,18 +1,19 @@
-/// A statement the server has prepared.
+/// A statement that the server has prepared.
 struct Prepared: Sendable {
     let name: String
     let sql: String
-    /// The parameters' types, as the server found them.
+    /// The types of the parameters, as the server determined them.
     let parameters: [UInt32]
 }
 
-/// A bounded map of prepared statements by their SQL; the least recently used goes first.
+/// A bounded map of prepared statements by their SQL. It drops the least recently used statement
+/// first.
 struct PreparedStatements {
     private var statements: [String: (prepared: Prepared, used: UInt64)] = [:]
     private var clock: UInt64 = 0
     private var numbers: UInt64 = 0
     private let capacity: Int
-    /// Names that the server still has and nobody needs.
+    /// The names of statements that the server still has and that nothing uses.
     private(set) var dropped: [String] = []
 
     init(capacity: Int) {
@@ -21,7 +22,7 @@ struct PreparedStatements {
 
     var count: Int { statements.count }
 
-    /// A name that no statement of this connection has had.
+    /// Returns a name that no statement of this connection has had.
     mutating func newName() -> String {
         numbers += 1
         return "martlet_\(numbers)"
@@ -39,7 +40,7 @@ struct PreparedStatements {
         statements[prepared.sql] = (prepared, clock)
     }
 
-    /// Lets go of the oldest beyond the capacity; not of those in use.
+    /// Drops the oldest statements beyond the capacity, except those in use.
     mutating func shrink(sparing inUse: Set<String>) {
         while statements.count > capacity {
             let oldest = statements.filter { !inUse.contains($0.key) }
@@ -53,7 +54,8 @@ struct PreparedStatements {
         if let gone = statements.removeValue(forKey: sql) { dropped.append(gone.prepared.name) }
     }
 
-    /// Lets go of all, for the server may have forgotten them: a trigger can also only say so.
+    /// Drops all statements, because the server may have forgotten them. A trigger can also raise
+    /// this error, so the server may still have them.
     mutating func dropAll() {
         for sql in Array(statements.keys) { drop(sql) }
     }

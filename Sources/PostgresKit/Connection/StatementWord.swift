@@ -1,4 +1,5 @@
-/// The first word of a statement: enough to know whether it ends or begins a transaction.
+/// The first word of a statement. It is enough to know if the statement begins or ends a
+/// transaction.
 struct StatementWord: Sendable {
     private let word: String
 
@@ -18,7 +19,7 @@ struct StatementWord: Sendable {
         word = String(Substring(rest.prefix { $0.properties.isAlphabetic })).uppercased()
     }
 
-    /// Comments of this kind nest.
+    /// Returns the text after a comment. Comments of this kind nest.
     private static func afterComment(_ text: Substring.UnicodeScalarView)
         -> Substring.UnicodeScalarView
     {
@@ -41,18 +42,18 @@ struct StatementWord: Sendable {
 
     var begins: Bool { ["BEGIN", "START"].contains(word) }
 
-    /// Commits, or may do so later out of sight (PREPARE TRANSACTION).
+    /// Whether the statement commits, or may commit later in another session (PREPARE TRANSACTION).
     var commits: Bool { ["COMMIT", "END", "PREPARE"].contains(word) }
 
-    /// Leaves nothing behind in the database.
+    /// Whether the statement leaves nothing behind in the database.
     private var isHarmless: Bool {
         begins
             || ["SET", "SHOW", "LISTEN", "UNLISTEN", "DEALLOCATE", "ROLLBACK", "ABORT", "RESET"]
                 .contains(word)
     }
 
-    /// Whether losing the connection under these statements leaves a doubt about what was committed.
-    /// - Parameter isInTransaction: Whether one is open before the first.
+    /// Whether a lost connection leaves a doubt about the commit of these statements.
+    /// - Parameter isInTransaction: Whether a transaction is open before the first statement.
     static func leaveDoubt(_ statements: [String], isInTransaction: Bool) -> Bool {
         var isOpen = isInTransaction
         for word in statements.lazy.map({ StatementWord($0) }) {
@@ -63,8 +64,9 @@ struct StatementWord: Sendable {
         return false
     }
 
-    /// The same for a script. Where its statements end is the server's to say, so in a transaction
-    /// any word counts, and outside anything that is not known to be harmless.
+    /// Whether a lost connection leaves a doubt about the commit of a script. Only the server knows
+    /// where its statements end. So in a transaction any word counts, and outside one everything
+    /// counts that is not known to be harmless.
     static func leavesDoubt(script: String, isInTransaction: Bool) -> Bool {
         if isInTransaction {
             return script.split(whereSeparator: { !$0.isLetter })

@@ -1,18 +1,20 @@
 internal import CPostgres
 internal import ConnectionKit
 
-/// The handle of one connection, and waiting on it: for results, until a moment, or until somebody
-/// no longer wants them.
+/// The handle of one connection. It waits for the socket: until there is a result, until a
+/// deadline, or until another thread signals `wake`.
 final class Wire {
-    /// nil once the connection is finished; the library takes that for a lost one.
+    /// The library's handle; nil when the connection is finished. The library treats nil as a lost
+    /// connection.
     private(set) var pointer: OpaquePointer?
     let wake: Wake
     private let answer: Duration?
-    /// If the connection were lost now, nobody could tell whether the work under way has happened.
+    /// Whether the work under way may have happened if the connection is lost now.
     private(set) var mayCommit = false
-    /// The statement under way was given up from here.
+    /// Whether this side has given up the statement under way.
     private(set) var isGivenUp = false
-    /// The answer did not come in time, or waiting failed; nothing can be said any more.
+    /// Whether the answer did not arrive in time, or waiting failed. The connection cannot be used
+    /// then.
     private(set) var isCut = false
     private var deadline: Deadline?
     /// The count of the library's notices; see `PostgresConnection.takeUnreplicated`.
@@ -30,49 +32,50 @@ final class Wire {
         unreplicated.deallocate()
     }
 
-    /// Has notices of the server counted from now on, in place of printed.
+    /// Counts notices of the server from now on, in place of printing them.
     func takeNotices() {
         martlet_take_notices(pointer, unreplicated)
     }
 
-    /// Commits since the last call that were not waited for.
+    /// Returns the number of commits since the last call that did not wait for the standbys.
     func takeUnreplicated() -> Int {
         defer { unreplicated.pointee = 0 }
         return Int(unreplicated.pointee)
     }
 
-    /// Hangs up.
+    /// Closes the connection.
     func finish() {
         PQfinish(pointer)
         pointer = nil
     }
 
-    /// What was under way cannot be brought to its end.
+    /// Marks the connection as lost, because the work under way cannot be completed.
     func cut() {
         isCut = true
     }
 
     var isLost: Bool { isCut || PQstatus(pointer) == CONNECTION_BAD }
 
-    /// Something is about to be sent.
+    /// Prepares for sending a statement.
     func begin(mayCommit: Bool) {
         self.mayCommit = mayCommit
         isGivenUp = false
         deadline = answer.map { Deadline(after: $0) }
     }
 
-    /// How long the present wait may last, in place of the usual.
+    /// Limits the present wait, in place of the usual limit.
     func limit(_ duration: Duration?) {
         deadline = duration.map { Deadline(after: $0) }
     }
 
-    /// The first line of the library's last words.
+    /// The first line of the library's last error message.
     var words: String {
         guard let words = PQerrorMessage(pointer) else { return "" }
         return String(cString: words).split(separator: "\n").first.map(String.init) ?? ""
     }
 
-    /// Writes out what is queued, reading meanwhile: a server that cannot write stops reading.
+    /// Writes out the queued bytes, and reads meanwhile, because a server that cannot write stops
+    /// reading.
     func flush() throws(PostgresError) {
         while true {
             let left = PQflush(pointer)
@@ -82,19 +85,19 @@ final class Wire {
         }
     }
 
-    /// Waits for the socket, and takes in what came.
+    /// Waits for the socket, and reads the bytes that arrived.
     func step(writing: Bool) throws(PostgresError) {
         if try wait(writing: writing).contains(.readable), PQconsumeInput(pointer) == 0 {
             throw lost()
         }
     }
 
-    /// The next result; nil at the end of a statement's results. The caller clears it.
+    /// Returns the next result; nil at the end of a statement's results. The caller clears it.
     func result() throws(PostgresError) -> OpaquePointer? {
         while PQisBusy(pointer) == 1 {
             guard !isCut else { throw lost() }
             if try wait(writing: false).contains(.readable), PQconsumeInput(pointer) == 0 {
-                // What the server said before it hung up is still to be read.
+                // The server's last message before it hung up is still unread.
                 break
             }
         }
@@ -102,7 +105,7 @@ final class Wire {
     }
 
     /// Waits for the socket, once.
-    /// - Throws: `PostgresError` when time is over; the connection is of no use then.
+    /// - Throws: `PostgresError` if the time is over. The connection cannot be used then.
     private func wait(writing: Bool) throws(PostgresError) -> Wake.Outcome {
         let outcome: Wake.Outcome
         do {
@@ -123,9 +126,9 @@ final class Wire {
         return outcome
     }
 
-    /// Waits for whatever the server says unasked.
-    /// - Returns: Whether there is something to read; not so when the time is over or somebody
-    ///   signalled.
+    /// Waits for messages that the server sends unasked.
+    /// - Returns: Whether there is something to read. False if the time is over or another thread
+    ///   signalled `wake`.
     func listen(_ duration: Duration?) throws(PostgresError) -> Bool {
         do {
             return try wake.wait(
@@ -138,10 +141,10 @@ final class Wire {
         }
     }
 
-    /// Asks the server to stop what it does; its answer still comes, one way or the other.
+    /// Asks the server to stop its work. The server still answers, with a result or an error.
     func giveUp() {
         isGivenUp = true
-        // Soon, or the server is not there any more.
+        // The answer arrives soon, or the server is gone.
         deadline = Deadline(after: .seconds(5))
         guard let cancel = PQgetCancel(pointer) else { return }
         var words: [CChar] = Array(repeating: 0, count: 256)
@@ -149,7 +152,7 @@ final class Wire {
         PQfreeCancel(cancel)
     }
 
-    /// The connection is gone.
+    /// Returns the error for a lost connection.
     func lost(sql: String? = nil) -> PostgresError {
         let words = words
         return PostgresError(
@@ -157,7 +160,7 @@ final class Wire {
             words.isEmpty ? "the connection to the server was lost" : words, sql: sql)
     }
 
-    /// What a result that is a failure says.
+    /// Returns the error that a failed result describes.
     func error(_ result: OpaquePointer, sql: String?) -> PostgresError {
         func field(_ text: UnsafePointer<CChar>?) -> String? { text.map { String(cString: $0) } }
         if PQresultStatus(result) == PGRES_PIPELINE_ABORTED {
@@ -175,11 +178,11 @@ final class Wire {
         }
         var kind = PostgresError.Kind(sqlState: state ?? "XX000")
         if kind == .timedOut, isGivenUp { kind = .cancelled }
-        // What PostgreSQL says when a table's shape has changed under a prepared statement
+        // PostgreSQL's error if a table has changed under a prepared statement
         // (RevalidateCachedQuery in plancache.c).
         if state == "0A000", message.contains("cached plan") { kind = .stalePlan }
-        // The connection lives on. Such a code is that of another server, which a function or a foreign
-        // table asked, or one that a function raises.
+        // The connection is still usable. Such a code is from another server, which a function or a
+        // foreign table asked, or a function raised it.
         if PostgresError(kind, "").endsConnection { kind = .other }
         var error = PostgresError(kind, message, sqlState: state, sql: sql)
         error.schema = field(martlet_schema(result))

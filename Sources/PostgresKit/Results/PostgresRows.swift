@@ -1,11 +1,12 @@
 internal import CPostgres
 
-/// What one statement answered. Values are read from the server's bytes when they are asked for.
+/// The answer to one statement. It decodes a value from the server's bytes when the caller asks for
+/// it.
 public final class PostgresRows {
     private let result: OpaquePointer
     private let types: TypeCatalogue
 
-    /// Takes the result over.
+    /// Takes ownership of a result.
     init(_ result: OpaquePointer, _ types: TypeCatalogue) {
         self.result = result
         self.types = types
@@ -15,22 +16,23 @@ public final class PostgresRows {
         PQclear(result)
     }
 
-    /// Rows returned.
+    /// The number of rows returned.
     public var count: Int { Int(PQntuples(result)) }
 
     public var columnCount: Int { Int(PQnfields(result)) }
 
-    /// The columns' names; of two with one name both.
+    /// The names of the columns. A name that two columns share is listed twice.
     public var columnNames: [String] {
         (0..<Int32(columnCount)).map { PQfname(result, $0).map { String(cString: $0) } ?? "" }
     }
 
-    /// Rows that INSERT, UPDATE, DELETE, MERGE, COPY or SELECT speaks of; 0 for others.
+    /// The number of rows that INSERT, UPDATE, DELETE, MERGE, COPY or SELECT reports; 0 for other
+    /// statements.
     public var affectedCount: Int {
         PQcmdTuples(result).flatMap { Int(String(cString: $0)) } ?? 0
     }
 
-    /// The statement's name as the server says it, such as `INSERT 0 1`.
+    /// The command tag that the server reports, such as `INSERT 0 1`.
     public var tag: String {
         PQcmdStatus(result).map { String(cString: $0) } ?? ""
     }
@@ -40,7 +42,9 @@ public final class PostgresRows {
         return PQgetisnull(result, Int32(row), Int32(column)) == 1
     }
 
-    /// - Throws: `PostgresError` `.invalidValue` when the server's bytes are not of the type it says.
+    /// Returns a value.
+    /// - Throws: `PostgresError` `.invalidValue` if the server's bytes do not fit the type that the
+    ///   server names.
     public func value(_ row: Int, _ column: Int) throws(PostgresError) -> PostgresValue {
         if isNull(row, column) { return .null }
         let number = PQftype(result, Int32(column))
@@ -54,8 +58,8 @@ public final class PostgresRows {
         return value
     }
 
-    /// An integer of whatever width.
-    /// - Throws: `PostgresError` `.invalidValue` for anything else, null too.
+    /// Returns an integer of any width.
+    /// - Throws: `PostgresError` `.invalidValue` for any other value, null included.
     public func integer(_ row: Int, _ column: Int) throws(PostgresError) -> Int64 {
         guard case .integer(let value) = try value(row, column) else {
             throw mismatch(row, column, "an integer")
@@ -63,8 +67,8 @@ public final class PostgresRows {
         return value
     }
 
-    /// Text of whatever type, enumerations and JSON too.
-    /// - Throws: `PostgresError` `.invalidValue` for anything else, null too.
+    /// Returns a text of any type: text, enumeration, JSON, UUID or numeric.
+    /// - Throws: `PostgresError` `.invalidValue` for any other value, null included.
     public func text(_ row: Int, _ column: Int) throws(PostgresError) -> String {
         switch try value(row, column) {
         case .text(let text), .json(let text), .uuid(let text), .numeric(let text): return text
@@ -72,7 +76,8 @@ public final class PostgresRows {
         }
     }
 
-    /// - Throws: `PostgresError` `.invalidValue` for anything but a bytea, null too.
+    /// Returns the bytes of a bytea.
+    /// - Throws: `PostgresError` `.invalidValue` for any other value, null included.
     public func binary(_ row: Int, _ column: Int) throws(PostgresError) -> [UInt8] {
         guard case .binary(let bytes) = try value(row, column) else {
             throw mismatch(row, column, "a bytea")
@@ -80,7 +85,8 @@ public final class PostgresRows {
         return bytes
     }
 
-    /// - Throws: `PostgresError` `.invalidValue` for anything but a boolean, null too.
+    /// Returns a boolean.
+    /// - Throws: `PostgresError` `.invalidValue` for any other value, null included.
     public func boolean(_ row: Int, _ column: Int) throws(PostgresError) -> Bool {
         guard case .boolean(let value) = try value(row, column) else {
             throw mismatch(row, column, "a boolean")
@@ -88,7 +94,10 @@ public final class PostgresRows {
         return value
     }
 
-    /// All values, row by row.
+    /// Returns all values, row by row.
+    /// - Throws: `PostgresError` `.invalidValue` if the server's bytes do not fit the type that the
+    ///   server names.
+    /// - Complexity: O(*n*) in the number of values.
     public func values() throws(PostgresError) -> [[PostgresValue]] {
         var rows: [[PostgresValue]] = []
         rows.reserveCapacity(count)

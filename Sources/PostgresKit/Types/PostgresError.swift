@@ -1,14 +1,15 @@
-/// A failure of a PostgreSQL server, or on the way to it: what happened, and what to do.
+/// A failure of a PostgreSQL server, or on the way to it. It says what happened, and what to do.
 public struct PostgresError: Error, Hashable, Sendable {
-    /// What went wrong, in terms of what can be done about it.
+    /// The kind of a failure, divided by what can be done about it.
     public enum Kind: String, Hashable, Sendable, CaseIterable {
         /// The URL cannot be read, or names a setting that does not exist.
         case malformedAddress
-        /// Nobody answers at the address.
+        /// No server answers at the address.
         case unreachable
-        /// TLS could not be agreed on, or the certificate is not trusted.
+        /// Client and server could not agree on TLS, or the client does not trust the certificate.
         case untrusted
-        /// Unknown user, wrong password, or `pg_hba.conf` does not let this client in.
+        /// The user is unknown, the password is wrong, or `pg_hba.conf` does not let this client
+        /// in.
         case unauthorized
         /// There is no such database.
         case noDatabase
@@ -16,9 +17,9 @@ public struct PostgresError: Error, Hashable, Sendable {
         case crowded
         /// The server is starting, stopping or recovering.
         case restarting
-        /// The connection was lost; what was under way has not happened.
+        /// The connection was lost, and the work under way has not happened.
         case lost
-        /// The connection was lost while something was being committed: it may have happened or not.
+        /// The connection was lost during a commit, which may or may not have happened.
         case unknownOutcome
         /// The role lacks a right.
         case forbidden
@@ -28,35 +29,37 @@ public struct PostgresError: Error, Hashable, Sendable {
         case full
         /// The server has no memory or other resource for this.
         case exhausted
-        /// A lock was not to be had in time, or the transaction met another one; it can be tried again.
+        /// The transaction did not get a lock in time, or it conflicted with another one. It can be
+        /// tried again.
         case busy
-        /// The statement took longer than it may.
+        /// The statement took longer than its limit.
         case timedOut
-        /// The statement was given up because its task was cancelled.
+        /// The statement was stopped because its task was cancelled.
         case cancelled
-        /// A constraint of the tables was violated.
+        /// The statement violated a constraint of the tables.
         case constraint
         /// A value does not fit its type.
         case invalidValue
-        /// The statement is wrong: its grammar, or a name that does not exist.
+        /// The statement is wrong: it has a syntax error, or names something that does not exist.
         case statement
         /// The shape of a table has changed since the statement was prepared.
         case stalePlan
-        /// A statement before this one in the same pipeline failed; this one was not run.
+        /// The server did not run this statement because an earlier one of the same segment failed.
         case skipped
-        /// COMMIT was asked for, but the transaction had failed before and was rolled back.
+        /// COMMIT was sent, but the transaction had failed before and was rolled back.
         case rolledBack
         /// The program used the connection wrongly.
         case misuse
-        /// Anything else.
+        /// The failure is of no other kind.
         case other
     }
 
     public let kind: Kind
-    /// Five characters, as in the manual's appendix “PostgreSQL Error Codes”; nil when it was not
-    /// the server that spoke.
+    /// The server's code of five characters, as in the manual's appendix “PostgreSQL Error Codes”;
+    /// nil if the error is not the server's.
     public let sqlState: String?
-    /// The server's or the library's words. They may hold values; `description` leaves them out then.
+    /// The message of the server or the library. It may quote values; `description` leaves such a
+    /// message out.
     public let message: String
     /// The statement, with placeholders in place of values.
     public let sql: String?
@@ -64,7 +67,7 @@ public struct PostgresError: Error, Hashable, Sendable {
     public var table: String?
     public var column: String?
     public var constraint: String?
-    /// Whether a setting was given a value that it cannot have.
+    /// Whether the error is about a setting with a value that it cannot have.
     package var isOfSetting = false
 
     public init(_ kind: Kind, _ message: String, sqlState: String? = nil, sql: String? = nil) {
@@ -90,8 +93,8 @@ public struct PostgresError: Error, Hashable, Sendable {
         }
     }
 
-    /// Whether what failed may succeed as it is, a little later. Not so where it is unknown whether
-    /// it has happened: look first.
+    /// Whether the same work may succeed a little later. False if it is unknown whether the work
+    /// has happened: look first.
     public var mayPass: Bool {
         switch kind {
         case .unreachable, .crowded, .restarting, .lost, .full, .exhausted, .busy, .stalePlan: true
@@ -143,7 +146,7 @@ public struct PostgresError: Error, Hashable, Sendable {
 }
 
 extension PostgresError: CustomStringConvertible, CustomDebugStringConvertible {
-    /// For logs: without values of any row.
+    /// The error for logs, without values of any row.
     public var description: String {
         let state = sqlState.map { " \($0)" } ?? ""
         let place = sql.map { " in “\($0)”" } ?? ""
@@ -152,15 +155,16 @@ extension PostgresError: CustomStringConvertible, CustomDebugStringConvertible {
         return "PostgreSQL error\(state): \(words)\(place)"
     }
 
-    /// With the server's words, whatever they hold.
+    /// The error with the server's message, which may quote values.
     public var debugDescription: String {
         "PostgreSQL error \(sqlState ?? kind.rawValue): \(message)\(sql.map { " in “\($0)”" } ?? "")"
     }
 
-    /// The words about a setting, without the value that it was given.
+    /// The message about a setting, without the value that it was given.
     package var wordsOfSetting: String { String(message.prefix { $0 != ":" }) }
 
-    /// Data exceptions quote what could not be read, and functions raise what they like.
+    /// Whether the message may quote values: data exceptions quote the unreadable text, and
+    /// functions raise any text.
     private var mayQuoteValues: Bool {
         guard let sqlState else { return false }
         return ["22", "P0"].contains(sqlState.prefix(2))
@@ -168,7 +172,7 @@ extension PostgresError: CustomStringConvertible, CustomDebugStringConvertible {
 }
 
 extension PostgresError.Kind {
-    /// What a code of the server means while the connection lives on.
+    /// The kind of failure that a code of the server means on a connection that continues to work.
     public init(sqlState: String) {
         switch sqlState {
         case "28P01", "28000": self = .unauthorized

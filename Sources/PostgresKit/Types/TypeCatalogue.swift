@@ -1,6 +1,7 @@
-/// The types a connection has met: those of every server, and those of this database.
+/// The types that a connection has met: those of every server, and those of this database.
 struct TypeCatalogue: Sendable {
-    /// Types with lower numbers come with the server, and are known or not at all.
+    /// The lowest number of a type that a database defines. Types with lower numbers come with the
+    /// server, and are known or never looked up.
     static let firstOwnNumber: UInt32 = 16_384
 
     private var own: [UInt32: WireType] = [:]
@@ -9,16 +10,16 @@ struct TypeCatalogue: Sendable {
         WireType.builtIn[number] ?? own[number] ?? .unknown
     }
 
-    /// Whether the database has to be asked about a type.
+    /// Whether the connection must ask the database about a type.
     func isStrange(_ number: UInt32) -> Bool {
         number >= Self.firstOwnNumber && own[number] == nil
     }
 
-    /// Notes what the database says of a type, in the letters of `pg_type`.
+    /// Stores the database's description of a type, in the letters of `pg_type`.
     /// - Parameters:
     ///   - kind: `typtype`: e for an enumeration, d for a domain, b for a base type.
-    ///   - base: The type a domain is over; 0 for others.
-    ///   - element: The type of an array's elements; 0 for others.
+    ///   - base: The type that a domain is based on; 0 for other types.
+    ///   - element: The type of an array's elements; 0 for other types.
     mutating func learn(_ number: UInt32, kind: String, base: UInt32, element: UInt32) {
         own[number] =
             switch kind {
@@ -29,8 +30,8 @@ struct TypeCatalogue: Sendable {
             }
     }
 
-    /// Asks about the types in a list, and those they are made of; what a domain is over comes
-    /// before the domain.
+    /// The query for the types in a list and the types that they consist of. A domain's base type
+    /// comes before the domain.
     static let question = """
         WITH RECURSIVE found AS (
             SELECT oid, typtype, typbasetype, typelem, typcategory, 0 AS depth

@@ -1,22 +1,22 @@
-/// How a type's values look in PostgreSQL's binary format.
+/// The form of a type's values in PostgreSQL's binary format.
 enum WireType: Hashable, Sendable {
     case boolean
     case int2, int4, int8
-    /// Unsigned, 32 bits: oid, xid.
+    /// An unsigned number of 32 bits: oid, xid.
     case unsigned
     case float4, float8
     case numeric
-    /// The bytes of the text: text, varchar, char, name, xml, enumerations.
+    /// The bytes of a text: text, varchar, char, name, xml, enumerations.
     case text
     case json, jsonb
     case uuid
     case bytea
     case date, time, timestamp, timestamptz
-    /// Of elements of the type with this number.
+    /// An array with elements of the type with this number.
     case array(UInt32)
     case unknown
 
-    /// The types every PostgreSQL has under the same numbers (`pg_type.dat`).
+    /// The types that have the same numbers in every PostgreSQL (`pg_type.dat`).
     static let builtIn: [UInt32: WireType] = [
         16: .boolean, 17: .bytea, 18: .text, 19: .text, 20: .int8, 21: .int2, 23: .int4,
         25: .text, 26: .unsigned, 28: .unsigned, 114: .json, 142: .text, 700: .float4,

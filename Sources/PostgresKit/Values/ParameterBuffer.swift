@@ -1,16 +1,17 @@
-/// The values of one statement, laid out as libpq takes them.
+/// The values of one statement, laid out as libpq expects them.
 struct ParameterBuffer {
-    /// All values, one behind the other; text ends with a zero.
+    /// The bytes of all values, one after another. A text ends with a zero.
     private var bytes: [UInt8] = []
-    /// Where each value begins; nil for null.
+    /// The offset of each value; nil for null.
     private var starts: [Int?] = []
     private(set) var lengths: [Int32] = []
-    /// 1 for binary, 0 for text.
+    /// The format of each value: 1 for binary, 0 for text.
     private(set) var formats: [Int32] = []
 
-    /// - Parameter types: The type of each parameter, as the server found it.
-    /// - Throws: `PostgresError` `.invalidValue` for a value that the type cannot hold, `.misuse`
-    ///   when there are more or fewer values than parameters.
+    /// Lays out values for the types of their parameters.
+    /// - Parameter types: The type of each parameter, as the server determined it.
+    /// - Throws: `PostgresError` `.invalidValue` if a type cannot hold its value; `.misuse` if
+    ///   there are more or fewer values than parameters.
     init(
         _ values: [PostgresValue], types: [UInt32], _ catalogue: TypeCatalogue, sql: String
     ) throws(PostgresError) {
@@ -26,11 +27,11 @@ struct ParameterBuffer {
                     sql: sql)
             }
         }
-        // So that an empty value behind all others still has an address.
+        // This byte gives an empty value at the end an address.
         bytes.append(0)
     }
 
-    /// Calls `body` with the pointers libpq wants.
+    /// Calls `body` with the pointers that libpq expects.
     func withPointers<Result>(
         _ body: (
             Int32, UnsafePointer<UnsafePointer<CChar>?>?, UnsafePointer<Int32>?,
@@ -101,8 +102,9 @@ struct ParameterBuffer {
         return true
     }
 
-    /// An array in the binary format: what is sent in one statement for many rows.
-    /// - Returns: False, and nothing is appended, where an element has no binary form here.
+    /// Appends an array in the binary format, which can carry the values of many rows in one
+    /// statement.
+    /// - Returns: False if an element has no binary form here. Nothing is appended then.
     private mutating func append(
         _ array: PostgresArray, _ number: UInt32, _ catalogue: TypeCatalogue
     ) -> Bool {
@@ -130,7 +132,7 @@ struct ParameterBuffer {
         return true
     }
 
-    /// An element: its length, then its bytes.
+    /// Appends an element: its length, then its bytes.
     private mutating func put(_ element: PostgresValue, _ type: WireType) -> Bool {
         switch (element, type) {
         case (.null, _):

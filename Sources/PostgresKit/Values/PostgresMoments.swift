@@ -1,6 +1,7 @@
-/// A day, as PostgreSQL keeps it: proleptic Gregorian, or one of the two infinities.
+/// A day as PostgreSQL stores it: a day of the proleptic Gregorian calendar, or one of the two
+/// infinities.
 public struct PostgresDate: Hashable, Sendable, CustomStringConvertible {
-    /// Days since 2000-01-01; the smallest and the largest number are the infinities.
+    /// Days since 2000-01-01. The smallest and the largest number are the infinities.
     public let days: Int32
 
     public init(days: Int32) {
@@ -10,7 +11,8 @@ public struct PostgresDate: Hashable, Sendable, CustomStringConvertible {
     public static let infinity = PostgresDate(days: .max)
     public static let minusInfinity = PostgresDate(days: .min)
 
-    /// As PostgreSQL writes it with `DateStyle = ISO`: 2026-11-21, 0044-03-15 BC, infinity.
+    /// The date as PostgreSQL writes it with `DateStyle = ISO`: 2026-11-21, 0044-03-15 BC,
+    /// infinity.
     public var description: String {
         if self == .infinity { return "infinity" }
         if self == .minusInfinity { return "-infinity" }
@@ -21,14 +23,14 @@ public struct PostgresDate: Hashable, Sendable, CustomStringConvertible {
 
 /// A time of day.
 public struct PostgresTime: Hashable, Sendable, CustomStringConvertible {
-    /// Microseconds since midnight, 0 to 86,400,000,000; PostgreSQL has 24:00:00, too.
+    /// Microseconds since midnight, 0 to 86,400,000,000. PostgreSQL has 24:00:00, too.
     public let microseconds: Int64
 
     public init(microseconds: Int64) {
         self.microseconds = microseconds
     }
 
-    /// As PostgreSQL writes it: 09:12:44.12.
+    /// The time as PostgreSQL writes it: 09:12:44.12.
     public var description: String {
         let seconds = microseconds / 1_000_000
         let parts = [seconds / 3_600, seconds / 60 % 60, seconds % 60]
@@ -39,9 +41,9 @@ public struct PostgresTime: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// A moment, as PostgreSQL keeps it; of what clock, the type of its column says.
+/// A timestamp as PostgreSQL stores it. The type of its column says which time zone it is in.
 public struct PostgresTimestamp: Hashable, Sendable, CustomStringConvertible {
-    /// Microseconds since 2000-01-01 00:00; the smallest and the largest number are the infinities.
+    /// Microseconds since 2000-01-01 00:00. The smallest and the largest number are the infinities.
     public let microseconds: Int64
 
     public init(microseconds: Int64) {
@@ -51,11 +53,11 @@ public struct PostgresTimestamp: Hashable, Sendable, CustomStringConvertible {
     public static let infinity = PostgresTimestamp(microseconds: .max)
     public static let minusInfinity = PostgresTimestamp(microseconds: .min)
 
-    /// As PostgreSQL writes a timestamp without time zone: 2026-11-21 09:12:44.12.
+    /// The timestamp as PostgreSQL writes one without time zone: 2026-11-21 09:12:44.12.
     public var description: String { text(zone: "") }
 
-    /// As PostgreSQL writes it with `DateStyle = ISO`.
-    /// - Parameter zone: What stands behind the time: `+00` for a timestamp with time zone in UTC.
+    /// Returns the timestamp as PostgreSQL writes it with `DateStyle = ISO`.
+    /// - Parameter zone: The text after the time: `+00` for a timestamp with time zone in UTC.
     func text(zone: String) -> String {
         if self == .infinity { return "infinity" }
         if self == .minusInfinity { return "-infinity" }
@@ -74,14 +76,15 @@ public struct PostgresTimestamp: Hashable, Sendable, CustomStringConvertible {
 
 /// A day of the proleptic Gregorian calendar.
 ///
-/// The algorithm is H. Hinnant's `civil_from_days` (“chrono-Compatible Low-Level Date Algorithms”):
-/// eras of 400 years, with years that begin in March.
+/// The algorithm is H. Hinnant's `civil_from_days` (“chrono-Compatible Low-Level Date Algorithms”).
+/// It uses eras of 400 years, with years that begin in March.
 private struct CalendarDay {
     let year: Int64
     let month: Int64
     let day: Int64
 
-    /// - Parameter days: Since 2000-01-01.
+    /// Finds the day with a number.
+    /// - Parameter days: Days since 2000-01-01.
     init(days: Int64) {
         let shifted = days + 730_425  // since 0000-03-01
         let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097

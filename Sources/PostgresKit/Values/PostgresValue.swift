@@ -1,30 +1,31 @@
-/// A value of one of the types that the kit knows, exact.
+/// An exact value of one of the types that the kit knows.
 public enum PostgresValue: Hashable, Sendable {
     case null
     case boolean(Bool)
-    /// smallint, integer, bigint; also oid and transaction ids.
+    /// A smallint, integer, bigint, oid or transaction id.
     case integer(Int64)
     case real(Float)
     case double(Double)
-    /// The digits as PostgreSQL writes them, trailing zeros included; `NaN`, `Infinity`.
+    /// The digits as PostgreSQL writes them, trailing zeros included, or `NaN` or `Infinity`.
     case numeric(String)
-    /// text, varchar, char, enumerations.
+    /// A text, varchar, char, or a value of an enumeration.
     case text(String)
-    /// json as it was stored, jsonb as PostgreSQL writes it.
+    /// A json as it was stored, or a jsonb as PostgreSQL writes it.
     case json(String)
-    /// Lower-case, with hyphens.
+    /// A UUID in lower case, with hyphens.
     case uuid(String)
     case binary([UInt8])
     case date(PostgresDate)
     case time(PostgresTime)
     case timestamp(PostgresTimestamp)
-    /// In UTC.
+    /// A timestamp with time zone, in UTC.
     case timestamptz(PostgresTimestamp)
     case array(PostgresArray)
-    /// A type the kit does not know, in PostgreSQL's binary format. Ask for `column::text` to read it.
+    /// A value of a type that the kit does not know, in PostgreSQL's binary format. Select
+    /// `column::text` to read it.
     case other(type: UInt32, bytes: [UInt8])
 
-    /// The value as PostgreSQL writes it in text, with UTC and ISO dates; nil for null and for
+    /// The value as PostgreSQL writes it in text, with UTC and ISO dates; nil for null, and for
     /// types that the kit does not know.
     public var text: String? {
         switch self {
@@ -43,7 +44,8 @@ public enum PostgresValue: Hashable, Sendable {
         }
     }
 
-    /// Swift's words for infinities, as PostgreSQL reads them.
+    /// Returns a number's text with Swift's names of infinities replaced by those that PostgreSQL
+    /// reads.
     private static func text(_ number: String) -> String {
         switch number {
         case "inf": "Infinity"
@@ -67,10 +69,10 @@ public enum PostgresValue: Hashable, Sendable {
 
 /// An array: its elements in row-major order, and its dimensions.
 public struct PostgresArray: Hashable, Sendable {
-    /// One dimension.
+    /// One dimension of an array.
     public struct Dimension: Hashable, Sendable {
         public let count: Int
-        /// The index of the first element; 1 unless somebody chose otherwise.
+        /// The index of the first element, which is 1 unless it was chosen differently.
         public let lowerBound: Int
 
         public init(count: Int, lowerBound: Int = 1) {
@@ -79,17 +81,18 @@ public struct PostgresArray: Hashable, Sendable {
         }
     }
 
-    /// None for an empty array.
+    /// The dimensions; none for an empty array.
     public let dimensions: [Dimension]
     public let elements: [PostgresValue]
 
-    /// An array of one dimension.
+    /// Makes an array of one dimension.
     public init(_ elements: [PostgresValue]) {
         self.init(
             dimensions: elements.isEmpty ? [] : [Dimension(count: elements.count)],
             elements: elements)
     }
 
+    /// Makes an array with dimensions.
     /// - Precondition: There are as many elements as the dimensions say.
     public init(dimensions: [Dimension], elements: [PostgresValue]) {
         let count = dimensions.isEmpty ? 0 : dimensions.reduce(1) { $0 * $1.count }

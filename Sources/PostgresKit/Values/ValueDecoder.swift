@@ -1,7 +1,8 @@
 /// Reads values from PostgreSQL's binary format.
 enum ValueDecoder {
+    /// Returns the value that the bytes hold.
     /// - Parameter bytes: One field of a result, or one element of an array.
-    /// - Returns: nil when the bytes are not of that type.
+    /// - Returns: The value; nil if the bytes are not of that type.
     static func value(
         _ bytes: UnsafeRawBufferPointer, of number: UInt32, _ types: TypeCatalogue
     ) -> PostgresValue? {
@@ -19,7 +20,7 @@ enum ValueDecoder {
         case .text: value = .text(reader.rest())
         case .json: value = .json(reader.rest())
         case .jsonb:
-            // A version, which has been 1 ever since there is one, then the text.
+            // A version precedes the text. It has always been 1.
             value = reader.take(UInt8.self) == 1 ? .json(reader.rest()) : nil
         case .uuid: value = uuid(reader.bytes(16)).map { .uuid($0) }
         case .bytea: value = .binary(reader.bytes(reader.count) ?? [])
@@ -46,7 +47,8 @@ enum ValueDecoder {
         return String(text)
     }
 
-    /// Dimensions, flags, element type; then each dimension, then each element with its length.
+    /// Reads an array: the number of dimensions, flags and the element type, then each dimension,
+    /// then each element with its length.
     private static func array(
         _ reader: inout BigEndianReader, _ types: TypeCatalogue
     ) -> PostgresValue? {
@@ -83,7 +85,7 @@ enum ValueDecoder {
     }
 }
 
-/// Takes big-endian numbers from bytes, one after another; never past their end.
+/// Reads big-endian numbers from bytes, one after another, and never past the end.
 struct BigEndianReader {
     private var bytes: UnsafeRawBufferPointer
 
@@ -91,7 +93,7 @@ struct BigEndianReader {
         self.bytes = bytes
     }
 
-    /// Bytes that are left.
+    /// The number of bytes that are left.
     var count: Int { bytes.count }
 
     mutating func take<Number: FixedWidthInteger>(_ type: Number.Type) -> Number? {
@@ -103,7 +105,7 @@ struct BigEndianReader {
         part(count).map { [UInt8]($0) }
     }
 
-    /// All that is left, as text.
+    /// Returns all bytes that are left, as text.
     mutating func rest() -> String {
         defer { bytes = UnsafeRawBufferPointer(start: nil, count: 0) }
         return String(decoding: bytes, as: UTF8.self)
@@ -117,8 +119,8 @@ struct BigEndianReader {
     }
 }
 
-/// Reads a numeric: groups of four digits, the weight of the first, a sign, and how many digits
-/// stand behind the point (`numeric_send` in PostgreSQL's numeric.c).
+/// Reads a numeric: groups of four digits, the weight of the first group, a sign, and the number of
+/// digits after the point (`numeric_send` in PostgreSQL's numeric.c).
 enum NumericText {
     static func read(_ reader: inout BigEndianReader) -> String? {
         guard let count = reader.take(UInt16.self), let weight = reader.take(Int16.self),
@@ -149,7 +151,7 @@ enum NumericText {
         }
         if scale > 0 {
             var fraction = ""
-            // Negative indices are the zeros between the point and the first group.
+            // For negative indices there are zeros between the point and the first group.
             var index = Int(weight) + 1
             while fraction.utf8.count < Int(scale) {
                 fraction += four(group(index))
