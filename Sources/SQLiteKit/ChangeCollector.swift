@@ -1,62 +1,63 @@
 internal import CSQLite
 
-/// The rows a connection's transaction has changed, by table and rowid, as SQLite's update hook
-/// tells them.
+/// A collector of the rows that a connection's transaction has changed, by table and rowid.
+/// SQLite's update hook reports them.
 ///
-/// Bounded: from a table of which more than `capacity` rows changed, only that is known. Tables
-/// without rowids and virtual tables never show here.
+/// The collector is bounded. If more than `capacity` rows of a table changed, it only knows that.
+/// It never lists tables without rowids and virtual tables.
 public final class ChangeCollector {
-    /// What happened to a row, all changes of the transaction taken together.
+    /// The effect of all changes of the transaction on a row.
     public enum Operation: Sendable {
         case insert
         case update
         case delete
-        /// Inserted and deleted again.
+        /// The row was inserted and deleted again.
         case passing
     }
 
     /// The rows of one table.
     public struct Rows: Sendable {
         public fileprivate(set) var operations: [Int64: Operation] = [:]
-        /// False when more rows changed than are listed.
+        /// Whether all changed rows are listed. False if more rows changed than that.
         public fileprivate(set) var isComplete = true
 
         fileprivate var isEmpty: Bool { operations.isEmpty && isComplete }
     }
 
-    /// Whether the rows are listed. Without it, only the tables are known: for as long as nobody
-    /// wants to know, this costs next to nothing.
+    /// Whether the collector lists rows. If not, it only knows the tables, which costs next to
+    /// nothing.
     public var listsRows = true
     private let capacity: Int
     private let ignoredPrefix: String
     private var names: [String] = []
     private var rows: [Rows] = []
     private var indexes: [String: Int] = [:]
-    /// The table of the last report. SQLite hands out the same pointer for a table until its schema
-    /// changes; cleared with every take.
+    /// The table of the last report. SQLite passes the same pointer for a table until its schema
+    /// changes. Every take clears it.
     private var lastTable: UnsafePointer<CChar>?
     private var lastIndex: Int?
-    /// What was noted since the first mark, so that it can be taken back.
+    /// The notes since the first mark, so that they can be undone.
     private var journal: [Undo] = []
     private var marks = 0
 
     private struct Undo {
         let index: Int
-        /// nil where only `wasComplete` is to be put back.
+        /// The row; nil if only `wasComplete` is to be restored.
         let rowID: Int64?
         let operation: Operation?
         let wasComplete: Bool
     }
 
+    /// Makes an empty collector.
     /// - Parameters:
-    ///   - capacity: Rows listed for one table.
-    ///   - ignoredPrefix: Tables named so are left out.
+    ///   - capacity: The number of rows listed for each table.
+    ///   - ignoredPrefix: The prefix of the names of tables that are left out.
     public init(capacity: Int = 10_000, ignoredPrefix: String) {
         self.capacity = capacity
         self.ignoredPrefix = ignoredPrefix
     }
 
-    /// Takes what was collected since the last call, by table.
+    /// Returns the changes collected since the last call, by table, and clears them.
     public func take() -> [String: Rows] {
         var taken: [String: Rows] = [:]
         for (name, rows) in zip(names, rows) where !rows.isEmpty { taken[name] = rows }
@@ -64,7 +65,7 @@ public final class ChangeCollector {
         return taken
     }
 
-    /// Forgets what was collected; call it after a rollback.
+    /// Clears the collected changes. Call it after a rollback.
     public func clear() {
         names.removeAll(keepingCapacity: true)
         rows.removeAll(keepingCapacity: true)
@@ -89,20 +90,21 @@ public final class ChangeCollector {
     /// Whether nothing was collected.
     public var isEmpty: Bool { rows.allSatisfy(\.isEmpty) }
 
-    /// Begins a part of the transaction that may be taken back. Parts may be nested.
-    /// - Returns: What to give to `rollBack(to:)`; each mark is followed by that or by `release()`.
+    /// Begins a part of the transaction that may be undone. Parts may be nested.
+    /// - Returns: The mark for `rollBack(to:)`. Each mark is followed by that call or by
+    ///   `release()`.
     public func mark() -> Int {
         marks += 1
         return journal.count
     }
 
-    /// Ends a part that stays.
+    /// Ends a part whose changes stay.
     public func release() {
         marks = max(0, marks - 1)
         if marks == 0 { journal.removeAll() }
     }
 
-    /// Ends a part that was taken back: forgets what was noted since its mark.
+    /// Ends a part that was undone, and forgets the notes since its mark.
     public func rollBack(to mark: Int) {
         while journal.count > mark {
             let undo = journal.removeLast()
@@ -112,7 +114,7 @@ public final class ChangeCollector {
         release()
     }
 
-    /// Keeps what is known of a row, before it is noted anew.
+    /// Stores the present note of a row before a new one replaces it.
     private func remember(_ index: Int, rowID: Int64?) {
         guard marks > 0 else { return }
         journal.append(
@@ -140,8 +142,7 @@ public final class ChangeCollector {
             case SQLITE_DELETE: .delete
             default: .update
             }
-        // A change that alters nothing known is not noted, because a transaction may be of any
-        // size.
+        // A change that alters no note is not journaled, because a transaction may be of any size.
         let old = rows[index].operations[rowID]
         if old == nil, rows[index].operations.count >= capacity {
             guard rows[index].isComplete else { return }
@@ -171,10 +172,11 @@ public final class ChangeCollector {
 }
 
 extension Connection {
-    /// What the rows this connection changes are reported to; nil for nothing.
+    /// The collector that changed rows are reported to; nil if there is none.
     public var changeCollector: ChangeCollector? { handle.changeCollector }
 
-    /// Reports every row this connection changes to `collector`, until another is given or nil.
+    /// Reports every row that this connection changes to `collector`, in place of an earlier one.
+    /// Pass nil to report no more.
     public func report(to collector: ChangeCollector?) {
         handle.changeCollector = collector
         handle.accessCollector?.rows = collector

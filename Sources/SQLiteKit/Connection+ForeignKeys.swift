@@ -3,11 +3,12 @@ internal import CSQLite
 extension Connection {
     /// Defers all foreign keys to the end of the open transaction.
     ///
-    /// The pragma for that takes effect in SQLite when it is compiled; run, it makes all statements
-    /// of the connection be compiled anew, for what a statement does about foreign keys is settled
-    /// when it is compiled. So it is run only where statements have been compiled since the last
-    /// transaction that deferred them, and where this SQLite does not work that way
-    /// (https://sqlite.org/pragma.html leaves that open).
+    /// SQLite decides when it compiles a statement how the statement treats foreign keys. It
+    /// applies this pragma when it compiles it. Running the pragma makes SQLite recompile all
+    /// statements of the connection. So this method runs the pragma only if statements were
+    /// compiled since the last transaction that deferred foreign keys, or if compiling it had no
+    /// effect in this SQLite (https://sqlite.org/pragma.html leaves that open).
+    /// - Throws: `SQLiteError` if the pragma fails.
     public func deferForeignKeys() throws(SQLiteError) {
         try handle.makeUp()
         let pragma = try Statement(handle: handle, sql: "PRAGMA defer_foreign_keys = ON")
@@ -25,7 +26,8 @@ extension Connection {
         }
     }
 
-    /// How often statements that are still there had to be compiled anew since the last call.
+    /// Returns how many times SQLite recompiled the present statements since the last call.
+    /// - Complexity: O(*n*) in the number of open statements.
     public func takeRecompilations() -> Int {
         var count = 0
         var statement = sqlite3_next_stmt(handle.pointer, nil)

@@ -1,8 +1,16 @@
 internal import CSQLite
 
-/// One connection to a database file, confined to whoever holds it.
+/// A connection to a database file, confined to its holder.
 ///
-/// Every call blocks; run connections on executors of their own, never on the cooperative pool.
+/// Every call blocks. Run connections on separate executors, never on the cooperative pool.
+///
+/// ```swift
+/// let connection = try Connection(path: path)
+/// try connection.execute("CREATE TABLE clubs (id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT")
+/// let statement = try connection.statement("INSERT INTO clubs (name) VALUES (?)")
+/// statement.bind(1, text: "Rowing")
+/// try statement.run()
+/// ```
 public final class Connection {
     public enum Mode: Sendable {
         case readOnly
@@ -14,24 +22,26 @@ public final class Connection {
     /// The path the connection was opened with.
     public let path: String
     private var cache: StatementCache
-    /// A ROLLBACK, compiled before the first transaction begins: where there is no memory left, it
-    /// must not take any.
+    /// The ROLLBACK statement. It is compiled before the first transaction begins, so that a
+    /// rollback needs no memory when none is left.
     private var rollbackStatement: Statement?
-    /// Statements compiled since the connection opened; those from the cache do not count.
+    /// The number of statements compiled since the connection opened. Statements from the cache do
+    /// not count.
     public private(set) var preparedStatements = 0
-    /// Whether the open transaction defers foreign keys, as `deferForeignKeys` made it.
+    /// Whether the open transaction defers foreign keys because of `deferForeignKeys`.
     var isDeferringForeignKeys = false
-    /// Whether a statement was compiled, since foreign keys were last deferred, while they were not.
+    /// Whether a statement was compiled while foreign keys were not deferred, since they were last
+    /// deferred.
     var hasCompiledWithoutDeferring = true
 
     /// Opens a file.
     /// - Parameters:
-    ///   - vfs: The name of a registered VFS; nil for the platform's.
-    ///   - busyTimeoutMilliseconds: How long to wait for another connection's lock.
+    ///   - vfs: The name of a registered VFS; nil for the platform's VFS.
+    ///   - busyTimeoutMilliseconds: The time to wait for another connection's lock.
     ///   - tracksTables: Whether statements record the tables that they read and write. A text in
     ///     double quotes is then always a name (https://sqlite.org/quirks.html#dblquote), and a
     ///     PRAGMA that sets something can be executed but not prepared.
-    /// - Throws: `SQLiteError` when the file cannot be opened.
+    /// - Throws: `SQLiteError` if the file cannot be opened.
     public init(
         path: String, mode: Mode = .readWriteCreate, vfs: String? = nil,
         busyTimeoutMilliseconds: Int32 = 5_000, cachedStatements: Int = 200,
@@ -55,7 +65,7 @@ public final class Connection {
         guard code == SQLITE_OK else { throw handle.error(code, sql: nil) }
         sqlite3_busy_timeout(pointer, busyTimeoutMilliseconds)
         if tracksTables {
-            // Else a misspelled "column" would be text and not an error.
+            // Without this, SQLite would read a misspelled "column" as a text and report no error.
             csqlite_refuse_double_quoted_text(pointer)
             let collector = AccessCollector()
             handle.accessCollector = collector
@@ -79,14 +89,16 @@ public final class Connection {
     }
 
     /// Runs a script of any number of statements without values.
+    /// - Throws: `SQLiteError` at the first failure; the effects of earlier statements stay.
     public func execute(_ sql: String) throws(SQLiteError) {
         try handle.makeUp()
         let code = sqlite3_exec(handle.pointer, sql, nil, nil, nil)
         guard code == SQLITE_OK else { throw handle.error(code, sql: sql) }
     }
 
-    /// Runs a script statement by statement, after showing each one's text to `check`. A throw of
-    /// `check` ends the script there; what ran before it stays.
+    /// Runs a script statement by statement, and passes the text of each to `check` before it runs.
+    /// - Throws: The error of `check`, or `SQLiteError`. Either ends the script; the effects of
+    ///   earlier statements stay.
     public func execute(script: String, _ check: (String) throws -> Void) throws {
         var bytes = Array(script.utf8CString)
         try bytes.withUnsafeMutableBufferPointer { buffer in
@@ -100,7 +112,7 @@ public final class Connection {
                 defer { sqlite3_finalize(pointer) }
                 guard let tail else { return }
                 next = tail
-                // Nothing but spaces or a comment makes no statement.
+                // A text with only spaces or a comment is no statement.
                 guard let pointer, let sql = sqlite3_sql(pointer) else { continue }
                 try check(String(cString: sql))
                 var result = SQLITE_ROW
@@ -110,7 +122,9 @@ public final class Connection {
         }
     }
 
-    /// A prepared statement, from the cache where it is idle there. It comes reset and unbound.
+    /// Returns a prepared statement, reset and unbound. It is from the cache if the cached one is
+    /// idle.
+    /// - Throws: `SQLiteError` if the statement cannot be compiled.
     public func statement(_ sql: String) throws(SQLiteError) -> Statement {
         if let cached = cache[sql], !cached.isBusy {
             cached.reset()
@@ -121,7 +135,8 @@ public final class Connection {
         return made
     }
 
-    /// A prepared statement of the caller's own, outside the cache.
+    /// Returns a new prepared statement that is not in the cache.
+    /// - Throws: `SQLiteError` if the statement cannot be compiled.
     public func prepare(_ sql: String) throws(SQLiteError) -> Statement {
         preparedStatements += 1
         if !isDeferringForeignKeys { hasCompiledWithoutDeferring = true }
@@ -141,8 +156,9 @@ public final class Connection {
         }
     }
 
-    /// SQLite's count of virtual machine steps of all statements since the last call; those of
-    /// statements that are gone are missing.
+    /// Returns SQLite's count of virtual machine steps since the last call, for all statements that
+    /// still exist.
+    /// - Complexity: O(*n*) in the number of open statements.
     public func takeVirtualMachineSteps() -> Int {
         var steps = 0
         var statement = sqlite3_next_stmt(handle.pointer, nil)
@@ -153,19 +169,20 @@ public final class Connection {
         return steps
     }
 
-    /// Finalizes the cached statements; do so before a schema change.
+    /// Finalizes the cached statements. Call it before a schema change.
     public func clearStatementCache() {
         cache.removeAll()
     }
 
-    /// The bytes a value or a row may take (https://sqlite.org/limits.html#max_length).
+    /// The largest number of bytes of a value or a row (https://sqlite.org/limits.html#max_length).
     public var longestValue: Int {
         get { Int(sqlite3_limit(handle.pointer, SQLITE_LIMIT_LENGTH, -1)) }
         set { sqlite3_limit(handle.pointer, SQLITE_LIMIT_LENGTH, Int32(clamping: newValue)) }
     }
 
-    /// Statements compiled and not yet finalized, cached ones included; but for the one that is
-    /// kept for rollbacks.
+    /// The number of statements that are compiled and not yet finalized, including cached ones, but
+    /// not the one for rollbacks.
+    /// - Complexity: O(*n*) in the number of open statements.
     public var openStatements: Int {
         var count = 0
         var next = sqlite3_next_stmt(handle.pointer, nil)
@@ -176,18 +193,18 @@ public final class Connection {
         return count
     }
 
-    /// Rows changed by the last INSERT, UPDATE or DELETE.
+    /// The number of rows that the last INSERT, UPDATE or DELETE changed.
     public var changes: Int64 { sqlite3_changes64(handle.pointer) }
-    /// Rows changed since the connection opened, those changed by triggers included.
+    /// The number of rows changed since the connection opened, including changes by triggers.
     public var totalChanges: Int64 { sqlite3_total_changes64(handle.pointer) }
     public var lastInsertedRowID: Int64 { sqlite3_last_insert_rowid(handle.pointer) }
     public var isInTransaction: Bool { sqlite3_get_autocommit(handle.pointer) == 0 }
 
-    /// Whether a foreign key, deferred to the commit, is unresolved at this moment.
+    /// Whether a foreign key that is deferred to the commit is unresolved at this moment.
     ///
-    /// SQLITE_DBSTATUS_DEFERRED_FKS is zero exactly when all are resolved
-    /// (https://sqlite.org/c3ref/c_dbstatus_options.html), so a savepoint can be judged before the
-    /// transaction commits.
+    /// SQLITE_DBSTATUS_DEFERRED_FKS is zero exactly if all are resolved
+    /// (https://sqlite.org/c3ref/c_dbstatus_options.html). A savepoint can therefore be checked
+    /// before the transaction commits.
     public var hasDeferredForeignKeyViolation: Bool {
         var current: Int32 = 0
         var highest: Int32 = 0
@@ -196,7 +213,8 @@ public final class Connection {
         return current != 0
     }
 
-    /// Runs `body` between BEGIN IMMEDIATE and COMMIT; rolls back when it throws.
+    /// Runs `body` between BEGIN IMMEDIATE and COMMIT, and rolls back if it throws.
+    /// - Throws: The error of `body`, or the `SQLiteError` of BEGIN or COMMIT.
     public func transaction<Result, Failure: Error>(
         _ body: () throws(Failure) -> Result
     ) throws -> Result {
@@ -211,14 +229,16 @@ public final class Connection {
         }
     }
 
-    /// Begins a transaction that writes.
+    /// Begins a transaction that writes (BEGIN IMMEDIATE).
+    /// - Throws: `SQLiteError`; `isBusy` if another connection holds the lock for too long.
     public func begin() throws(SQLiteError) {
         try prepareRollback()
         isDeferringForeignKeys = false
         try run("BEGIN IMMEDIATE")
     }
 
-    /// Begins a transaction that reads, all of one moment.
+    /// Begins a transaction in which all reads see one moment.
+    /// - Throws: `SQLiteError` if the statement fails.
     public func beginReading() throws(SQLiteError) {
         try prepareRollback()
         isDeferringForeignKeys = false
@@ -231,12 +251,14 @@ public final class Connection {
         }
     }
 
+    /// Commits the open transaction.
+    /// - Throws: `SQLiteError`. The transaction may still be open then.
     public func commit() throws(SQLiteError) {
         try run("COMMIT")
         isDeferringForeignKeys = false
     }
 
-    /// Rolls back if a transaction is open; a failed COMMIT may have closed it already.
+    /// Rolls back if a transaction is open. A failed COMMIT may have closed it already.
     public func rollback() {
         isDeferringForeignKeys = false
         guard isInTransaction else { return }
@@ -244,13 +266,15 @@ public final class Connection {
     }
 
     /// Runs one statement without values, from the cache.
+    /// - Throws: `SQLiteError` if the statement fails.
     public func run(_ sql: String) throws(SQLiteError) {
         let statement = try statement(sql)
         defer { statement.reset() }
         while try statement.step() {}
     }
 
-    /// The integer in the first column of the first row; nil where there is no row or a null.
+    /// Returns the integer in the first column of the first row; nil if there is no row or a null.
+    /// - Throws: `SQLiteError` if the statement fails.
     public func integer(_ sql: String) throws(SQLiteError) -> Int64? {
         let statement = try statement(sql)
         defer { statement.reset() }
@@ -258,7 +282,8 @@ public final class Connection {
         return statement.integer(0)
     }
 
-    /// The text in the first column of the first row; nil where there is no row or a null.
+    /// Returns the text in the first column of the first row; nil if there is no row or a null.
+    /// - Throws: `SQLiteError` if the statement fails.
     public func text(_ sql: String) throws(SQLiteError) -> String? {
         let statement = try statement(sql)
         defer { statement.reset() }

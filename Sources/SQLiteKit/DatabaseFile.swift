@@ -1,10 +1,10 @@
 internal import CSQLite
 
-/// A database's file, as the VFS sees it: for files beside a database that the kit's user makes
+/// Operations of a VFS on a database's file, for files next to a database that the kit's user makes
 /// and removes.
 public enum DatabaseFile {
-    /// Whether there is a file.
-    /// - Throws: `SQLiteError` when the VFS cannot tell.
+    /// Returns whether a file exists.
+    /// - Throws: `SQLiteError` if the VFS cannot tell.
     public static func exists(_ path: String, vfs: String? = nil) throws(SQLiteError) -> Bool {
         let system = try find(vfs)
         var result: Int32 = 0
@@ -14,12 +14,12 @@ public enum DatabaseFile {
         return result != 0
     }
 
-    /// Removes a file that no connection has open, with the files SQLite may have left beside it.
-    /// Where there is none, nothing happens.
-    /// - Throws: `SQLiteError` when the VFS cannot.
+    /// Removes a file that no connection has open, and the files that SQLite may have left next to
+    /// it. Does nothing if there is none.
+    /// - Throws: `SQLiteError` if the VFS cannot remove it.
     public static func remove(_ path: String, vfs: String? = nil) throws(SQLiteError) {
         let system = try find(vfs)
-        // The database first: what is left of the others means nothing without it.
+        // The database is first, because the other files mean nothing without it.
         for suffix in ["", "-wal", "-shm", "-journal"] where try exists(path + suffix, vfs: vfs) {
             let code = system.pointee.xDelete(system, try fullPath(path + suffix, system), 1)
             guard code == SQLITE_OK || code == SQLITE_IOERR | 23 << 8 else {  // DELETE_NOENT
@@ -38,7 +38,7 @@ public enum DatabaseFile {
         return system
     }
 
-    /// The path as the VFS wants it: absolute.
+    /// Returns the absolute path, as the VFS expects it.
     private static func fullPath(
         _ path: String, _ system: UnsafeMutablePointer<sqlite3_vfs>
     ) throws(SQLiteError) -> [CChar] {

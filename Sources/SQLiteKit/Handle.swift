@@ -1,20 +1,21 @@
 internal import CSQLite
 
-/// The database handle, shared by a connection and its statements.
+/// The database handle, which a connection and its statements share.
 ///
 /// SQLite keeps a handle closed by `sqlite3_close_v2` alive until its last statement is finalized
 /// (https://sqlite.org/c3ref/close.html), so a statement may outlive its connection.
 final class Handle {
     let pointer: OpaquePointer
-    /// What the update hook, the authorizer, the trace and the progress handler report to: held as
-    /// long as the handle is open, since a statement that outlives its connection still reports.
+    /// The targets of the update hook, the authorizer, the trace and the progress handler. The
+    /// handle holds them while it is open, since a statement that outlives its connection still
+    /// reports.
     var changeCollector: ChangeCollector?
     var accessCollector: AccessCollector?
     var statementObserver: StatementObserver?
     var stopCondition: StopCondition?
-    /// Whether a value could not be given for want of memory, and nobody knows yet.
+    /// Whether SQLite had no memory for a value, and no caller knows it yet.
     private var hasLostValue = false
-    /// Whether a transaction is still open that was to be rolled back.
+    /// Whether a transaction is still open although it was to be rolled back.
     private var owesRollback = false
 
     init(pointer: OpaquePointer) {
@@ -32,20 +33,20 @@ final class Handle {
             extendedCode: extended == SQLITE_OK ? code : extended, message: message, sql: sql)
     }
 
-    /// To be called where SQLite gave nothing for a value: notes it where the reason is memory.
+    /// Notes that a value was lost if the reason is memory. Call it when SQLite returned nothing
+    /// for a value.
     func noteLostValue() {
         if sqlite3_errcode(pointer) & 0xff == SQLITE_NOMEM { hasLostValue = true }
     }
 
-    /// Ends an open transaction without its changes, by a statement or, where that cannot be run, by
-    /// another. Where neither can, for want of memory, nothing is done on the connection before it
-    /// could.
+    /// Rolls back an open transaction, with a statement or, if that cannot run, with another one.
+    /// If neither can run for lack of memory, the connection does nothing else until one can.
     func rollback(by statement: Statement?) {
         hasLostValue = false
         if let statement {
             _ = sqlite3_step(statement.pointer)
             statement.rewind()
-            // Its steps are nobody's.
+            // Discards the step count; it belongs to no measurement.
             _ = statement.takeVirtualMachineSteps()
         }
         owesRollback = sqlite3_get_autocommit(pointer) == 0
@@ -53,9 +54,9 @@ final class Handle {
         owesRollback = sqlite3_get_autocommit(pointer) == 0
     }
 
-    /// To be called before anything is done. Makes up for values being read without errors, and for
-    /// rollbacks: what follows one that failed must not happen.
-    /// - Throws: `SQLiteError` once after a value was lost, and while a rollback is owed.
+    /// Reports a lost value, and carries out a rollback that failed earlier. Call it before any
+    /// other operation, because nothing may happen before the rollback.
+    /// - Throws: `SQLiteError` once after a value was lost, and as long as a rollback fails.
     func makeUp() throws(SQLiteError) {
         guard hasLostValue || owesRollback else { return }
         if owesRollback { rollback(by: nil) }

@@ -1,13 +1,13 @@
 internal import CSQLite
 
-/// What holds for SQLite in the whole process.
+/// Settings of SQLite for the whole process.
 public enum SQLiteProcess {
-    /// Has SQLite not count the memory it holds. The count is kept under a lock that all connections
-    /// share, at each allocation.
+    /// Stops SQLite from counting the memory that it holds. SQLite keeps the count under a lock
+    /// that all connections share, at each allocation.
     ///
-    /// For programs in which nobody else uses SQLite: what asks for the count, or limits memory by it,
-    /// finds nothing from then on.
-    /// - Returns: Whether it was in time: before anything of SQLite was used.
+    /// Call it only if no other part of the program uses SQLite. Code that asks for the count, or
+    /// limits memory by it, finds nothing from then on.
+    /// - Returns: Whether the call was in time, which is before any other use of SQLite.
     @discardableResult
     public static func countNoMemory() -> Bool {
         csqlite_count_no_memory() == SQLITE_OK

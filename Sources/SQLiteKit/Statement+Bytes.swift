@@ -1,13 +1,15 @@
 internal import CSQLite
 
-/// Columns as bytes, for those who need many of them fast.
+/// Access to columns as bytes, for callers that need many of them fast.
 extension Statement {
-    /// Appends `head`, the number of the column's bytes (32 bits, little endian) and the bytes as they
-    /// are stored; those of a number are its text's.
+    /// Appends `head`, the number of the column's bytes (32 bits, little endian), and the stored
+    /// bytes. For a number these are the bytes of its text.
+    /// - Complexity: O(*n*) in the column's bytes.
     public func appendCounted(
         _ column: Int32, isText: Bool, behind head: ByteGroup, to bytes: inout [UInt8]
     ) {
-        // Asked for as text first where it is one: SQLite counts the bytes of the form it gave last.
+        // The text is requested first if the column is one, because SQLite counts the bytes of the
+        // form that it returned last.
         let start =
             isText
             ? UnsafeRawPointer(textStart(column))
@@ -28,6 +30,7 @@ public struct ByteGroup: Sendable {
 
     public init() {}
 
+    /// Appends a byte.
     /// - Precondition: A group has eight bytes at most.
     public mutating func append(_ byte: UInt8) {
         bytes |= UInt64(byte) << UInt64(count * 8)

@@ -9,15 +9,15 @@ public final class Statement {
     public let sql: String
     public let columnCount: Int32
     public let parameterCount: Int32
-    /// Which tables it reads and writes; empty where the connection does not track them.
+    /// The tables that the statement reads and writes; empty if the connection does not track them.
     public internal(set) var access = TableAccess()
-    /// What the one who runs the statement keeps for as long as it lives.
+    /// An object that the caller keeps together with the statement.
     public var companion: AnyObject?
-    /// Why a value could not be bound; SQLITE_OK where all were.
+    /// The reason why a value could not be bound; SQLITE_OK if all were bound.
     private var bindFailure = SQLITE_OK
     /// The reason why the caller's own check refused a value; nil if it refused none.
     private var refusedBinding: String?
-    /// Places for short texts, one for each parameter; none before the first text.
+    /// Memory for short texts, one slot for each parameter; nil before the first text.
     private var slots: UnsafeMutablePointer<UInt8>?
 
     init(handle: Handle, sql: String) throws(SQLiteError) {
@@ -42,8 +42,8 @@ public final class Statement {
         slots?.deallocate()
     }
 
-    /// Compiles the first statement of a text. The sentence says what follows it that would never
-    /// run: SQLite itself stops silently at a NUL and at the end of the first statement.
+    /// Compiles the first statement of a text. `rest` is a sentence about later text that would
+    /// never run: SQLite itself stops silently at a NUL and at the end of the first statement.
     private static func compiled(
         _ sql: String, on handle: Handle
     ) -> (code: Int32, pointer: OpaquePointer?, rest: String?) {
@@ -57,7 +57,7 @@ public final class Statement {
                 let ended = tail - text
                 return (code, pointer, ended < sql.utf8.count ? "NUL in the statement" : nil)
             }
-            // Spaces and comments after it make no second statement.
+            // Spaces and comments after it are no second statement.
             var second: OpaquePointer?
             let next = sqlite3_prepare_v2(handle.pointer, tail, -1, &second, nil)
             sqlite3_finalize(second)
@@ -66,10 +66,12 @@ public final class Statement {
         }
     }
 
-    /// Whether the statement has been stepped and neither ended nor been reset.
+    /// Whether the statement has been stepped, and has neither ended nor been reset.
     public var isBusy: Bool { sqlite3_stmt_busy(pointer) != 0 }
 
-    /// Moves to the next row. Returns false at the end.
+    /// Moves to the next row.
+    /// - Returns: False at the end.
+    /// - Throws: `SQLiteError` if the statement fails, or a value was not bound.
     public func step() throws(SQLiteError) -> Bool {
         if let refusedBinding { throw SQLiteError.mismatch(refusedBinding, sql: sql) }
         guard bindFailure == SQLITE_OK else {
@@ -89,14 +91,16 @@ public final class Statement {
         }
     }
 
-    /// Runs to the end and resets, for statements whose rows are of no interest.
+    /// Runs to the end, ignores the rows, and resets the statement.
+    /// - Throws: `SQLiteError` if the statement fails.
     public func run() throws(SQLiteError) {
         while try step() {}
         sqlite3_reset(pointer)
     }
 
-    /// Steps through all rows and hands the statement to `body` at each; resets at the end and
-    /// on an error.
+    /// Steps through all rows, calls `body` at each, and resets the statement at the end or after
+    /// an error.
+    /// - Throws: The error of `body`, or the `SQLiteError` of the statement.
     public func rows<Element>(
         _ body: (Statement) throws(SQLiteError) -> Element
     ) throws(SQLiteError) -> [Element] {
@@ -121,12 +125,12 @@ public final class Statement {
         sqlite3_reset(pointer)
     }
 
-    /// SQLite's count of virtual machine steps since the last call.
+    /// Returns SQLite's count of virtual machine steps since the last call.
     public func takeVirtualMachineSteps() -> Int32 {
         sqlite3_stmt_status(pointer, SQLITE_STMTSTATUS_VM_STEP, 1)
     }
 
-    /// The number of a named parameter; 0 where there is none.
+    /// Returns the number of a named parameter; 0 if there is none.
     public func parameterIndex(_ name: String) -> Int32 {
         sqlite3_bind_parameter_index(pointer, name)
     }
@@ -153,16 +157,16 @@ extension Statement {
         text.withUTF8 { bindText(index, $0) }
     }
 
-    /// Bytes a parameter's own place has: enough for most keys, names and dates.
+    /// The bytes of a parameter's slot: enough for most keys, names and dates.
     private static let slotByteCount = 128
-    /// Parameters of a statement that has such places.
+    /// The largest number of parameters for which a statement has slots.
     private static let mostSlots: Int32 = 64
 
     /// Binds UTF-8.
     ///
-    /// A short text is copied to its parameter's own place, which holds it until the parameter is
-    /// bound anew: for a copy of its own SQLite would take memory and give it back each time. While
-    /// the statement runs nothing is bound, so the place does not change under it.
+    /// A short text is copied to its parameter's slot, which holds it until the parameter is bound
+    /// again. Otherwise SQLite would allocate and free a copy each time. Nothing is bound while the
+    /// statement runs, so the slot does not change meanwhile.
     private func bindText(_ index: Int32, _ bytes: UnsafeBufferPointer<UInt8>) {
         guard let start = bytes.baseAddress else {
             check(sqlite3_bind_text(pointer, index, "", 0, Self.copied))
@@ -199,7 +203,7 @@ extension Statement {
     /// Binds a text unless it holds a NUL, which ends a text for many programs.
     /// - Returns: Whether it was bound.
     public func bindUnlessNUL(_ index: Int32, text: String) -> Bool {
-        // A native text's own bytes; any other is made one first.
+        // A native string gives its own bytes; any other is converted first.
         if let isBound = text.utf8.withContiguousStorageIfAvailable({
             bindUnlessNUL(index, bytes: $0)
         }) {
@@ -238,9 +242,9 @@ extension Statement {
         check(sqlite3_bind_null(pointer, index))
     }
 
-    /// A bind fails for an index that does not exist or a statement in mid-run, each a mistake of
-    /// the caller; for a value over SQLite's size limit, and for want of memory, which the next step
-    /// reports.
+    /// Checks the result of a bind. A bind fails for an index that does not exist or a running
+    /// statement; both are the caller's mistakes. It also fails for a value over SQLite's size
+    /// limit and for lack of memory, which the next step reports.
     private func check(_ code: Int32) {
         if code == SQLITE_TOOBIG || code == SQLITE_NOMEM {
             bindFailure = code
@@ -287,22 +291,22 @@ extension Statement {
         sqlite3_column_double(pointer, column)
     }
 
-    /// Where a column's text begins; nil for a null, and where there was no memory to make it one:
-    /// the connection's next step then fails.
+    /// Returns the start of a column's text; nil for a null, and if there was no memory to convert
+    /// the value. In the second case the connection's next step fails.
     func textStart(_ column: Int32) -> UnsafePointer<UInt8>? {
         if let start = sqlite3_column_text(pointer, column) { return start }
         handle.noteLostValue()
         return nil
     }
 
-    /// The column as text; bytes that are not UTF-8 are repaired.
+    /// Returns the column as text. Bytes that are not UTF-8 are repaired.
     public func text(_ column: Int32) -> String {
         guard let start = textStart(column) else { return "" }
         let count = Int(sqlite3_column_bytes(pointer, column))
         return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
     }
 
-    /// The column as text; nil when its bytes are not UTF-8.
+    /// Returns the column as text; nil if its bytes are not UTF-8.
     public func validatedText(_ column: Int32) -> String? {
         guard let start = textStart(column) else { return "" }
         let count = Int(sqlite3_column_bytes(pointer, column))
@@ -310,35 +314,35 @@ extension Statement {
             validating: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
     }
 
-    /// Whether the bytes of a column that holds text are UTF-8.
+    /// Returns whether the bytes of a column that holds text are UTF-8.
     public func isUTF8(_ column: Int32) -> Bool {
         guard let start = textStart(column) else { return true }
         let count = Int(sqlite3_column_bytes(pointer, column))
         let bytes = UnsafeBufferPointer(start: start, count: count)
-        // Mostly it is ASCII, which costs no string.
+        // Most texts are ASCII, which needs no string.
         return bytes.allSatisfy { $0 < 0x80 } || String(validating: bytes, as: UTF8.self) != nil
     }
 
-    /// The integer stored in the column; nil where there is another kind of value.
+    /// Returns the integer stored in the column; nil if the column holds another kind of value.
     public func storedInteger(_ column: Int32) -> Int64? {
         guard sqlite3_column_type(pointer, column) == SQLITE_INTEGER else { return nil }
         return sqlite3_column_int64(pointer, column)
     }
 
-    /// The real number stored in the column; nil where there is another kind of value.
+    /// Returns the real number stored in the column; nil if the column holds another kind of value.
     public func storedReal(_ column: Int32) -> Double? {
         guard sqlite3_column_type(pointer, column) == SQLITE_FLOAT else { return nil }
         return sqlite3_column_double(pointer, column)
     }
 
-    /// The text stored in the column; nil where there is another kind of value, or bytes that are
-    /// not UTF-8.
+    /// Returns the text stored in the column; nil if the column holds another kind of value, or
+    /// bytes that are not UTF-8.
     public func storedText(_ column: Int32) -> String? {
         guard sqlite3_column_type(pointer, column) == SQLITE_TEXT,
             let start = textStart(column)
         else { return nil }
-        // SQLite ends every text with a NUL. The initializer for such texts is the only one that
-        // the standard library has compiled for bytes, and it validates once.
+        // SQLite ends every text with a NUL. The standard library has only the initializer for such
+        // texts compiled for bytes, and it validates once.
         let end = Int(sqlite3_column_bytes(pointer, column))
         let characters = UnsafeRawPointer(start).assumingMemoryBound(to: CChar.self)
         if let text = String(validatingCString: characters), text.utf8.count == end {
@@ -347,7 +351,7 @@ extension Statement {
         return validatedText(column)
     }
 
-    /// The column's bytes.
+    /// Returns the column's bytes.
     public func blob(_ column: Int32) -> [UInt8] {
         let count = Int(sqlite3_column_bytes(pointer, column))
         guard count > 0 else { return [] }

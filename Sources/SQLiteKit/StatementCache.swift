@@ -1,4 +1,5 @@
-/// A bounded map of prepared statements by their SQL; the least recently used goes first.
+/// A bounded map of prepared statements by their SQL. It evicts the least recently used statement
+/// first.
 struct StatementCache {
     private var statements: [String: (statement: Statement, used: UInt64)] = [:]
     private var clock: UInt64 = 0

@@ -1,6 +1,6 @@
 internal import CSQLite
 
-/// Hears of every statement a connection has run: its text, and how long it took.
+/// An observer of a connection's statements. It receives each statement's text and duration.
 final class StatementObserver {
     let handler: (StatementRun) -> Void
     let includesValues: Bool
@@ -15,16 +15,15 @@ final class StatementObserver {
 public struct StatementRun: Sendable {
     /// The statement, with placeholders in place of values.
     public let sql: String
-    /// The statement with its values; nil unless asked for.
+    /// The statement with its values; nil unless the caller asked for it.
     public let expandedSQL: String?
-    /// From the first step to the end, by the file system's clock.
+    /// The time from the first step to the end, by the file system's clock.
     public let nanoseconds: Int64
 }
 
 extension Connection {
-    /// Tells `handler` of each statement when its run ends; nil ends that.
-    /// - Parameter includesValues: Whether the handler sees bound values, which are hidden
-    ///   otherwise.
+    /// Calls `handler` for each statement when its run ends. Pass nil to end that.
+    /// - Parameter includesValues: Whether the handler receives bound values.
     public func observeStatements(
         includesValues: Bool = false, _ handler: ((StatementRun) -> Void)?
     ) {

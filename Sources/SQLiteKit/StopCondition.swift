@@ -1,10 +1,11 @@
 internal import CSQLite
 
-/// Asked from time to time whether the running statement shall end.
+/// A condition that SQLite checks from time to time to know if it should stop the running
+/// statement.
 final class StopCondition {
     let isStopped: () -> Bool
 
-    /// Steps of SQLite's machine between two questions: some ten microseconds.
+    /// The steps of SQLite's virtual machine between two checks: some ten microseconds.
     static let period: Int32 = 1_000
 
     init(_ isStopped: @escaping () -> Bool) {
@@ -13,11 +14,12 @@ final class StopCondition {
 }
 
 extension Connection {
-    /// Asks `isStopped` while statements run; one under way when it says yes ends with
-    /// SQLITE_INTERRUPT, and a writing one takes its transaction back. Nil asks no more.
+    /// Checks `isStopped` while statements run. If it returns true, the running statement ends with
+    /// SQLITE_INTERRUPT, and a writing statement rolls its transaction back. Pass nil to remove the
+    /// condition.
     ///
-    /// Unlike `sqlite3_interrupt`, which is lost when no statement runs at that moment and may meet
-    /// the next one, this cannot miss and cannot hit anything else
+    /// `sqlite3_interrupt` has no effect if no statement runs at that moment, and may stop the next
+    /// one. This condition stops exactly the statements that run while it holds
     /// (https://sqlite.org/c3ref/progress_handler.html).
     public func stopStatements(when isStopped: (() -> Bool)?) {
         guard let isStopped else {

@@ -1,6 +1,7 @@
 internal import CSQLite
 
-/// Which tables a statement reads and writes, as SQLite's authorizer told when it was prepared.
+/// The tables that a statement reads and writes, as SQLite's authorizer reported them when the
+/// statement was prepared.
 public struct TableAccess: Hashable, Sendable {
     /// Tables and views the statement reads, those read by its triggers included.
     public internal(set) var reads: Set<String> = []
@@ -24,7 +25,7 @@ public struct TableAccess: Hashable, Sendable {
     public internal(set) var changedTables: Set<String> = []
     /// The triggers and views that the statement makes or drops, and the tables and views of the triggers.
     public internal(set) var changedObjects: Set<String> = []
-    /// Temporary tables and views that the statement makes: they stand before others of the same name.
+    /// Temporary tables and views that the statement makes. They hide others of the same name.
     public internal(set) var temporaries: Set<String> = []
     /// Whether the statement attaches another database, or detaches one.
     public internal(set) var attaches = false
@@ -61,7 +62,7 @@ final class AccessCollector {
     /// check of the compiled statement would be too late.
     private(set) var denied: String?
 
-    /// PRAGMAs that only return information, whatever value they are given.
+    /// PRAGMAs that only return information, with or without a value.
     private static let describing: Set<String> = [
         "foreign_key_check", "foreign_key_list", "index_info", "index_list", "index_xinfo",
         "integrity_check", "quick_check", "table_info", "table_list", "table_xinfo",
@@ -80,11 +81,11 @@ final class AccessCollector {
         return transactional.contains(name) ? .isTransactional : .sets
     }
 
-    /// Notes a question of SQLite to the authorizer.
+    /// Handles a call of the authorizer.
     /// - Parameters:
     ///   - table: The first argument of the action, mostly a table.
     ///   - second: The second argument, such as the column of a read or an update.
-    ///   - trigger: The innermost trigger or view that the question comes from.
+    ///   - trigger: The innermost trigger or view that causes the access.
     /// - Returns: The answer for SQLite.
     func note(
         action: Int32, table: UnsafePointer<CChar>?, second: UnsafePointer<CChar>?,
