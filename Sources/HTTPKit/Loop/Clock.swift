@@ -4,9 +4,9 @@
     internal import Darwin
 #endif
 
-/// Time for deadlines and for the `Date` header.
+/// The time for deadlines and for the `Date` header.
 enum Clock {
-    /// Nanoseconds of a clock that never goes back.
+    /// Returns the nanoseconds of a clock that never goes back.
     static func now() -> UInt64 {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
@@ -19,14 +19,14 @@ enum Clock {
         return UInt64(clamped) * 1_000_000_000 + UInt64(max(attoseconds, 0) / 1_000_000_000)
     }
 
-    /// Seconds since 1970.
+    /// Returns the seconds since 1970.
     static func epochSeconds() -> Int {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
         return Int(time.tv_sec)
     }
 
-    /// The moment as RFC 9110 §5.6.7 writes it, such as “Sun, 06 Nov 1994 08:49:37 GMT”.
+    /// Returns a moment as RFC 9110 §5.6.7 writes it, such as “Sun, 06 Nov 1994 08:49:37 GMT”.
     static func httpDate(epochSeconds: Int) -> String {
         var parts = tm()
         var seconds = time_t(epochSeconds)

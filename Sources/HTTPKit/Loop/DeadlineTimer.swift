@@ -8,15 +8,15 @@ internal import CLibevent
 
 /// A deadline that is moved far more often than it passes.
 ///
-/// Moving it later only notes the new moment; libevent's timer is touched when it fires early or
-/// must fire sooner, so a busy connection costs no timer work at all.
+/// Moving it later only stores the new moment. The timer of libevent is set only when it fires
+/// early or must fire sooner, so a busy connection costs no timer work at all.
 @EventLoop
 final class DeadlineTimer {
     private let action: @EventLoop () -> Void
     private var event: OpaquePointer?
-    /// When the action is due; nil for never.
+    /// The moment when the action is due; nil for never.
     private var deadline: UInt64?
-    /// When libevent's timer fires; nil when it is not set.
+    /// The moment when libevent's timer fires; nil if it is not set.
     private var armed: UInt64?
 
     init(_ action: @escaping @EventLoop () -> Void) {
@@ -35,7 +35,7 @@ final class DeadlineTimer {
         if let event { event_free(event) }
     }
 
-    /// Makes the action due that many nanoseconds from now, in place of what was set before.
+    /// Schedules the action that many nanoseconds from now, in place of an earlier schedule.
     func set(in nanoseconds: UInt64) {
         let moment = Clock.now() + nanoseconds
         deadline = moment

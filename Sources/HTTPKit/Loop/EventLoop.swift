@@ -1,7 +1,7 @@
 internal import CLibevent
 
-/// The thread that runs libevent, as a global actor: every bufferevent, listener and timer is
-/// touched there and nowhere else.
+/// The thread that runs libevent, as a global actor. All bufferevents, listeners and timers are
+/// used only on this thread.
 @globalActor
 actor EventLoop {
     static let shared = EventLoop()
@@ -15,10 +15,10 @@ actor EventLoop {
     /// libevent's base.
     @EventLoop static var base: OpaquePointer { shared.executor.base }
 
-    /// Runs `body` as part of the actor; for C callbacks, which libevent calls on this thread.
+    /// Runs `body` as part of the actor. C callbacks use it, which libevent calls on this thread.
     ///
-    /// The same idea as `MainActor.assumeIsolated`, which a global actor does not get by itself:
-    /// the check makes the claim true, the cast only takes the annotation off.
+    /// It works like `MainActor.assumeIsolated`, which Swift does not give to other global actors.
+    /// The check makes the claim true; the cast only removes the annotation.
     nonisolated static func assume<Result>(_ body: @EventLoop () -> Result) -> Result {
         shared.executor.checkIsolated()
         return withoutActuallyEscaping(body) { body in

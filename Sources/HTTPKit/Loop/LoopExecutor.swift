@@ -10,16 +10,16 @@ internal import Synchronization
 
 /// Runs jobs on the thread that runs libevent's loop. The thread lives as long as the process.
 final class LoopExecutor: SerialExecutor {
-    /// Used on the loop's thread only, but for `event_active`, which locks (evthread).
+    /// The base, used only on the loop's thread, except by `event_active`, which locks (evthread).
     nonisolated(unsafe) let base: OpaquePointer
-    /// Written by the loop's thread before `init` returns, read-only from then on.
+    /// The loop's thread. It writes this before `init` returns; afterwards this is read-only.
     nonisolated(unsafe) private var thread: pthread_t?
-    /// Written once in `init`.
+    /// The event that wakes the loop. It is written once, in `init`.
     nonisolated(unsafe) private var wake: OpaquePointer?
     private let jobs = Mutex<[UnownedJob]>([])
 
     init() {
-        // Before the base is made: it sets up its locks by this.
+        // This precedes the base, which sets up its locks by it.
         precondition(evthread_use_pthreads() == 0, "libevent offers no threads")
         guard let base = event_base_new() else {
             preconditionFailure("libevent could not make an event base")
@@ -93,7 +93,7 @@ final class LoopExecutor: SerialExecutor {
     }
 }
 
-/// What the new thread needs before it runs.
+/// The values that the new thread needs before it runs.
 private final class ThreadStart {
     let executor: LoopExecutor
     let started: DispatchSemaphore

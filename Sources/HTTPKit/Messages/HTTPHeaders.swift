@@ -9,10 +9,10 @@ public struct HTTPField: Hashable, Sendable {
     }
 }
 
-/// The header lines of a request, in the order they came.
+/// The header lines of a request, in the order of their arrival.
 ///
-/// They stay in the bytes they came in: most requests carry a dozen lines and the handler asks
-/// for three.
+/// They stay in the bytes that arrived, because most requests have a dozen lines and the handler
+/// reads three.
 public struct HTTPHeaders: Sendable {
     struct Line: Sendable {
         var nameStart: Int
@@ -29,7 +29,7 @@ public struct HTTPHeaders: Sendable {
         self.lines = lines
     }
 
-    /// Headers made from fields, for tests and for requests made in the process.
+    /// Makes headers from fields, for tests and for requests made in the process.
     public init(_ fields: [HTTPField] = []) {
         var bytes: [UInt8] = []
         var lines: [Line] = []
@@ -46,7 +46,7 @@ public struct HTTPHeaders: Sendable {
         self.init(bytes: bytes, lines: lines)
     }
 
-    /// The value of the first line of that name, whatever the case of its letters.
+    /// Returns the value of the first line with that name, regardless of case.
     /// - Complexity: O(*n*), *n* header lines.
     public subscript(name: String) -> String? {
         var name = name
@@ -58,7 +58,8 @@ public struct HTTPHeaders: Sendable {
         }
     }
 
-    /// The values of all lines of that name, in order.
+    /// Returns the values of all lines with that name, in order.
+    /// - Complexity: O(*n*), *n* header lines.
     public func values(_ name: String) -> [String] {
         var name = name
         return name.withUTF8 { name in
@@ -66,7 +67,8 @@ public struct HTTPHeaders: Sendable {
         }
     }
 
-    /// How many lines carry that name.
+    /// Returns the number of lines with that name.
+    /// - Complexity: O(*n*), *n* header lines.
     public func lineCount(_ name: String) -> Int {
         var name = name
         return name.withUTF8 { name in
@@ -78,6 +80,7 @@ public struct HTTPHeaders: Sendable {
     public var count: Int { lines.count }
 
     /// All lines, in order.
+    /// - Complexity: O(*n*), *n* header lines.
     public var fields: [HTTPField] {
         lines.map {
             HTTPField(String(decoding: bytes[$0.nameStart..<$0.nameEnd], as: UTF8.self), value($0))
@@ -98,7 +101,7 @@ public struct HTTPHeaders: Sendable {
     }
 }
 
-/// The lower-case form of an ASCII letter; any other byte as it is.
+/// Returns the lower-case form of an ASCII letter, and any other byte unchanged.
 func lowercased(_ byte: UInt8) -> UInt8 {
     byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") ? byte | 0x20 : byte
 }

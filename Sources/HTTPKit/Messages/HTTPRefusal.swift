@@ -1,12 +1,12 @@
-/// A request the server itself turns away, before any handler sees it.
+/// A refusal of a request by the server itself, before a handler sees the request.
 public struct HTTPRefusal: Error, Hashable, Sendable {
     public var status: Int
     /// A stable word: `badRequest`, `timeout`, `tooLarge`, `headTooLarge`, `expectation`,
     /// `tooManyConnections`, `busy`, `notImplemented`, `httpVersion`.
     public var kind: String
-    /// A sentence: what was expected, what was found.
+    /// A sentence that says what the server expected and what it found.
     public var detail: String
-    /// Seconds to wait where waiting helps.
+    /// The seconds to wait before a retry; nil if waiting does not help.
     public var retryAfterSeconds: Int?
 
     public init(status: Int, kind: String, detail: String, retryAfterSeconds: Int? = nil) {

@@ -1,4 +1,4 @@
-/// What the head of a request says, checked.
+/// The verified contents of a request's head.
 struct RequestHead: Sendable {
     var method: String
     var path: String
@@ -7,10 +7,10 @@ struct RequestHead: Sendable {
     var framing: Framing
     var expectsContinue: Bool
     var keepsAlive: Bool
-    /// Whether the client reads chunked answers.
+    /// Whether the client understands chunked answers.
     var isVersion1_1: Bool
 
-    /// How the body is delimited.
+    /// The way in which the body is delimited.
     enum Framing: Hashable, Sendable {
         case length(Int)
         case chunked

@@ -5,10 +5,11 @@ struct BodyReader {
     private var chunks: ChunkedDecoder?
     private let limit: Int
 
-    /// A claimed length is believed as far as this before the bytes have come.
+    /// The most bytes to reserve for an announced length before the bytes have arrived.
     private static let eagerByteCount = 1 << 20
 
-    /// - Throws: 413 for a length over `limit`.
+    /// Makes a reader for a body.
+    /// - Throws: `HTTPRefusal` with status 413 if the length is over `limit`.
     init(_ framing: RequestHead.Framing, limit: Int) throws(HTTPRefusal) {
         self.limit = limit
         switch framing {
@@ -27,12 +28,14 @@ struct BodyReader {
         chunks?.isDone ?? (remaining == 0)
     }
 
-    /// The length the head named; nil where it named none.
+    /// The length that the head announced; nil if it announced none.
     var claimedByteCount: Int? {
         chunks == nil ? body.count + remaining : nil
     }
 
+    /// Reads bytes of the body.
     /// - Returns: The number of bytes that belong to this body.
+    /// - Throws: `HTTPRefusal` if the bytes break the chunked coding or the limit.
     mutating func read(_ bytes: UnsafeRawBufferPointer) throws(HTTPRefusal) -> Int {
         if chunks != nil {
             return try chunks?.read(bytes, into: &body, limit: limit) ?? 0

@@ -1,4 +1,4 @@
-/// Takes the chunked transfer coding (RFC 9112 §7.1) off a body, byte by byte and strictly.
+/// Removes the chunked transfer coding (RFC 9112 §7.1) from a body, strictly and byte by byte.
 struct ChunkedDecoder {
     private enum State {
         case size(digits: Int)
@@ -12,7 +12,8 @@ struct ChunkedDecoder {
         case done
     }
 
-    /// Bytes of all chunk extensions and trailers together; they are read over.
+    /// The limit on the bytes of all chunk extensions and trailers together. The decoder skips
+    /// them.
     static let extraLimit = 8 << 10
 
     private var state = State.size(digits: 0)
@@ -25,9 +26,11 @@ struct ChunkedDecoder {
         return false
     }
 
-    /// Reads bytes and appends what they carry to `body`.
-    /// - Returns: The number of bytes read; fewer than given only once `isDone`.
-    /// - Throws: A refusal for anything that is not the coding, and 413 for a body over `limit`.
+    /// Reads bytes and appends their data to `body`.
+    /// - Returns: The number of bytes read. It is less than the number of bytes given only if
+    ///   `isDone`.
+    /// - Throws: `HTTPRefusal` for bytes that break the coding, and with status 413 if the body is
+    ///   over `limit`.
     mutating func read(
         _ bytes: UnsafeRawBufferPointer, into body: inout [UInt8], limit: Int
     ) throws(HTTPRefusal) -> Int {
@@ -90,7 +93,7 @@ struct ChunkedDecoder {
         _ byte: UInt8, digits: Int, bodyCount: Int, limit: Int
     ) throws(HTTPRefusal) {
         if let digit = Self.value(byte) {
-            // Sixteen digits could overflow; fifteen are more than any limit.
+            // Sixteen digits could overflow; fifteen digits exceed any limit.
             guard digits < 15 else { throw Self.fault }
             size = digits == 0 ? digit : size << 4 | digit
             guard size <= limit - bodyCount else { throw BodyReader.tooLarge(limit) }

@@ -1,10 +1,10 @@
-/// Reads the head of a request as RFC 9112 asks for, and nothing laxer.
+/// Reads the head of a request exactly as RFC 9112 requires.
 ///
-/// Two readers of one request (this server and a proxy before it) must never disagree about where
-/// it ends: so bare LF, folded lines, space before a colon, two lengths, and a length beside a
-/// transfer coding are refused, not repaired.
+/// Two readers of one request (this server and a proxy before it) must never disagree on where it
+/// ends. The parser therefore refuses bare LF, folded lines, space before a colon, two lengths, and
+/// a length next to a transfer coding. It does not repair them.
 struct HeadParser {
-    /// Header lines in one request.
+    /// The most header lines in one request.
     static let maxLines = 100
 
     private let bytes: UnsafeRawBufferPointer
@@ -14,7 +14,10 @@ struct HeadParser {
         self.bytes = bytes
     }
 
-    /// - Parameter bytes: A whole head, its last empty line included, as `HeadScanner` found it.
+    /// Parses a head.
+    /// - Parameter bytes: A complete head, including its last empty line, as `HeadScanner` found
+    ///   it.
+    /// - Throws: `HTTPRefusal` for anything that the server does not accept.
     static func parse(_ bytes: UnsafeRawBufferPointer) throws(HTTPRefusal) -> RequestHead {
         var parser = HeadParser(bytes)
         return try parser.head()
@@ -23,7 +26,7 @@ struct HeadParser {
     private mutating func head() throws(HTTPRefusal) -> RequestHead {
         while bytes[position] == UInt8(ascii: "\r"), bytes[position + 1] == UInt8(ascii: "\n") {
             position += 2
-            // All that follows stops at the empty line; this alone passes over it.
+            // All later steps stop at the empty line; only this one skips it.
             guard position + 1 < bytes.count else {
                 throw .badRequest("The request is an empty line.")
             }
@@ -85,7 +88,7 @@ struct HeadParser {
         return Int(bytes[start + 7] - UInt8(ascii: "0"))
     }
 
-    /// Origin form, or what an absolute form holds of it; “*” for OPTIONS only.
+    /// Splits a target in origin form or absolute form. “*” is valid for OPTIONS only.
     private static func split(
         _ target: String, method: String
     ) throws(HTTPRefusal) -> (path: String, query: String?) {
@@ -147,7 +150,7 @@ struct HeadParser {
             nameStart: nameStart, nameEnd: nameEnd, valueStart: valueStart, valueEnd: valueEnd)
     }
 
-    /// RFC 9110 §5.6.2.
+    /// Returns whether a byte may be in a token (RFC 9110 §5.6.2).
     static func isToken(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -180,7 +183,7 @@ extension HeadParser {
         }
     }
 
-    /// RFC 9112 §6, with every doubtful case refused.
+    /// Returns how the body is delimited (RFC 9112 §6). Every doubtful case is refused.
     private func framing(
         _ headers: HTTPHeaders, minor: Int
     ) throws(HTTPRefusal) -> RequestHead.Framing {

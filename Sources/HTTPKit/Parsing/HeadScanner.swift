@@ -1,16 +1,17 @@
-/// Finds the end of a request's head in bytes that arrive piece by piece, and refuses early what
-/// no later byte can mend.
+/// Finds the end of a request's head in bytes that arrive piece by piece. It refuses a head early
+/// if no later byte can correct it.
 ///
-/// Each byte is looked at once, however slowly they come.
+/// It looks at each byte once, even if the bytes arrive slowly.
 struct HeadScanner {
     private var scanned = 0
     private var lineStart = 0
     private var lineNumber = 0
 
-    /// - Parameter bytes: All bytes from the start of the head; never fewer than in the last call.
-    /// - Returns: The number of bytes of the head, its empty line included; nil when more must
-    ///   come.
-    /// - Throws: A refusal for a line that does not end in CR LF, for a folded line, and for a
+    /// Looks for the end of the head.
+    /// - Parameter bytes: All bytes from the start of the head, never fewer than in the last call.
+    /// - Returns: The number of bytes of the head, including its empty line; nil if the head is not
+    ///   complete.
+    /// - Throws: `HTTPRefusal` for a line that does not end in CR LF, for a folded line, and for a
     ///   head over `limit` bytes.
     mutating func end(
         in bytes: UnsafeRawBufferPointer, limit: Int
@@ -30,8 +31,8 @@ struct HeadScanner {
                     throw .badRequest("A header line is folded; send each header on one line.")
                 }
             }
-            // An empty line before the request line is skipped (RFC 9112 §2.2); it counts towards
-            // the limit, so there can be no flood of them.
+            // An empty line before the request line is skipped (RFC 9112 §2.2). It counts towards
+            // the limit, so there can be no flood of such lines.
             if scanned - lineStart > 2 { lineNumber += 1 }
             lineStart = scanned
         }

@@ -1,6 +1,6 @@
 internal import CLibevent
 
-/// The limit of the operating system on the files and sockets that the process may have open.
+/// The operating system's limit on the files and sockets that the process may have open.
 public enum DescriptorLimit {
     /// Raises the limit as far as the process may, and returns it; nil if there is none.
     public static func raised() -> Int? {

@@ -4,14 +4,14 @@
     internal import Darwin
 #endif
 
-/// What this process has used up.
+/// The processor time and the memory that this process has used.
 public struct ProcessUsage: Hashable, Sendable {
     /// User and system time of all threads.
     public let cpuSeconds: Double
-    /// Memory held in RAM; 0 where the platform does not say.
+    /// The memory held in RAM; 0 if the platform does not report it.
     public let residentByteCount: Int
 
-    /// Asks the operating system.
+    /// Returns the present usage, as the operating system reports it.
     public static func current() -> ProcessUsage {
         var usage = rusage()
         #if canImport(Glibc)
@@ -28,7 +28,7 @@ public struct ProcessUsage: Hashable, Sendable {
         Double(time.tv_sec) + Double(time.tv_usec) / 1_000_000
     }
 
-    /// The second number of /proc/self/statm counts pages (proc(5)).
+    /// Returns the resident memory. The second number of /proc/self/statm counts pages (proc(5)).
     private static func residentByteCount() -> Int {
         guard let file = fopen("/proc/self/statm", "r") else { return 0 }
         defer { fclose(file) }

@@ -6,15 +6,21 @@ internal import CLibevent
     internal import Darwin
 #endif
 
-/// The wish, from outside, that the process ends: SIGTERM or SIGINT, and SIGHUP if the process belongs
-/// to a terminal that may be closed.
+/// A request to end the process: SIGTERM, SIGINT, and also SIGHUP if the process belongs to a
+/// terminal that may be closed.
 ///
-/// Other signals that would end a process by default, and that tools send to tell a service of
-/// something else, are ignored meanwhile: SIGHUP without a terminal (log rotation, reloads), SIGUSR1
-/// and SIGUSR2.
+/// When the first instance is made, the process also begins to ignore SIGUSR1, SIGUSR2, and SIGHUP
+/// without a terminal (log rotation, reloads). By default these end a process, and tools send them
+/// to tell a service something else.
 ///
-/// From the moment one is made the signals no longer end the process. After the first of them, or
-/// `end`, they mean again what they meant before, so that a second one ends it at once.
+/// When an instance exists, the signals no longer end the process. After the first of them, or
+/// after `end`, they have their earlier effect again, so a second signal ends the process at once.
+///
+/// ```swift
+/// let termination = await TerminationSignal()
+/// _ = await termination.wait()
+/// await server.stop(grace: .seconds(10))
+/// ```
 public final class TerminationSignal: Sendable {
     private let watch: SignalWatch
 
@@ -23,7 +29,7 @@ public final class TerminationSignal: Sendable {
         watch = await SignalWatch()
     }
 
-    /// Returns when the process has been asked to end, or the task is cancelled.
+    /// Waits until the process is asked to end, or the task is cancelled.
     /// - Returns: The signal's number; nil after a cancellation.
     public func wait() async -> Int32? {
         await withTaskCancellationHandler {
@@ -55,7 +61,7 @@ private final class SignalWatch {
             let event = event_new(
                 EventLoop.base, number, Int16(EV_SIGNAL | EV_PERSIST),
                 { number, _, argument in
-                    // libevent hands it to this thread, where it was given.
+                    // libevent passes the argument to this thread, on which it was set.
                     nonisolated(unsafe) let argument = argument
                     EventLoop.assume {
                         guard let argument else { return }

@@ -1,23 +1,23 @@
-/// Writes an answer's body piece by piece, as long as its handler likes.
+/// Writes an answer's body piece by piece, for as long as its handler needs.
 public struct HTTPBodyWriter: Sendable {
     let connection: HTTPConnection
 
-    /// Sends a piece. Returns as soon as the connection has room for more: a client that reads
-    /// slowly holds its writer up, and no more than one piece beyond
-    /// `HTTPServerOptions.streamBufferBytes` is kept for it.
-    /// - Throws: `HTTPStreamClosed` once the client is gone or has taken nothing for too long.
+    /// Sends a piece. It returns when the connection has room for more, so a client that reads
+    /// slowly delays its writer. The connection keeps at most one piece beyond
+    /// `HTTPServerOptions.streamBufferBytes`.
+    /// - Throws: `HTTPStreamClosed` if the client is gone, or has taken nothing for too long.
     public func write(_ bytes: [UInt8]) async throws {
         try await connection.writeStream(bytes)
     }
 
-    /// Returns when everything written has left for the client.
-    /// - Throws: `HTTPStreamClosed`, as `write`.
+    /// Waits until all written bytes have left for the client.
+    /// - Throws: `HTTPStreamClosed`, like `write`.
     public func flush() async throws {
         try await connection.flushStream()
     }
 }
 
-/// The client of a streamed answer is gone.
+/// The error of a streamed answer whose client is gone.
 public struct HTTPStreamClosed: Error, Hashable, Sendable {
     public init() {}
 }

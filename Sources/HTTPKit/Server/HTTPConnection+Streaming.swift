@@ -1,15 +1,16 @@
 internal import CLibevent
 
-/// Answers whose body is written while it comes into being.
+/// Streamed answers, whose bodies are written while they are produced.
 extension HTTPConnection {
-    /// Sends the head, then lets the body be written.
+    /// Sends the head, then starts the writer of the body.
     func beginStream(
         _ response: HTTPResponse, _ write: @escaping @Sendable (HTTPBodyWriter) async throws -> Void
     ) {
-        // It may last for hours: it is no longer one of the requests that wait for an answer.
+        // The stream may last for hours, so it no longer counts as a request that waits for an
+        // answer.
         releaseRequest()
         let isChunked = response.streamByteCount == nil && head?.isVersion1_1 ?? false
-        // Without either, the end of the connection is the end of the answer.
+        // Without a length and without chunks, the end of the connection is the end of the answer.
         if !isChunked, response.streamByteCount == nil { isLast = true }
         forgetHead()
         stream = StreamState(isChunked: isChunked, missing: response.streamByteCount)
@@ -24,7 +25,7 @@ extension HTTPConnection {
             do {
                 try await write(writer)
             } catch is CancellationError {
-                // The server stops: what was written is whole pieces.
+                // The server stops. All written bytes are complete pieces.
             } catch {
                 isWhole = false
             }
@@ -46,7 +47,7 @@ extension HTTPConnection {
             push(chunk)
         } else {
             if let missing = stream?.missing {
-                // More than was announced would be read as the next answer.
+                // The client would read bytes beyond the announced length as the next answer.
                 guard Int64(bytes.count) <= missing else { throw HTTPStreamClosed() }
                 stream?.missing = missing - Int64(bytes.count)
             }
@@ -69,20 +70,20 @@ extension HTTPConnection {
         if wasIdle, unsentByteCount > 0 { watchProgress() }
     }
 
-    /// Gives the client `idleTimeout` to take something.
+    /// Gives the client `idleTimeout` to take some bytes.
     private func watchProgress() {
         stream?.takenByteCount = backlog.takenByteCount
         timer?.set(in: Clock.nanoseconds(core.options.idleTimeout))
     }
 
-    /// The buffer has run empty.
+    /// Continues when the buffer has become empty.
     func streamDrained() {
         timer?.cancel()
         stream?.resume()
         if stream?.isEnded == true { streamSent() }
     }
 
-    /// A client that has taken nothing for too long is let go.
+    /// Closes the connection if the client has taken nothing for too long.
     func streamDeadlinePassed() {
         guard unsentByteCount > 0 else { return }
         guard let stream, stream.takenByteCount < backlog.takenByteCount else { return close() }
@@ -92,7 +93,7 @@ extension HTTPConnection {
     private func endStream(isWhole: Bool) {
         guard case .streaming = phase else { return }
         task = nil
-        // A body broken off must not look complete.
+        // An incomplete body must not look complete.
         guard isWhole, (stream?.missing ?? 0) == 0 else { return close() }
         if stream?.isChunked == true { push([48, 13, 10, 13, 10]) }
         stream?.isEnded = true
@@ -109,13 +110,13 @@ extension HTTPConnection {
 
     // MARK: - Pieces
 
-    /// Sends bytes behind those that wait. Where none do they go to the system at once, which saves
-    /// three calls to the kernel.
+    /// Sends bytes after those that wait. If none wait, the bytes go to the system at once, which
+    /// saves three calls to the kernel.
     func write(_ bytes: [UInt8]) {
         guard let bufferevent else { return }
         var start = 0
         if ssl == nil, unsentByteCount == 0 {
-            // If the socket is broken, libevent finds that out by itself.
+            // If the socket is broken, libevent notices it later.
             start = max(0, martlet_send(bufferevent_getfd(bufferevent), bytes, bytes.count))
         }
         guard start < bytes.count else { return }
@@ -126,20 +127,20 @@ extension HTTPConnection {
         core.makeRoom(besides: self)
     }
 
-    /// Bytes given to the connection and not yet to the system.
+    /// The bytes that the connection has and the system does not have yet.
     var unsentByteCount: Int {
         bufferevent.map { evbuffer_get_length(bufferevent_get_output($0)) } ?? 0
     }
 }
 
-/// A streamed answer under way.
+/// The state of a streamed answer under way.
 struct StreamState {
     let isChunked: Bool
-    /// Bytes announced and not yet written; nil where none were announced.
+    /// The announced bytes that are not written yet; nil if no length was announced.
     var missing: Int64?
     var waiting: CheckedContinuation<Void, Never>?
     var isEnded = false
-    /// Bytes the client had taken when its time began.
+    /// The bytes that the client had taken when its time began.
     var takenByteCount = 0
 
     init(isChunked: Bool, missing: Int64?) {

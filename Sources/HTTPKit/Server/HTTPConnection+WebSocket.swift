@@ -1,12 +1,13 @@
 internal import CLibevent
 internal import WebSocketKit
 
-/// A connection that goes on as a WebSocket.
+/// The part of a connection that works as a WebSocket.
 extension HTTPConnection {
-    /// Bytes handed to the session at a time, so that a client's small messages do not pile up.
+    /// The bytes passed to the session at a time, so that a client's small messages do not
+    /// accumulate.
     private static let portionByteCount = 16 << 10
 
-    /// Sends the head, then talks.
+    /// Sends the head, then starts the talk.
     func beginWebSocket(_ response: HTTPResponse, _ talk: WebSocketTalk) {
         releaseRequest()
         forgetHead()
@@ -78,13 +79,13 @@ extension HTTPConnection {
 
     // MARK: - From the client
 
-    /// Bytes have come.
+    /// Handles the arrival of bytes.
     func webSocketReadable() {
         if webSocket?.heard(Clock.now()) == true { scheduleWebSocket() }
         readWebSocket()
     }
 
-    /// Takes in what is there, as far as those who listen and the way back have room.
+    /// Reads the bytes that have arrived, as far as the receiver and the output have room.
     func readWebSocket() {
         guard case .webSocket = phase, let state = webSocket, let bufferevent,
             let input = bufferevent_get_input(bufferevent)
@@ -127,7 +128,7 @@ extension HTTPConnection {
         receiver.resume(returning: message)
     }
 
-    /// Counts what has come in and is not dealt with among the bodies of requests.
+    /// Counts the received bytes that are not processed yet among the bodies of requests.
     private func countHeldBytes() {
         guard let state = webSocket else { return }
         let more = state.heldByteCount - state.claim.usage.bytes
@@ -140,7 +141,7 @@ extension HTTPConnection {
 
     // MARK: - To the client
 
-    /// Writes what the session wants said.
+    /// Writes the output of the session.
     private func flush(_ state: WebSocketState) {
         let bytes = state.session.takeOutput()
         guard !bytes.isEmpty else { return }
@@ -150,26 +151,26 @@ extension HTTPConnection {
         scheduleWebSocket()
     }
 
-    /// What was written has left.
+    /// Continues when all written bytes have left.
     func webSocketDrained() {
         guard let state = webSocket else { return }
         state.noteTaken(backlog.takenByteCount, isAll: true, Clock.now())
         state.releaseSenders()
         finishIfDone(state)
-        // Reading may have paused for want of room.
+        // Reading may have paused because the output had no room.
         readWebSocket()
     }
 
     // MARK: - The end
 
-    /// From here on the talk neither receives nor sends.
+    /// Begins the closing handshake. From then on the talk neither receives nor sends.
     private func beginClosing(_ state: WebSocketState) {
         let deadline = Clock.nanoseconds(core.options.webSocket.closeDeadline)
         state.beginClosing(by: Clock.now() + deadline)
         scheduleWebSocket()
     }
 
-    /// Ends the connection once both have said that they close and all is written.
+    /// Ends the connection when both ends have sent a close frame and all bytes are written.
     private func finishIfDone(_ state: WebSocketState) {
         guard case .webSocket = phase, state.session.isFinished, unsentByteCount == 0 else {
             return
@@ -178,7 +179,7 @@ extension HTTPConnection {
         linger()
     }
 
-    /// Lets go of all that belongs to the WebSocket.
+    /// Releases everything that belongs to the WebSocket.
     func endWebSocket() {
         guard let state = webSocket else { return }
         webSocket = nil

@@ -7,12 +7,12 @@ internal import WebSocketKit
     internal import Darwin
 #endif
 
-/// One client's connection: reads requests one after the other, has each handled, and writes the
-/// answers in the same order.
+/// A connection of one client. It reads requests one after another, passes each to the handler, and
+/// writes the answers in the same order.
 @EventLoop
 final class HTTPConnection {
     enum Phase {
-        /// Between requests; no byte of the next one is here.
+        /// The connection is between requests, and no byte of the next one has arrived.
         case idle
         case head
         /// The gate is deciding whether to read the body.
@@ -23,17 +23,18 @@ final class HTTPConnection {
         case writing
         /// The handler writes the body.
         case streaming
-        /// HTTP is over; the connection is a WebSocket.
+        /// HTTP has ended; the connection is a WebSocket.
         case webSocket
-        /// The last answer is out; what the client still sends is thrown away, so that closing
-        /// does not reset the connection before the client has read the answer.
+        /// The last answer has left. The connection discards further bytes of the client, so that
+        /// closing does not reset the connection before the client has read the answer.
         case lingering
         case closed
     }
 
     let core: ServerCore
     let address: String
-    /// Whether it counts towards the limits; a connection that is only told "no" does not.
+    /// Whether the connection counts towards the limits. A connection that only receives a refusal
+    /// does not.
     let isCounted: Bool
     var phase = Phase.idle
     private(set) var bufferevent: OpaquePointer?
@@ -45,27 +46,27 @@ final class HTTPConnection {
     var task: Task<Void, Never>?
     /// The streamed answer under way.
     var stream: StreamState?
-    /// The WebSocket the connection has become.
+    /// The WebSocket that the connection has become.
     var webSocket: WebSocketState?
     /// The current request's share of the server's room; nil if there is no request.
     private var claim: RequestClaim?
     var isLast = false
     var unwrittenByteCount = 0
     private(set) var backlog = Backlog()
-    /// The party for which the bytes that wait for this client count.
+    /// The party that the bytes waiting for this client count for.
     var reader: RequestRoom.Party
     private var outputWatch: OpaquePointer?
     private var lingeredByteCount = 0
     private var lingersUntil: UInt64 = 0
     private var hasServed = false
 
-    /// While a handler runs this much is read ahead: enough to see the client go away and to hold
-    /// a few pipelined requests.
+    /// The bytes to read ahead while a handler runs. They suffice to notice that the client has
+    /// gone away and to hold a few pipelined requests.
     private static let readAheadByteCount = 64 << 10
-    /// A lingering connection ends when the client has sent nothing for this long.
+    /// The time after which a lingering connection ends if the client sends nothing.
     private static let lingerNanoseconds: UInt64 = 1_000_000_000
-    /// A lingering connection reads this much at least: a proxy sends the rest of a refused body
-    /// before it reads the refusal.
+    /// The bytes that a lingering connection reads at least, because a proxy sends the rest of a
+    /// refused body before it reads the refusal.
     private static let lingerByteCount = 4 << 20
 
     init(core: ServerCore, address: String, isCounted: Bool) {
@@ -75,14 +76,14 @@ final class HTTPConnection {
         reader = .address(address)
     }
 
-    /// Takes the socket over. Returns false, with the socket closed, when memory is short.
+    /// Takes ownership of the socket. Returns false and closes the socket if there is no memory.
     func open(_ socket: Int32) -> Bool {
         if let tls = core.tls {
             ssl = tls.makeSession()
             bufferevent = ssl.flatMap {
                 martlet_bufferevent_tls(EventLoop.base, socket, $0)
             }
-            // The bufferevent owns the session from here on.
+            // The bufferevent now owns the session.
         } else {
             bufferevent = martlet_bufferevent(EventLoop.base, socket)
         }
@@ -114,7 +115,7 @@ final class HTTPConnection {
     private nonisolated static func callback(
         _ argument: UnsafeMutableRawPointer?, _ body: @EventLoop (HTTPConnection) -> Void
     ) {
-        // libevent hands it to this thread, where it was given.
+        // libevent passes the argument to this thread, on which it was set.
         nonisolated(unsafe) let argument = argument
         EventLoop.assume {
             guard let argument else { return }
@@ -134,7 +135,7 @@ final class HTTPConnection {
             core.counters.abortedRequests += 1
             task.cancel()
         }
-        // If the client is gone, its request still counts until the handler ends.
+        // If the client is gone, its request counts until the handler ends.
         if !isHandled { releaseRequest() }
         task = nil
         timer?.cancel()
@@ -157,7 +158,7 @@ final class HTTPConnection {
         core.closed(self)
     }
 
-    /// The server stops: a request that has begun is still answered, and is the last.
+    /// Handles the stop of the server. A request that has begun is still answered, and is the last.
     func serverStops() {
         isLast = true
         switch phase {
@@ -168,7 +169,7 @@ final class HTTPConnection {
         }
     }
 
-    /// The handler of a client that is gone has ended.
+    /// Releases the request if its client is gone. The handler calls this when it has ended.
     private func releaseIfClosed() {
         if phase == .closed { releaseRequest() }
     }
@@ -183,7 +184,7 @@ final class HTTPConnection {
     private func event(_ what: Int32) {
         guard what & (BEV_EVENT_EOF | BEV_EVENT_ERROR) != 0 else { return }
         if case .writing = phase, what & BEV_EVENT_EOF != 0 {
-            // The client has said all it will; it may still be reading.
+            // The client sends nothing more, but it may still be reading.
             isLast = true
         } else {
             close()
@@ -269,7 +270,8 @@ final class HTTPConnection {
         body = reader
         if reader.isDone { return handle() }
         let arrived = bufferevent.map { evbuffer_get_length(bufferevent_get_input($0)) } ?? 0
-        // A body that is here already takes no time, and the handler judges it as soon.
+        // A body that has arrived costs no waiting, and the handler checks the request just as soon
+        // as the gate would.
         guard let gate = core.gate, claimed.map({ $0 > arrived }) ?? true else {
             return beginBody()
         }
@@ -331,7 +333,7 @@ final class HTTPConnection {
         return true
     }
 
-    /// Counts the bytes of a body as they arrive.
+    /// Counts the bytes of a body when they arrive.
     private func countBody() throws(HTTPRefusal) {
         guard let body, var claim else { return }
         let more = body.body.count - claim.usage.bytes
@@ -391,7 +393,7 @@ final class HTTPConnection {
         status: 503, kind: "busy", detail: "The server is stopping; try again in a moment.",
         retryAfterSeconds: 2)
 
-    /// Answers without a handler, and closes.
+    /// Answers without a handler, and closes the connection.
     func refuse(_ refusal: HTTPRefusal) {
         core.counters.refusedRequests += 1
         isLast = true
@@ -414,7 +416,7 @@ final class HTTPConnection {
                 evbuffer_add(out, piece, piece.count)
             }
         }
-        // Most answers fit into the socket's buffer: written at once they cost one call to the
+        // Most answers fit into the socket's buffer. Written at once, they need one call to the
         // kernel in place of four.
         if ssl == nil, evbuffer_get_length(bufferevent_get_output(bufferevent)) == 0,
             evbuffer_write(out, bufferevent_getfd(bufferevent)) < 0,
@@ -446,13 +448,13 @@ final class HTTPConnection {
         backlog.note(taken: taken, hasMore: unsentByteCount > 0, Clock.now())
     }
 
-    /// The request's head is not needed any more; a connection may stay without one for hours.
+    /// Discards the request's head, since a connection may stay without a request for hours.
     func forgetHead() {
         head = nil
         body = nil
     }
 
-    /// The whole answer has left for the client.
+    /// Continues when the complete answer has left for the client.
     func answered() {
         releaseRequest()
         forgetHead()
@@ -465,7 +467,7 @@ final class HTTPConnection {
         linger()
     }
 
-    /// Says that nothing more comes, and waits a moment for the client to say the same.
+    /// Shuts the sending half down, and waits a moment for the client to do the same.
     func linger() {
         phase = .lingering
         if let ssl {

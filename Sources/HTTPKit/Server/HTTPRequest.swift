@@ -1,14 +1,15 @@
-/// A request that was read whole.
+/// A request that the server has read completely.
 public struct HTTPRequest: Sendable {
     /// The method as sent; methods are case-sensitive (RFC 9110 §9.1).
     public var method: String
-    /// The path as sent, percent-encoding kept, without the query. Starts with “/”, or is “*”.
+    /// The path as sent, with its percent-encoding and without the query. It starts with “/”, or is
+    /// “*”.
     public var path: String
-    /// What follows the first “?”; nil where there is none.
+    /// The text after the first “?”; nil if there is none.
     public var query: String?
     public var headers: HTTPHeaders
     public var body: [UInt8]
-    /// The other end's address, numeric, without a port.
+    /// The client's numeric address, without a port.
     public var peer: String
     /// The connection on which the request arrived, while its handler runs.
     var connection: HTTPConnection?
@@ -25,15 +26,15 @@ public struct HTTPRequest: Sendable {
         self.peer = peer
     }
 
-    /// A request without its body.
+    /// Makes a request without its body.
     init(_ head: RequestHead, address: String) {
         self.init(
             method: head.method, path: head.path, query: head.query, headers: head.headers,
             peer: address)
     }
 
-    /// Stops counting the request among those that are being answered. A handler that waits long
-    /// and uses nothing meanwhile calls this, so that it keeps out no other request.
+    /// Stops counting the request among those that are being answered. A handler calls this if it
+    /// waits long and uses nothing meanwhile, so that it displaces no other request.
     public func stopCounting() async {
         await connection?.releaseRequest()
     }

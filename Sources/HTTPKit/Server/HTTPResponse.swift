@@ -1,27 +1,29 @@
-/// An answer. `Date`, `Content-Length` and `Connection` are added by the server.
+/// An answer. The server adds `Date`, `Content-Length` and `Connection`.
 public struct HTTPResponse: Sendable {
     public var status: Int
     public var headers: [HTTPField]
-    /// The body in pieces, sent one after the other; they need not be joined.
+    /// The body in pieces, which the server sends one after another; the caller need not join them.
     public var body: [[UInt8]]
-    /// Whether the connection is closed after this answer.
+    /// Whether the server closes the connection after this answer.
     public var closesConnection: Bool
-    /// Whether the connection is closed without any answer, as a crash would do.
+    /// Whether the server closes the connection without any answer, as a crash would.
     public var hangsUp = false
-    /// Writes the body in place of `body`, as long as it likes: its pieces go out at once. It is
-    /// cancelled when the client goes away or the server stops. A throw breaks the answer off.
+    /// A function that writes the body in place of `body`, for as long as it needs. Its pieces are
+    /// sent at once. Its task is cancelled when the client goes away or the server stops. If it
+    /// throws, the answer is broken off.
     public var stream: (@Sendable (HTTPBodyWriter) async throws -> Void)?
-    /// How many bytes `stream` will write, where that is known: the client is told, and an answer
-    /// that turns out shorter is broken off.
+    /// The number of bytes that `stream` will write, if it is known. The server announces it to the
+    /// client, and breaks the answer off if it is shorter.
     public var streamByteCount: Int64?
-    /// The party for which the answer counts until the client has taken it; nil if only the address
+    /// The party that the answer counts for until the client has taken it; nil if only the address
     /// counts.
     public var party: String?
-    /// Something that is let go of when the connection has taken the answer over, or is gone.
+    /// An object that is released when the connection has taken the answer over, or is gone.
     public var attachment: (any Sendable)?
-    /// What the connection does once it is a WebSocket; see `webSocket(_:maxMessageByteCount:_:)`.
+    /// The work of the connection when it is a WebSocket; see
+    /// `webSocket(_:maxMessageByteCount:_:)`.
     var webSocket: WebSocketTalk?
-    /// The body, if it was long; `body` is empty then.
+    /// The body if it is long; `body` is then empty.
     private(set) var packedBody: PackedBody?
 
     public init(
@@ -34,7 +36,7 @@ public struct HTTPResponse: Sendable {
         self.closesConnection = closesConnection
     }
 
-    /// An answer in plain text.
+    /// Makes an answer in plain text.
     public init(status: Int, text: String) {
         self.init(
             status: status, headers: [HTTPField("Content-Type", "text/plain; charset=utf-8")],
@@ -46,7 +48,7 @@ public struct HTTPResponse: Sendable {
         packedBody?.byteCount ?? body.reduce(0) { $0 + $1.count }
     }
 
-    /// Copies a long body to where it is sent from.
+    /// Copies a long body to the buffer that it is sent from.
     mutating func pack() {
         guard let packed = PackedBody(body) else { return }
         packedBody = packed
@@ -55,7 +57,7 @@ public struct HTTPResponse: Sendable {
 }
 
 extension HTTPRefusal {
-    /// Returns the refusal as plain text, for servers that give no form of their own.
+    /// Returns the refusal as plain text, for servers without another format.
     @Sendable public static func plainText(_ refusal: HTTPRefusal) -> HTTPResponse {
         HTTPResponse(status: refusal.status, text: refusal.detail + "\n")
     }

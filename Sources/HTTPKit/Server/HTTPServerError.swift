@@ -1,6 +1,6 @@
-/// Why a server could not start.
+/// The reason why a server could not start or renew its TLS files.
 public struct HTTPServerError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// A sentence: what was tried, what came of it, what to do.
+    /// A sentence that says what was tried, what happened, and what to do.
     public let message: String
 
     public init(_ message: String) {

@@ -14,7 +14,7 @@ final class Listener {
     private var listener: OpaquePointer?
     private var pause: OpaquePointer?
 
-    /// Connections the kernel holds until they are accepted.
+    /// The connections that the kernel holds until they are accepted.
     private static let backlog: Int32 = 1_024
 
     init(host: String, port: Int, core: ServerCore) throws(HTTPServerError) {
@@ -52,7 +52,7 @@ final class Listener {
 
     private func configure(_ listener: OpaquePointer) {
         let socket = evconnlistener_get_fd(listener)
-        // Accepted sockets inherit it. Without it small answers wait for acknowledgements.
+        // Accepted sockets inherit this option. Without it small answers wait for acknowledgements.
         var on: Int32 = 1
         setsockopt(
             socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
@@ -84,7 +84,7 @@ final class Listener {
         _ socket: Int32, _ address: UnsafeMutablePointer<sockaddr>?, _ length: Int32,
         _ argument: UnsafeMutableRawPointer?
     ) {
-        // libevent hands it to this thread, where it was given.
+        // libevent passes the argument to this thread, on which it was set.
         nonisolated(unsafe) let argument = argument
         let name = numericName(address, socklen_t(length))
         EventLoop.assume {
@@ -94,8 +94,8 @@ final class Listener {
         }
     }
 
-    /// Out of descriptors, most likely. The socket stays readable, so without a pause the loop
-    /// would turn at full speed.
+    /// Pauses accepting. Most likely the process has no descriptors left. The socket stays
+    /// readable, so without a pause the loop would run at full speed.
     private func acceptFailed() {
         guard let listener, let pause else { return }
         evconnlistener_disable(listener)

@@ -1,18 +1,19 @@
 internal import CLibevent
 
-/// A long body, copied to where libevent sends it from.
+/// A long body in the buffer that libevent sends it from.
 ///
-/// The copying takes place on the thread of the handler. On the loop all connections would wait for it, and
-/// bodies that wait for the loop would fill the memory.
+/// The handler's thread copies it. If the loop did, all connections would wait for it, and bodies
+/// that wait for the loop would fill the memory.
 final class PackedBody: @unchecked Sendable {
-    // One thread after the other uses it: the handler's makes it, and the loop's empties it.
+    // Two threads use the buffer, one after the other: the handler's thread fills it, and the
+    // loop's thread empties it.
     private let buffer: OpaquePointer
     let byteCount: Int
 
-    /// Shorter bodies are copied on the loop.
+    /// The smallest size of a packed body. The loop copies shorter ones.
     private static let least = 64 << 10
 
-    /// Returns nil if the body is short, or memory is.
+    /// Makes a packed body; nil if the body is short, or if there is no memory.
     init?(_ body: [[UInt8]]) {
         byteCount = body.reduce(0) { $0 + $1.count }
         guard byteCount >= Self.least, let buffer = evbuffer_new() else { return nil }

@@ -3,7 +3,7 @@
 /// One party gets only a part of the total, so that no party can fill it alone. A body counts with
 /// the bytes that have arrived, never with the length in its head.
 struct RequestRoom {
-    /// A party that has a share of its own.
+    /// A party that has its own share.
     enum Party: Hashable {
         case address(String)
         /// A name that the server's gate has given.
@@ -64,7 +64,7 @@ struct RequestRoom {
         for party in parties { self.parties[party, default: Usage()] += usage }
     }
 
-    /// Counts usage that the total includes already towards a party's share too.
+    /// Counts usage that the total already includes towards a party's share.
     mutating func share(_ usage: Usage, with party: Party) {
         parties[party, default: Usage()] += usage
     }

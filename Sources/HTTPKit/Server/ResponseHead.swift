@@ -1,5 +1,6 @@
 /// Writes the head of an answer.
 enum ResponseHead {
+    /// Returns the head of an answer.
     /// - Parameters:
     ///   - dateLine: The `Date` header, with its line end.
     ///   - keepsAlive: Whether the connection stays open.
@@ -17,7 +18,7 @@ enum ResponseHead {
         return head
     }
 
-    /// The head of an answer that is written while it comes into being.
+    /// Returns the head of a streamed answer.
     static func streamBytes(
         of response: HTTPResponse, dateLine: [UInt8], keepsAlive: Bool, isChunked: Bool
     ) -> [UInt8] {
@@ -31,7 +32,7 @@ enum ResponseHead {
         return head
     }
 
-    /// The head of an answer after which the connection speaks another protocol.
+    /// Returns the head of an answer after which the connection uses another protocol.
     static func upgradeBytes(of response: HTTPResponse, dateLine: [UInt8]) -> [UInt8] {
         start(of: response, dateLine: dateLine) + [13, 10]
     }
@@ -54,7 +55,7 @@ enum ResponseHead {
         return head
     }
 
-    /// Whether an answer of that status has a body at all (RFC 9110 §6.4.1).
+    /// Returns whether an answer with that status has a body at all (RFC 9110 §6.4.1).
     static func hasBody(_ status: Int) -> Bool {
         status >= 200 && status != 204 && status != 304
     }
@@ -63,7 +64,7 @@ enum ResponseHead {
         head.append(contentsOf: text.utf8)
     }
 
-    /// A header's text never ends the line: whatever it was made from, it cannot add headers.
+    /// Appends a header's text without line ends, so that no text can add a header.
     private static func appendSafely(_ text: String, to head: inout [UInt8]) {
         for byte in text.utf8 {
             head.append(HeadParser.isValue(byte) ? byte : UInt8(ascii: " "))

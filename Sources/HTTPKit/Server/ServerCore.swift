@@ -1,6 +1,6 @@
 internal import CLibevent
 
-/// The server on its loop: the listener, the connections and what they use up.
+/// The part of the server that runs on the loop: the listener, the connections, and what they use.
 @EventLoop
 final class ServerCore {
     let options: HTTPServerOptions
@@ -8,7 +8,7 @@ final class ServerCore {
     let gate: HTTPServer.Gate?
     var counters = HTTPServerCounters()
     private var room: RequestRoom
-    /// Bytes of answers that have not left for their clients.
+    /// The bytes of answers that have not left for their clients.
     var waitingByteCount = 0
     private(set) var tls: TLSContext?
     private(set) var isStopping = false
@@ -39,7 +39,7 @@ final class ServerCore {
         return listener.port
     }
 
-    /// See `HTTPServer.renewTLS`.
+    /// Reads the TLS files again; see `HTTPServer.renewTLS`.
     func renewTLS() throws(HTTPServerError) {
         guard let files = options.tls, listener != nil else { return }
         tls = try TLSContext(files: files)
@@ -81,15 +81,16 @@ final class ServerCore {
         return room < wanted ? room : nil
     }
 
-    /// See `HTTPServer.connectionsForWantOfFiles`.
+    /// The number of connections that fit, if they are too few; see
+    /// `HTTPServer.connectionsForWantOfFiles`.
     var connectionsForWantOfFiles: Int? {
         Self.connections(
             limit: martlet_descriptor_limit(), wanted: options.maxConnections,
             others: options.otherFiles())
     }
 
-    /// Refusals linger a moment so that the client reads them; a flood of them is cut short, and sooner if
-    /// they take files that others need.
+    /// The limits on lingering refusals. A refusal lingers a moment so that the client reads it. A
+    /// flood of refusals is cut short, and sooner if they take files that other connections need.
     private static let lingeringRefusals = (most: 256, ofFewFiles: 32)
 
     func accepted(_ socket: Int32, address: String) {
@@ -146,14 +147,16 @@ final class ServerCore {
         }
     }
 
-    /// Closes connections until what waits for clients fits into its limit: of the party for which
-    /// most waits the one that has taken the least each second.
+    /// Closes connections until the bytes that wait for clients fit into their limit. It always
+    /// closes, for the party for which most bytes wait, the connection that has taken the least
+    /// each second.
     /// - Parameter newest: The connection that was just written to. It stays.
-    /// - Complexity: Linear in the open connections if there is too much, else constant.
+    /// - Complexity: O(*n* log *n*) in the open connections if there is too much, and O(parties)
+    ///   for each connection closed; else constant.
     func makeRoom(besides newest: HTTPConnection) {
         guard waitingByteCount > options.maxWaitingBytes else { return }
         let now = Clock.now()
-        // The slowest of each party come last.
+        // The slowest connection of each party is the last.
         var parties = Dictionary(
             grouping: connections.values.filter { $0.unsentByteCount > 0 && $0 !== newest }
         ) { $0.reader }
@@ -211,7 +214,7 @@ final class ServerCore {
         return nil
     }
 
-    /// Releases bytes of a claim that have been dealt with.
+    /// Releases the bytes of a claim that have been processed.
     func release(bytes: Int, of claim: inout RequestClaim) {
         let usage = RequestRoom.Usage(bytes: bytes)
         room.giveBack(usage, of: claim.parties)
@@ -238,7 +241,7 @@ final class ServerCore {
         return counters
     }
 
-    /// The `Date` header, made once a second.
+    /// The `Date` header, which is rebuilt once a second.
     var dateLine: [UInt8] {
         let seconds = Clock.epochSeconds()
         if seconds != date.seconds {

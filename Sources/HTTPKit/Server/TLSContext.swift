@@ -1,10 +1,10 @@
 internal import CLibevent
 
-/// The server's certificate and rules for TLS: version 1.2 at least, no renegotiation.
+/// The server's certificate and rules for TLS: at least version 1.2, no renegotiation.
 @EventLoop
 final class TLSContext {
     private nonisolated(unsafe) let context: OpaquePointer
-    /// When the certificate ends, in seconds since 1970.
+    /// The end of the certificate, in seconds since 1970.
     let end: Int64
 
     init(files: HTTPServerOptions.TLSFiles) throws(HTTPServerError) {

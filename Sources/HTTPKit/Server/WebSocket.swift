@@ -1,33 +1,33 @@
 public import WebSocketKit
 
-/// The server's end of a WebSocket, for the one who talks to the client.
+/// The server's end of a WebSocket, for the code that talks to the client.
 public struct WebSocket: Sendable {
     let connection: HTTPConnection
 
-    /// A whole message.
+    /// A complete message.
     public enum Message: Hashable, Sendable {
-        /// UTF-8.
+        /// A text in UTF-8.
         case text([UInt8])
         case binary([UInt8])
     }
 
-    /// Waits for the next message. Nothing is read ahead of it but a few kilobytes: a client whose
-    /// messages take long is held up. One caller at a time.
-    /// - Returns: Nil once the WebSocket is closed or closing, by whichever end.
+    /// Waits for the next message. The server reads only a few kilobytes ahead, so a client whose
+    /// messages take long to process is slowed down. Only one caller may wait at a time.
+    /// - Returns: The message; nil if either end has begun to close the WebSocket.
     public func receive() async -> Message? {
         await connection.nextMessage()
     }
 
-    /// Sends a text message. Returns as soon as there is room for more: a client that reads slowly
-    /// holds up those who send to it, and no more than one message of each of them beyond
-    /// `WebSocketOptions.bufferByteCount` is kept for it.
-    /// - Parameter text: UTF-8.
-    /// - Throws: `WebSocketClosed` once the WebSocket is closed or closing.
+    /// Sends a text message. It returns when there is room for more, so a client that reads slowly
+    /// delays its senders. The server keeps at most one message of each sender beyond
+    /// `WebSocketOptions.bufferByteCount`.
+    /// - Parameter text: The message in UTF-8.
+    /// - Throws: `WebSocketClosed` if the WebSocket is closed or closing.
     public func send(_ text: [UInt8]) async throws(WebSocketClosed) {
         try await connection.sendMessage(text)
     }
 
-    /// Begins to close, or does nothing where that has begun. What was sent before still goes out.
+    /// Begins to close, or does nothing if that has begun. Earlier messages are still sent.
     public func close(_ code: WebSocketCode, _ reason: String) async {
         await connection.closeWebSocket(code, reason)
     }
@@ -39,7 +39,7 @@ public struct WebSocket: Sendable {
     }
 }
 
-/// The WebSocket is closed, or about to be.
+/// The error of a WebSocket that is closed or closing.
 public struct WebSocketClosed: Error, Hashable, Sendable {
     public init() {}
 }

@@ -1,16 +1,16 @@
 internal import CLibevent
 
-/// A client's wish to go on as a WebSocket (RFC 6455 §4), checked.
+/// A client's verified request to continue as a WebSocket (RFC 6455 §4).
 public struct WebSocketHandshake: Hashable, Sendable {
-    /// What the server proves its understanding with.
+    /// The value that shows the client that the server understands the protocol.
     let accept: String
 
-    /// The one version there is.
+    /// The only version of the protocol.
     static let version = "13"
 
-    /// Reads the wish of a request.
-    /// - Returns: Nil where the request does not ask for it.
-    /// - Throws: `HTTPRefusal` where it asks wrongly: 400, or 426 for another version.
+    /// Reads the handshake from a request.
+    /// - Returns: Nil if the request does not ask for a WebSocket.
+    /// - Throws: `HTTPRefusal` if the request is wrong: status 400, or 426 for another version.
     public init?(_ request: HTTPRequest) throws(HTTPRefusal) {
         let headers = request.headers
         guard Self.names(headers.values("upgrade"), "websocket") else { return nil }
@@ -31,7 +31,7 @@ public struct WebSocketHandshake: Hashable, Sendable {
         accept = Self.accept(keys[0])
     }
 
-    /// Whether a list of tokens holds one, whatever the case of its letters.
+    /// Returns whether a list of tokens has a token, regardless of case.
     private static func names(_ values: [String], _ token: String) -> Bool {
         values.contains { value in
             value.split(separator: ",").contains {
@@ -53,8 +53,8 @@ public struct WebSocketHandshake: Hashable, Sendable {
         }
     }
 
-    /// The key and the protocol's own word, hashed (§4.2.2). SHA-1 is no secret's guard here; it
-    /// only shows that the server means WebSocket.
+    /// Returns the hash of the key and the protocol's constant (§4.2.2). SHA-1 guards no secret
+    /// here; it only shows that the server means WebSocket.
     private static func accept(_ key: String) -> String {
         let bytes = Array((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8)
         var digest = [UInt8](repeating: 0, count: Int(SHA_DIGEST_LENGTH))
@@ -66,12 +66,12 @@ public struct WebSocketHandshake: Hashable, Sendable {
 }
 
 extension HTTPResponse {
-    /// The answer that makes a connection a WebSocket.
+    /// Returns the answer that makes a connection a WebSocket.
     /// - Parameters:
-    ///   - maxMessageByteCount: Bytes of a message that comes in; `WebSocket.allowMessages` changes
-    ///     it.
-    ///   - talk: Talks to the client, as long as it likes; the WebSocket is closed when it returns.
-    ///     It is cancelled when the client goes away or the server stops.
+    ///   - maxMessageByteCount: The limit on an incoming message's bytes; `WebSocket.allowMessages`
+    ///     changes it.
+    ///   - talk: Talks to the client for as long as it needs. When it returns, the server closes
+    ///     the WebSocket. Its task is cancelled when the client goes away or the server stops.
     public static func webSocket(
         _ handshake: WebSocketHandshake, maxMessageByteCount: Int,
         _ talk: @escaping @Sendable (WebSocket) async -> Void
@@ -88,7 +88,7 @@ extension HTTPResponse {
     }
 }
 
-/// What becomes of a connection after a 101.
+/// The use of a connection after a 101.
 struct WebSocketTalk: Sendable {
     let maxMessageByteCount: Int
     let talk: @Sendable (WebSocket) async -> Void

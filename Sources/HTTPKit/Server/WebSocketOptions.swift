@@ -1,21 +1,22 @@
 public import WebSocketKit
 
-/// How a server treats its WebSockets.
+/// The time limits and buffers of a server's WebSockets.
 public struct WebSocketOptions: Hashable, Sendable {
-    /// After this long without a byte of the client it is asked for a sign of life.
+    /// The time without a byte of the client after which the server sends a ping.
     public var pingInterval = Duration.seconds(20)
-    /// A client that gives none within this time is gone.
+    /// The time after a ping within which a client must send something, or the server cuts the
+    /// connection.
     public var pongTimeout = Duration.seconds(20)
-    /// How long a client may take nothing of what is written to it, before it is closed with
+    /// The time that a client may take no byte before the server closes the WebSocket with
     /// `stalledCode`.
     public var stallTimeout = Duration.seconds(30)
-    /// How long the closing handshake, and what is written before it, may take.
+    /// The time that the closing handshake, and the bytes written before it, may take.
     public var closeDeadline = Duration.seconds(5)
-    /// From a message's first frame to its last.
+    /// The time from a message's first frame to its last.
     public var messageDeadline = Duration.seconds(120)
-    /// Bytes kept for a client that reads slowly, before those who send to it wait.
+    /// The bytes that the server keeps for a slow client before senders wait.
     public var bufferByteCount = 64 << 10
-    /// What a client is told that reads too slowly.
+    /// The code that the server sends to a client that reads too slowly.
     public var stalledCode = WebSocketCode(rawValue: 4008)
     public var stalledReason = "You read too slowly."
 

@@ -1,24 +1,25 @@
 internal import WebSocketKit
 
-/// What a connection keeps while it is a WebSocket.
+/// The state of a connection while it is a WebSocket.
 @EventLoop
 final class WebSocketState {
-    /// Whether a client still lives, as far as one can tell.
+    /// The server's knowledge of whether a client is still there.
     enum Life: Hashable {
         case fine
-        /// It is to be pinged.
+        /// The server should send a ping.
         case ask
         case gone
     }
 
     let session: WebSocketSession
-    /// Messages nobody has taken yet, and the bytes of the one that was taken last.
+    /// The messages that no caller has taken yet, and the bytes of the last one taken.
     private(set) var inbox: [WebSocket.Message] = []
     private var takenByteCount = 0
-    /// Who waits for a message, and who waits until there is room to send.
+    /// The caller that waits for a message, and the callers that wait for room to send.
     var receiver: CheckedContinuation<WebSocket.Message?, Never>?
     var senders: [CheckedContinuation<Void, Never>] = []
-    /// When the connection is cut if the closing handshake is not over; nil before it begins.
+    /// The moment when the connection is cut if the closing handshake is not over; nil before it
+    /// begins.
     private(set) var closing: UInt64?
     /// The share of the server's room that the messages hold.
     var claim: RequestClaim
@@ -27,9 +28,9 @@ final class WebSocketState {
     private let pongTimeout: UInt64
     private let stallTimeout: UInt64
     private var lastHeard: UInt64
-    /// When the client was asked for a sign of life.
+    /// The moment of the last ping that has no answer yet.
     private var asked: UInt64?
-    /// Since when the client has taken nothing, and how much it had taken then.
+    /// The moment since which the client has taken nothing, and the bytes that it had taken then.
     private var stall: (since: UInt64, taken: Int)?
     private var messageBy: UInt64?
 
@@ -46,10 +47,10 @@ final class WebSocketState {
 
     // MARK: - Messages
 
-    /// Whether more should be taken in.
+    /// Whether the connection should read more.
     var wantsInput: Bool { !session.isDeaf && (inbox.isEmpty || closing != nil) }
 
-    /// Bytes that have come in and are not dealt with.
+    /// The bytes that have arrived and are not processed yet.
     var heldByteCount: Int {
         session.partialByteCount + takenByteCount + inbox.reduce(0) { $0 + $1.byteCount }
     }
@@ -58,7 +59,7 @@ final class WebSocketState {
         if closing == nil { inbox.append(message) }
     }
 
-    /// The oldest message, taken by the one who deals with it.
+    /// Returns the oldest message, which the caller then processes.
     func next() -> WebSocket.Message? {
         guard !inbox.isEmpty else { return nil }
         let message = inbox.removeFirst()
@@ -66,7 +67,7 @@ final class WebSocketState {
         return message
     }
 
-    /// The message taken last was dealt with.
+    /// Notes that the last message taken has been processed.
     func dealtWith() {
         takenByteCount = 0
     }
@@ -79,7 +80,7 @@ final class WebSocketState {
         release()
     }
 
-    /// Lets go all who wait.
+    /// Resumes all waiting callers.
     func release() {
         receiver?.resume(returning: nil)
         receiver = nil
@@ -94,8 +95,8 @@ final class WebSocketState {
 
     // MARK: - Time
 
-    /// Bytes have come.
-    /// - Returns: Whether they had been asked for, so that the next deadline is another.
+    /// Notes the arrival of bytes.
+    /// - Returns: Whether a ping was waiting for them, which changes the next deadline.
     @discardableResult
     func heard(_ now: UInt64) -> Bool {
         lastHeard = now
@@ -103,7 +104,7 @@ final class WebSocketState {
         return asked != nil
     }
 
-    /// Gives a message that has begun its time, and takes it away once it is whole.
+    /// Sets the deadline of a message that has begun, and removes it when the message is complete.
     func watchMessage(_ now: UInt64, deadline: Duration) {
         guard session.isInMessage else { return messageBy = nil }
         if messageBy == nil { messageBy = now + Clock.nanoseconds(deadline) }
@@ -113,7 +114,7 @@ final class WebSocketState {
         messageBy.map { $0 <= now } ?? false
     }
 
-    /// Notes how much the client has taken so far; nothing is left to take where `isAll`.
+    /// Notes how many bytes the client has taken so far. If `isAll`, no bytes wait for it.
     func noteTaken(_ taken: Int, isAll: Bool, _ now: UInt64) {
         if isAll {
             stall = nil
@@ -126,7 +127,8 @@ final class WebSocketState {
         stall.map { $0.since + stallTimeout <= now } ?? false
     }
 
-    /// A client that is not listened to, or has things to read before the ping, is given time.
+    /// Returns whether the client needs a ping or is gone. A client gets more time if the server
+    /// does not read from it, or if bytes before the ping wait for it.
     func life(_ now: UInt64) -> Life {
         if !wantsInput || stall != nil { heard(now) }
         if let asked { return asked + pongTimeout <= now ? .gone : .fine }
@@ -135,7 +137,7 @@ final class WebSocketState {
         return .ask
     }
 
-    /// When to look again.
+    /// The moment of the next deadline.
     var nextDeadline: UInt64 {
         if let closing { return closing }
         var next = asked.map { $0 + pongTimeout } ?? (lastHeard + pingInterval)
