@@ -3,40 +3,45 @@ internal import MartletProtocol
 internal import MartletServerCore
 internal import RedisKit
 
-/// Where the blocks of a data set's log lie in Redis: finding, judging and putting them.
+/// The blocks of a data set's log in Redis: it reads, verifies and stores them.
 ///
-/// Confined to whoever holds it; blocks as long as its link may.
+/// It is confined to its holder, and blocks at most for the time that its link allows.
 package final class BlockShelf {
-    /// How long a block stays that nobody puts anew. Who sleeps longer is served by the log.
+    /// The seconds that Redis keeps a block that is not stored again. The log serves devices that
+    /// were offline for longer.
     static let secondsKept = 7 * 24 * 3_600
 
     let dataSet: String
     private let key: [UInt8]
     private let link: RedisLink
 
+    /// Makes a shelf for a data set's blocks.
     /// - Parameters:
     ///   - dataSet: The data set's identity.
-    ///   - key: What blocks are sealed with: at least 16 secret bytes, the same in every process.
+    ///   - key: The key of the seals: at least 16 secret bytes, the same in every process.
     package init(dataSet: String, key: [UInt8], link: RedisLink) {
         self.dataSet = dataSet
         self.key = key
         self.link = link
     }
 
-    /// Makes the connection to Redis, once more if it is lost. Without Redis it costs one try.
+    /// Connects to Redis, or reconnects if the connection is lost. Without Redis this costs one
+    /// attempt.
     func open() { link.connect() }
 
     static func name(of dataSet: String, _ first: Revision) -> String {
         "martlet:block:\(dataSet):\(first)"
     }
 
-    /// The block that begins at `first`; nil where there is none that can be used.
-    /// - Parameter isTrue: Whether the log's hash after an entry is this one.
+    /// Returns the block that begins at `first`; nil if there is none that can be used.
+    /// - Parameter isTrue: Returns whether the log has this hash after the entry with this
+    ///   revision.
+    /// - Throws: The `StorageFault` of `isTrue`.
     func block(
         from first: Revision,
         where isTrue: (Revision, LineageHash) throws(StorageFault) -> Bool
     ) throws(StorageFault) -> SealedBlock? {
-        // One byte more than a block may have tells the largest from a cut one.
+        // One byte more than the limit shows if the value is longer than a block may be.
         let question = RedisCommand(
             "GETRANGE", Self.name(of: dataSet, first), "0", "\(SealedBlock.mostBytes)")
         guard let answer = link.answers(to: [question])?.first else { return nil }
@@ -48,7 +53,8 @@ package final class BlockShelf {
             let sealed = SealedBlock(bytes, of: dataSet, first: first, key: key),
             try isTrue(sealed.block.last, sealed.after)
         else {
-            // Damaged, forged, of another history, or no string at all: it is put anew.
+            // The block is damaged, forged, of another history, or no string at all. A later put
+            // replaces it.
             link.counters.count { $0.rejected += 1 }
             return nil
         }
@@ -56,7 +62,7 @@ package final class BlockShelf {
         return sealed
     }
 
-    /// Puts a block in place of whatever is there.
+    /// Stores a block in place of any present value.
     func put(_ sealed: SealedBlock) {
         guard let bytes = sealed.bytes(of: dataSet, key: key) else { return }
         let words: [[UInt8]] = [

@@ -1,4 +1,4 @@
-/// Writes numbers and texts into bytes: numbers in seven bits a byte, the low ones first.
+/// Writes numbers and texts as bytes. A number takes seven bits in each byte, the low ones first.
 struct ByteWriter {
     private(set) var bytes: [UInt8] = []
 
@@ -23,7 +23,7 @@ struct ByteWriter {
         self.number(UInt64(number))
     }
 
-    /// Bytes of a length the reader knows.
+    /// Writes bytes whose length the reader knows.
     mutating func raw(_ part: [UInt8]) {
         bytes.append(contentsOf: part)
     }
@@ -33,7 +33,7 @@ struct ByteWriter {
         raw(part)
     }
 
-    /// Nil is not the empty text.
+    /// Writes a text. Nil differs from the empty text.
     mutating func text(_ text: String?) {
         guard let text else { return number(0) }
         number(text.utf8.count + 1)
@@ -41,7 +41,7 @@ struct ByteWriter {
     }
 }
 
-/// Reads what `ByteWriter` wrote, and nil where there is something else.
+/// Reads the output of `ByteWriter`, and returns nil for anything else.
 struct ByteReader {
     private let bytes: [UInt8]
     private var position: Int
@@ -59,7 +59,7 @@ struct ByteReader {
             guard position < bytes.count else { return nil }
             let byte = bytes[position]
             position += 1
-            // The tenth byte holds the one bit that is left.
+            // The tenth byte holds the one remaining bit.
             guard shift < 63 || byte <= 1 else { return nil }
             number |= UInt64(byte & 0x7f) << shift
             if byte & 0x80 == 0 { return number }
@@ -71,7 +71,7 @@ struct ByteReader {
         number().map { Int64(bitPattern: $0) }
     }
 
-    /// A number that can count bytes or members still to come.
+    /// Returns a number that can be a count of remaining bytes or members; nil for a larger one.
     mutating func count() -> Int? {
         guard let number = number(), number <= UInt64(bytes.count - position) else { return nil }
         return Int(number)
@@ -87,7 +87,7 @@ struct ByteReader {
         count().flatMap { raw($0) }
     }
 
-    /// The outer nil is no text at all.
+    /// Returns a text. The outer nil means that there is no text at all.
     mutating func text() -> String?? {
         guard let number = number() else { return nil }
         guard number > 0 else { return .some(nil) }

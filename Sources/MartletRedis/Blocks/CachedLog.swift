@@ -2,18 +2,20 @@ package import MartletModel
 internal import MartletProtocol
 package import MartletServerCore
 
-/// A log of which blocks of entries are read from Redis where they are there, and from the storage
+/// A log whose blocks of entries are read from Redis if they are there, and from the storage
 /// otherwise.
 ///
-/// Nothing in Redis is believed: a block counts where a server process has sealed it and the stored
-/// log has the hash it ends with. Everything else is a miss. Confined to whoever holds it.
+/// It trusts nothing in Redis. A block counts only if a server process has sealed it, and the
+/// stored log has the hash that the block ends with. Everything else is a miss. The log is confined
+/// to its holder.
 package final class CachedLog: LogSource {
-    /// Blocks looked through to find the one with an entry; a span of large entries has several.
+    /// The most blocks to read to find the one with an entry. A span of large entries has several.
     private static let stepsAtMost = 8
 
     private let source: any LogSource
     private let shelf: BlockShelf
-    /// The last block that was unpacked: who reads entries one after another asks for it again.
+    /// The entries of the last unpacked block, because a caller that reads entries one after
+    /// another needs it again.
     private var unpacked: [LogEntry] = []
     private var isOpen = false
 
@@ -24,8 +26,9 @@ package final class CachedLog: LogSource {
 
     package func extent() throws(StorageFault) -> LogExtent {
         let extent = try source.extent()
-        // Who asks this follows the log, and asks for entries sooner or later. A connection made only
-        // then, at a moment that nobody knows, would look like a leak in a server that runs for long.
+        // A caller of this method follows the log, and needs entries sooner or later. A connection
+        // that is made only then, at an unknown moment, would look like a leak in a server that
+        // runs for long.
         if !isOpen {
             isOpen = true
             shelf.open()
@@ -52,7 +55,7 @@ package final class CachedLog: LogSource {
             return held
         }
         let end = Self.spanEnd(first)
-        // The newest entries are in no whole block yet.
+        // The newest entries are in no complete block yet.
         if last >= end, let held = try unpack(first, through: end) {
             return Self.part(of: held, first, last, maxBytes) ?? []
         }
@@ -63,7 +66,7 @@ package final class CachedLog: LogSource {
         return entries
     }
 
-    /// The entries of the block that holds `first`; nil where Redis does not have it.
+    /// Returns the entries of the block that holds `first`; nil if Redis does not have it.
     private func unpack(
         _ first: Revision, through end: Revision
     ) throws(StorageFault) -> [LogEntry]? {
@@ -89,7 +92,7 @@ package final class CachedLog: LogSource {
         return sealed
     }
 
-    /// Puts the block that entries make, where they make one.
+    /// Stores the block that entries form, and returns it; nil if they do not form one.
     private func keep(
         _ entries: [LogEntry], from first: Revision, through last: Revision
     ) throws(StorageFault) -> LogCache.Block? {
@@ -103,12 +106,13 @@ package final class CachedLog: LogSource {
         return block
     }
 
-    /// Where blocks end that hold an entry, at the latest.
+    /// Returns the last revision that a block with this entry can have.
     static func spanEnd(_ revision: Revision) -> Revision {
         ((revision - 1) / LogCache.blockEntries + 1) * LogCache.blockEntries
     }
 
-    /// What of consecutive entries answers a question; nil where they do not begin early enough.
+    /// Returns the part of consecutive entries that answers a request; nil if `first` is not among
+    /// them.
     private static func part(
         of entries: [LogEntry], _ first: Revision, _ last: Revision, _ maxBytes: Int
     ) -> [LogEntry]? {

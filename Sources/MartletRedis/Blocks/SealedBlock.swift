@@ -4,17 +4,17 @@ internal import MartletProtocol
 internal import MartletServerCore
 internal import OpenSSLKit
 
-/// A block of consecutive entries as it lies in Redis.
+/// A block of consecutive entries in the form that Redis stores.
 ///
-/// The seal is a keyed hash over all of it; the key is in the database and nowhere else, so whoever
-/// may write to Redis can remove blocks, and make none. What a seal does not say is whether the
-/// block belongs to the log as it is now: that is what the chained hashes at both ends are for.
-/// The entries' bodies are compressed as answers take them, so that a block goes from Redis to a
-/// device without being unpacked.
+/// The seal is a keyed hash over all of it. Only the database has the key, so a program that can
+/// write to Redis can remove blocks but not forge them. The seal does not show if the block belongs
+/// to the present log. The chained hashes at both ends show that. The entries' bodies are
+/// compressed in the form that answers need, so a block goes from Redis to a device without being
+/// unpacked.
 struct SealedBlock {
-    /// Bytes of a sealed block at most; larger ones are not kept.
+    /// The largest number of bytes of a sealed block. Larger ones are not stored.
     static let mostBytes = 4 << 20
-    /// Raised when the form changes.
+    /// The mark of the format. It is raised when the format changes.
     private static let mark = [UInt8]("martlet1".utf8)
     private static let sealBytes = 32
 
@@ -23,7 +23,7 @@ struct SealedBlock {
     let before: LineageHash
     /// The chained hash after the last entry.
     let after: LineageHash
-    /// What there is of each entry beside its body, compressed.
+    /// The compressed fields of each entry except its body.
     private let details: [UInt8]
 
     init(_ block: LogCache.Block, entries: [LogEntry], before: LineageHash) {
@@ -43,7 +43,7 @@ struct SealedBlock {
         details = Gzip.compress(form.bytes)
     }
 
-    /// The block as it is kept; nil for one that is too large.
+    /// Returns the block's stored form; nil if the block is too large.
     func bytes(of dataSet: String, key: [UInt8]) -> [UInt8]? {
         var form = ByteWriter(reserving: block.piece.bytes.count + details.count + 512)
         form.text(dataSet)
@@ -62,8 +62,8 @@ struct SealedBlock {
         return bytes.count <= Self.mostBytes ? bytes : nil
     }
 
-    /// Opens a block; nil for anything but one of this data set that begins at `first`, as one of
-    /// its servers has sealed it.
+    /// Opens a block; nil unless it is a block of this data set that begins at `first` and that one
+    /// of its servers has sealed.
     init?(_ bytes: [UInt8], of dataSet: String, first: Revision, key: [UInt8]) {
         let start = Self.mark.count + Self.sealBytes
         guard bytes.count > start, bytes.count <= Self.mostBytes, bytes.starts(with: Self.mark)
@@ -97,8 +97,8 @@ struct SealedBlock {
             devices: devices)
     }
 
-    /// The entries, unpacked, with the chained hash worked out anew; nil where it does not lead to
-    /// the end.
+    /// Returns the entries, unpacked, with recomputed chained hashes; nil if these do not lead to
+    /// the hash at the end.
     func entries() -> [LogEntry]? {
         var joiner = GzipJoiner(reserving: block.piece.bytes.count)
         joiner.append(block.piece)
@@ -122,7 +122,7 @@ struct SealedBlock {
                 let length = form.number(), length <= UInt64(plain.count - start)
             else { return nil }
             let body = Array(plain[start..<(start + Int(length))])
-            // A comma stands behind each but the last.
+            // A comma follows each entry except the last.
             start = min(plain.count, start + Int(length) + 1)
             hash = hash.appending(body, identifier: identifier)
             entries.append(

@@ -1,20 +1,22 @@
 internal import Synchronization
 
-/// What a process asked of Redis, and what came of it. Shared by all its connections.
+/// The counts of a process's requests to Redis and of their results. All its connections share
+/// them.
 package final class CacheCounters: Sendable {
-    /// Numbers since the process began.
+    /// The counts since the process began.
     package struct Counts: Hashable, Sendable {
-        /// Blocks that came from Redis and were good.
+        /// Blocks that Redis had and that were valid.
         package var hits = 0
-        /// Blocks that were not there.
+        /// Blocks that Redis did not have.
         package var misses = 0
-        /// Blocks that were there and could not be used: damaged, forged, of another history.
+        /// Blocks that Redis had and that could not be used: damaged, forged, or of another
+        /// history.
         package var rejected = 0
-        /// Blocks put there.
+        /// Blocks stored in Redis.
         package var stored = 0
         /// Notices published.
         package var notices = 0
-        /// Times Redis did not answer, or refused.
+        /// The number of times that Redis did not answer, or refused a command.
         package var failures = 0
 
         package init() {}

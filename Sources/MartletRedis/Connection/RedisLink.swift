@@ -1,13 +1,13 @@
 package import ConnectionKit
 package import RedisKit
 
-/// A connection to Redis that may be missing: a question that is not answered is worth a miss.
+/// A connection to Redis that may be missing. A command without an answer counts as a miss.
 ///
-/// Calls block, at most as long as `options` say. After a failure nothing is tried for a while, and
-/// longer after each further one, so a server that is down or stuck costs next to nothing.
-/// Confined to whoever holds it.
+/// Calls block, at most for the time that `options` allow. After a failure the link rests for a
+/// while, and longer after each further failure, so a server that is down or stuck costs next to
+/// nothing. The link is confined to its holder.
 package final class RedisLink {
-    /// Short: a cache that is slower than what it saves is of no use.
+    /// The times are short, because a cache is useless if it is slower than the work that it saves.
     package static let options = RedisOptions(
         connecting: .milliseconds(250), answer: .milliseconds(250), longestReply: 16 << 20)
 
@@ -18,12 +18,13 @@ package final class RedisLink {
     private let report: @Sendable (RedisError?) -> Void
     private var backoff: Backoff
     private var connection: RedisConnection?
-    /// Before this moment nothing is tried.
+    /// The moment before which the link does not try.
     private var resting = Duration.zero
     private var isFailing = false
 
+    /// Makes a link that does not connect yet.
     /// - Parameters:
-    ///   - report: Told the error when Redis begins to fail, and nil when it answers again.
+    ///   - report: Receives the error when Redis begins to fail, and nil when it answers again.
     package init(
         _ address: RedisAddress, counters: CacheCounters, options: RedisOptions = RedisLink.options,
         pace: Pace = .system,
@@ -39,13 +40,13 @@ package final class RedisLink {
     }
 
     /// Carries out commands in one round trip.
-    /// - Returns: An answer for each; nil where Redis does not answer, or is left alone for now.
+    /// - Returns: An answer for each; nil if Redis does not answer, or the link is resting.
     package func answers(to commands: [RedisCommand]) -> [RedisValue]? {
         guard pace.now() >= resting else { return nil }
         do throws(RedisError) {
             let answers = try connected().pipeline(commands)
             for case .error(let error) in answers {
-                // A server without room, or without this command, still answers others.
+                // A server that has no room, or lacks this command, still answers other commands.
                 guard [.refused, .full, .readOnly].contains(error.kind) else { throw error }
                 counters.count { $0.failures += 1 }
             }
@@ -61,14 +62,14 @@ package final class RedisLink {
         }
     }
 
-    /// Makes the connection before it is needed; what that costs and what it holds is then there from
-    /// the start. Without a server this is as a question that was not answered.
+    /// Connects before the connection is needed, so that its costs arise at the start. If there is
+    /// no server, this counts as a failure.
     package func connect() {
         guard pace.now() >= resting else { return }
         do throws(RedisError) { _ = try connected() } catch { fail(error) }
     }
 
-    /// Hangs up.
+    /// Closes the connection.
     package func close() {
         connection?.close()
         connection = nil
@@ -76,7 +77,7 @@ package final class RedisLink {
 
     private func connected() throws(RedisError) -> RedisConnection {
         if let connection {
-            // A server that was started anew has hung up; the new one may answer.
+            // If the server was restarted, it has closed the connection; the new server may answer.
             if connection.isUsable() { return connection }
             close()
         }

@@ -2,10 +2,10 @@ package import MartletModel
 internal import MartletProtocol
 package import MartletServerCore
 
-/// Tells other processes of what this one has committed: the new revision at once, then the blocks
+/// Publishes this process's commits to other processes: the new revision at once, then the blocks
 /// that it completed.
 ///
-/// Confined to whoever holds it, beside the writer: Redis slows down no commit.
+/// It is confined to its holder and runs alongside the writer, so Redis slows down no commit.
 package final class CommitOutlet {
     private let feed: DataSetFeed
     private let shelf: BlockShelf
@@ -19,10 +19,10 @@ package final class CommitOutlet {
         told = feed.head.revision
     }
 
-    /// This process has committed up to a revision.
+    /// Publishes that this process has committed up to a revision.
     package func reached(_ revision: Revision) {
         guard revision != told else { return }
-        // The log is another one than it was, and shorter.
+        // The log was replaced by a shorter one.
         if revision < told { told = revision - 1 }
         let notice = RevisionNotice(dataSet: shelf.dataSet, revision: revision)
         if link.answers(to: [notice.command]) != nil { link.counters.count { $0.notices += 1 } }
@@ -34,7 +34,8 @@ package final class CommitOutlet {
         }
     }
 
-    /// Puts the blocks of a span from memory. What is not there is put by whoever reads it first.
+    /// Stores the blocks of a span from memory. If a block is not in memory, the first process that
+    /// reads it stores it.
     private func putBlocks(through end: Revision) {
         var first = end - LogCache.blockEntries + 1
         while first <= end, let held = feed.heldBlock(from: first, through: end) {
@@ -43,7 +44,7 @@ package final class CommitOutlet {
         }
     }
 
-    /// Hangs up.
+    /// Closes the connection.
     package func close() { link.close() }
 }
 

@@ -2,9 +2,9 @@ package import MartletModel
 internal import MartletProtocol
 package import RedisKit
 
-/// What one server process tells the others: a data set has reached a revision.
+/// A notice from one server process to the others that a data set has reached a revision.
 ///
-/// A notice is a hint to look, never believed: whoever hears one asks the storage.
+/// A notice is only a hint. A process that receives one asks the storage.
 package struct RevisionNotice: Hashable, Sendable {
     /// The data set's identity.
     package let dataSet: String
@@ -17,10 +17,10 @@ package struct RevisionNotice: Hashable, Sendable {
 
     private static let prefix = "martlet:revisions:"
 
-    /// Where the notices of a data set are published.
+    /// Returns the channel on which the notices of a data set are published.
     package static func channel(of dataSet: String) -> String { prefix + dataSet }
 
-    /// Reads a message; nil for one that is no notice.
+    /// Reads a message; nil if it is no notice.
     package init?(_ message: RedisMessage) {
         guard message.channel.hasPrefix(Self.prefix), message.payload.count <= 19,
             let text = String(validating: message.payload, as: UTF8.self),
@@ -30,7 +30,7 @@ package struct RevisionNotice: Hashable, Sendable {
             dataSet: String(message.channel.dropFirst(Self.prefix.count)), revision: revision)
     }
 
-    /// What tells it to whoever listens.
+    /// The command that publishes the notice.
     package var command: RedisCommand {
         RedisCommand("PUBLISH", Self.channel(of: dataSet), "\(revision)")
     }

@@ -2,21 +2,21 @@ package import ConnectionKit
 internal import MartletModel
 package import RedisKit
 
-/// Hearing of new revisions from other server processes.
+/// A subscription to the new revisions of other server processes.
 package enum RevisionNotices {
-    /// What a listener hears.
+    /// An event that a listener receives.
     package enum Event: Sendable {
-        /// From now on notices are heard; some may have been missed before.
+        /// Notices arrive from now on; some may have been missed before.
         case listening
         case notice(RevisionNotice)
-        /// Redis does not answer; another try follows by itself.
+        /// Redis does not answer. Another attempt follows automatically.
         case lost(any Error)
     }
 
-    /// Listens on a connection of its own, made again whenever it is lost.
+    /// Listens on a separate connection, and reconnects whenever it is lost.
     /// - Parameter identities: The identities of the data sets.
-    /// - Returns: Events without end; letting go of them ends the connection. They end only where
-    ///   trying again is in vain, as with a wrong password: after `lost`.
+    /// - Returns: Events without end. Releasing the sequence closes the connection. It ends only if
+    ///   another attempt is useless, as with a wrong password; the last event is then `lost`.
     package static func events(
         _ address: RedisAddress, of identities: [String], options: RedisOptions = RedisOptions(),
         pace: Pace = .system
