@@ -2,12 +2,12 @@ import MartletModel
 import PostgresKit
 
 extension PostgresColumn {
-    /// The type under which a value of the column is given to a statement; texts stand for types
-    /// that have no other parameter.
+    /// The type of a statement's parameter for a value of the column. Types without a parameter
+    /// type of their own use text.
     var parameterType: String {
         switch form {
         case .boolean: "boolean"
-        // The wider type, so that a number too large is the server's to refuse.
+        // The wider type lets the server refuse a number that is too large.
         case .integer: "bigint"
         case .real: "real"
         case .double: "double precision"
@@ -22,8 +22,8 @@ extension PostgresColumn {
         }
     }
 
-    /// An expression of `parameterType` as it is assigned to the column. Limits of the declared
-    /// type are left to the assignment: a cast would cut a long text without a word.
+    /// Returns an expression of `parameterType` as it is assigned to the column. The assignment
+    /// checks the limits of the declared type; a cast would silently cut a long text.
     func assigned(_ expression: String) -> String {
         switch form {
         case .json: "(\(expression))::json"
@@ -34,7 +34,7 @@ extension PostgresColumn {
         }
     }
 
-    /// `character varying(20)[]` without what stands in parentheses.
+    /// Returns a declaration such as `character varying(20)[]` without the parts in parentheses.
     private static func withoutLimits(_ declaration: String) -> String {
         guard !declaration.contains("\"") else { return declaration }
         var text = ""
@@ -47,8 +47,8 @@ extension PostgresColumn {
         return text
     }
 
-    /// One field of a result, as the wire has it.
-    /// - Throws: `PostgresError` with `isUnsendable` where no device can be sent it.
+    /// Returns one field of a result as the wire has it.
+    /// - Throws: `PostgresError` with `isUnsendable` if no device can receive it.
     func value(
         of rows: PostgresRows, _ row: Int, _ field: Int
     ) throws(PostgresError) -> Value {
@@ -62,6 +62,6 @@ extension PostgresColumn {
 }
 
 extension PostgresError {
-    /// Whether it says that a row cannot be sent to any device.
+    /// Whether the error means that no device can receive a row.
     var isUnsendable: Bool { kind == .invalidValue && sqlState == nil }
 }

@@ -2,7 +2,8 @@ package import MartletServerCore
 package import PostgresKit
 
 extension StorageFault {
-    /// What PostgreSQL reported, or what stood in the way of reaching it.
+    /// Makes the fault for an error that PostgreSQL reported, or that kept the program from
+    /// reaching it.
     package init(_ error: PostgresError) {
         let kind: Kind =
             switch error.kind {
@@ -13,7 +14,7 @@ extension StorageFault {
             case .other where error.sqlState?.hasPrefix("P0") == true: .refused
             default: error.endsConnection ? .unreachable : .failed
             }
-        // A log's lines are cut; a statement may be long.
+        // The advice is first for these, because log lines are cut and a statement may be long.
         self.init(
             kind,
             error.kind == .statement || error.kind == .full
@@ -21,7 +22,7 @@ extension StorageFault {
                 : "\(error.description). \(Self.advice(error))")
     }
 
-    /// The server's fault for which a set was put off alone.
+    /// Makes the fault for an error of the server because of which one set was put off.
     init(puttingOff error: PostgresError) {
         let words: String =
             if error.sqlState == nil {
@@ -79,25 +80,25 @@ extension StorageFault {
     }
 }
 
-/// What an error that a set's statements met says about the set.
+/// The meaning of an error in a set's statements for the set.
 enum SetError {
-    /// The set is at fault: it breaks a rule of the tables.
+    /// The set is the cause: it breaks a rule of the tables.
     case ofTheSet
-    /// Somebody else was in the way; the set may be sent again.
+    /// Another transaction blocked the set, which the device may send again.
     case passing
-    /// A statement was cancelled: it took longer than it may. Nobody else was in the way: a wait for a
-    /// lock ends much sooner.
+    /// A statement was cancelled because it took too long. No other transaction blocked it, because
+    /// a wait for a lock ends much sooner.
     case tooLong
-    /// The server or its tables are not as they should be for this set.
+    /// The server or its tables are not in the state that this set needs.
     case ofTheServer
-    /// No room was left for what the set does, or for anything.
+    /// There was no room for the set's data, or for anything.
     case noRoom
-    /// The machine: nothing can be said about the set.
+    /// The machine or the connection failed. The error says nothing about the set.
     case fault
 
-    /// Classes of codes that say something about a machine or its triggers: of memory, files and damage, of
-    /// foreign tables, of another server that a trigger asks, of a schema that is missing, and of commands
-    /// that no trigger may run. This server goes on meanwhile.
+    /// The classes of codes that concern a machine or its triggers: memory, files and damage,
+    /// foreign tables, another server that a trigger asks, a missing schema, and commands that no
+    /// trigger may run. This server continues meanwhile.
     private static let codesOfTheServer: Set<Substring> = [
         "08", "0A", "0B", "25", "28", "2D", "3D", "3F", "40", "53", "55", "57", "58", "72", "F0",
         "HV", "XX",
@@ -115,11 +116,11 @@ enum SetError {
         case .timedOut: self = .tooLong
         case .full: self = .noRoom
         case .forbidden, .statement, .readOnly: self = .ofTheServer
-        // A set that finds the statements gone which another set's trigger deallocated fails outside
-        // its savepoint.
+        // If a trigger of another set deallocated the statements, this set fails outside its
+        // savepoint.
         case .stalePlan where error.sqlState == "26000": self = .ofTheServer
-        // Triggers that call each other without end. Other limits are of a value, such as the size of an
-        // index's row.
+        // Triggers call each other without end. Other limits concern a value, such as the size of
+        // an index's row.
         case .exhausted where error.sqlState == "54001": self = .ofTheServer
         case .other, .exhausted:
             guard let code = error.sqlState?.prefix(2) else {
@@ -133,10 +134,10 @@ enum SetError {
 }
 
 extension PostgresError {
-    /// Whether a text could not be read or written in an encoding.
+    /// Whether an encoding could not represent a text.
     var concernsEncoding: Bool { sqlState == "22P05" || sqlState == "22021" }
 
-    /// The server's words for a device: without values, naming the table where there is one.
+    /// The server's message for a device. It has no values, and names the table if there is one.
     var wordsForDevices: String {
         if isOfSetting { return wordsOfSetting }
         guard let sqlState, sqlState.hasPrefix("22") else {
@@ -145,7 +146,7 @@ extension PostgresError {
             }
             return "\(message) of table “\(table)”"
         }
-        // What could not be read stands in quotes, or behind a colon.
+        // The unreadable text is in quotes or after a colon.
         let open = message.split(separator: "\"", omittingEmptySubsequences: false)
         var words = ""
         for (index, part) in open.enumerated() {

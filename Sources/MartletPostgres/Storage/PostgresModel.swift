@@ -2,7 +2,7 @@ import MartletModel
 import MartletServerCore
 import PostgresKit
 
-/// What a session knows of the tables: read when the connection is made.
+/// A session's knowledge of the tables. The session reads it when it connects.
 struct PostgresModel {
     /// A foreign key of one column, by its name.
     struct ReferenceName: Hashable {
@@ -10,25 +10,27 @@ struct PostgresModel {
         let constraint: String
     }
 
-    /// The column it stands on.
+    /// The column of such a foreign key.
     struct ReferenceColumn: Hashable {
         let type: Int
         let attribute: String
     }
 
     let schema: Schema
-    /// In the order of the schema's types.
+    /// The formats of the tables, in the order of the schema's types.
     let forms: [TableFormat]
     let cascades: CascadeMap
     /// The position of a type by its number in Martlet's tables.
     let positions: [Int64: Int]
-    /// Types, by position, whose tables have constraints that wait for the end of the set.
+    /// The positions of the types whose tables have constraints that are checked at the end of the
+    /// set.
     let deferring: Set<Int>
-    /// The columns that foreign keys stand on, by the table's and the constraint's name now.
+    /// The columns of foreign keys, by the present names of the table and the constraint.
     let referenceColumns: [ReferenceName: ReferenceColumn]
 
-    /// What a connection finds.
-    /// - Throws: `PostgresError`; also where tables can no longer be synchronised.
+    /// Reads the model on a connection.
+    /// - Throws: `PostgresError` if the catalogue cannot be read, or the tables can no longer be
+    ///   synchronised.
     init(on connection: PostgresConnection) throws(PostgresError) {
         let read: PostgresSchema
         do {
@@ -41,7 +43,8 @@ struct PostgresModel {
         try self.init(schema: read.schema, tables: read.tables, connection)
     }
 
-    /// - Throws: `PostgresError` when the catalogue cannot be read.
+    /// Makes a model of tables that were read.
+    /// - Throws: `PostgresError` if the catalogue cannot be read.
     init(
         schema: Schema, tables: [PostgresTable], _ connection: PostgresConnection
     ) throws(PostgresError) {

@@ -3,10 +3,10 @@ internal import MartletProtocol
 package import MartletServerCore
 package import PostgresKit
 
-/// A data set in a PostgreSQL database: the storage of a server that others share.
+/// A data set in a PostgreSQL database: a storage that several servers may share.
 ///
 /// Any number of processes may have one on the same database, and any other program may write to
-/// the tables. Confined to whoever holds it; every call may wait for the server.
+/// the tables. A store is confined to its holder. Every call may wait for the server.
 package final class PostgresStore {
     package let schema: Schema
     package let identity: String
@@ -16,16 +16,17 @@ package final class PostgresStore {
     private let connect: () throws(PostgresError) -> PostgresConnection
     private let unsendable: UnsendableRows
     private let unreplicated: () -> Void
-    /// Nil after a fault, until `recover` has made a new connection.
+    /// The session; nil after a fault, until `recover` has made a new connection.
     private var current: StoreSession?
-    /// What is known of the data set where there is no session.
+    /// The last known head and floor, for the time without a session.
     private var last: (head: LogHead, floor: Revision)
 
+    /// Opens the data set with a function that connects.
     /// - Parameters:
-    ///   - unsendable: Hears of rows that are left out of entries.
+    ///   - unsendable: Receives the rows that are left out of entries.
     ///   - unreplicated: Called after commits whose wait for a synchronous standby was cancelled.
-    ///   - connect: Makes a connection; called again after a fault.
-    /// - Throws: `StorageFault` that says what to do.
+    ///   - connect: Makes a connection. It is called again after a fault.
+    /// - Throws: `StorageFault`, which says what to do.
     package init(
         unsendable: UnsendableRows = UnsendableRows(),
         unreplicated: @escaping () -> Void = {},
@@ -43,10 +44,12 @@ package final class PostgresStore {
         current = session
     }
 
+    /// Opens the data set at an address.
     /// - Parameters:
-    ///   - options: Of the connections it makes.
-    ///   - unsendable: Hears of rows that are left out of entries.
+    ///   - options: The options of its connections.
+    ///   - unsendable: Receives the rows that are left out of entries.
     ///   - unreplicated: Called after commits whose wait for a synchronous standby was cancelled.
+    /// - Throws: `StorageFault`, which says what to do.
     package convenience init(
         _ address: PostgresAddress, _ options: PostgresOptions = PostgresOptions(),
         unsendable: UnsendableRows = UnsendableRows(),
@@ -63,7 +66,7 @@ package final class PostgresStore {
     ) throws(StorageFault) -> (StoreSession, tables: Int64) {
         do {
             let connection = try connect()
-            // Before the tables are read: what changes meanwhile is found by the next look.
+            // This precedes reading the tables, so that the next look finds changes made meanwhile.
             let tables = try TableState.read(connection)
             let marks = try TriggerMarks.read(connection)
             let session = try StoreSession(
@@ -77,7 +80,7 @@ package final class PostgresStore {
         }
     }
 
-    /// Round trips made on the present connection.
+    /// The number of round trips on the present connection.
     package var trips: Int { current?.trips ?? 0 }
 
     /// Ends the session.
@@ -86,7 +89,7 @@ package final class PostgresStore {
         current = nil
     }
 
-    /// Runs `body` on the open session; an error of PostgreSQL becomes a fault.
+    /// Runs `body` on the open session, and converts an error of PostgreSQL to a fault.
     private func working<Result>(
         _ body: (StoreSession) throws(PostgresError) -> Result
     ) throws(StorageFault) -> Result {
@@ -119,7 +122,8 @@ extension PostgresStore: ServerStorage {
     }
 
     package func begin(now: Int64, maxBytes: Int) throws(StorageFault) -> [LogEntry] {
-        // A connection that was lost since the last batch costs no batch.
+        // If the connection was lost since the last batch, a new one is made before the batch
+        // begins.
         if let current, !current.connection.isUsable() { try recover() }
         return try working { (session) throws(PostgresError) in
             guard try session.begin(), maxBytes > 0, session.barred.isEmpty else { return [] }
@@ -138,13 +142,13 @@ extension PostgresStore: ServerStorage {
                 try current.restart()
                 return
             } catch {
-                // As after any other failure.
+                // Recovery continues as after any other failure.
                 current.isOutdated = false
             }
         }
         let slow = current?.slow
         if let current {
-            // What is not known to be committed is not known to be stored either.
+            // Changes that are not known to be committed are not known to be stored either.
             last = (current.head, current.floor)
             current.close()
         }
@@ -168,7 +172,7 @@ extension PostgresStore: ServerStorage {
         current?.trouble.take().map(StorageFault.init(puttingOff:))
     }
 
-    /// What is noted counts as changed.
+    /// False, because every noted external write counts as a change of its record.
     package var isExternalParted: Bool { false }
 
     package func look() throws(StorageFault) -> StorageLook {

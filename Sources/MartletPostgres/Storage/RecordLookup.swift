@@ -2,7 +2,7 @@ import MartletModel
 import MartletServerCore
 import PostgresKit
 
-/// Questions about records to Martlet's own tables, and their answers.
+/// Queries about records to Martlet's own tables, and their answers.
 enum RecordLookup {
     private static let permanentSQL = """
         SELECT q.n, i.id FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) WITH ORDINALITY \
@@ -17,14 +17,14 @@ enum RecordLookup {
         FROM _martlet.records AS o WHERE o.type = q.type AND o.id = q.id LIMIT 1) AS r
         """
 
-    /// Most of the time nothing is pending, which one look tells.
+    /// The query for pending external writes. Mostly there are none, which one check finds out.
     private static let externalSQL = """
         SELECT q.n FROM unnest($1::bigint[], $2::text[]) WITH ORDINALITY AS q(type, id, n) \
         CROSS JOIN LATERAL (SELECT 1 FROM _martlet.foreign_changes AS c \
         WHERE c.type = q.type AND c.id = q.id LIMIT 1) AS c WHERE \(ExternalDrain.isPending)
         """
 
-    /// The permanent ids of temporary ones.
+    /// Looks up the permanent ids of temporary ones.
     static func permanent(
         _ temporaries: [TemporaryAddress], _ tables: [PostgresTable]
     ) -> PostgresStatement {
@@ -47,7 +47,7 @@ enum RecordLookup {
         return found
     }
 
-    /// What is known of records beside their rows.
+    /// Looks up the facts of records that are stored apart from their rows.
     static func facts(
         _ addresses: [RecordAddress], _ tables: [PostgresTable]
     ) -> PostgresStatement {
@@ -67,7 +67,7 @@ enum RecordLookup {
         return found
     }
 
-    /// Which of the records other programs have written what is not in the log yet.
+    /// Looks up the records with external writes that are not in the log yet.
     static func external(
         _ addresses: [RecordAddress], _ tables: [PostgresTable]
     ) -> PostgresStatement {

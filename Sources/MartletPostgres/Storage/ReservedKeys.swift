@@ -1,17 +1,18 @@
 import MartletModel
 import PostgresKit
 
-/// Keys that PostgreSQL gave out for records to come. Those of sets that were refused are used for
-/// later ones: nobody has seen them.
+/// Keys that PostgreSQL gave out for future records. If a set is refused, later sets use its keys,
+/// because no device has seen them.
 struct ReservedKeys {
     private var free: [[Int64]]
 
-    /// - Parameter count: Of the types.
+    /// Begins without keys.
+    /// - Parameter count: The number of types.
     init(count: Int) {
         free = Array(repeating: [], count: count)
     }
 
-    /// How many more of a type are needed before `count` can be taken.
+    /// Returns how many keys of a type are missing before `count` can be taken.
     func lacking(_ count: Int, of type: Int) -> Int {
         max(0, count - free[type].count)
     }
@@ -20,7 +21,7 @@ struct ReservedKeys {
         free[type] += keys
     }
 
-    /// The next key; nil where there is none.
+    /// Takes the next key; nil if there is none.
     mutating func take(of type: Int) -> Int64? {
         free[type].isEmpty ? nil : free[type].removeFirst()
     }
@@ -35,10 +36,10 @@ struct ReservedKeys {
 }
 
 extension TableFormat {
-    /// Draws keys never given before.
-    /// - Parameter untaken: Whether those that a record has all the same are left out: other
-    ///   programs may have written keys of their own choice.
-    /// - Returns: A statement with a key in each row; nil where devices make the keys.
+    /// Returns a statement that draws keys that were never given out.
+    /// - Parameter untaken: Whether to leave out keys that a record already has, because other
+    ///   programs may write keys of their own choice.
+    /// - Returns: A statement with a key in each row; nil if devices make the keys.
     func drawing(_ count: Int, untaken: Bool) -> PostgresStatement? {
         guard let next = table.nextKey else { return nil }
         let drawn = "SELECT (\(next))::bigint AS k FROM generate_series(1, $1::bigint)"

@@ -2,20 +2,21 @@ import MartletModel
 import MartletServerCore
 import PostgresKit
 
-/// The rows that a batch would write, locked before they are judged: what is found then holds until
-/// the commit.
+/// The rows that a batch would write. The store locks them before it judges the sets, so that its
+/// findings hold until the commit.
 struct RowLocks {
-    /// Records to be changed and deleted, by type.
+    /// The records to be changed, and the records to be deleted, by type.
     private var changed: [Int: Set<RecordID>] = [:]
     private var deleted: [Int: Set<RecordID>] = [:]
-    /// Records to be created under ids that devices made.
+    /// The records to be created under ids that devices made.
     private var created: Set<RecordAddress> = []
-    /// The types with rows to lock: one statement each, changed before deleted.
+    /// The types with rows to lock, one for each statement: first changed rows, then deleted ones.
     private(set) var types: [Int] = []
-    /// All records named.
+    /// All records that the sets name.
     private(set) var all: [RecordAddress] = []
 
-    /// - Parameter barred: Types whose rows cannot be locked.
+    /// Collects the rows of a batch's sets.
+    /// - Parameter barred: The types whose rows cannot be locked.
     init(_ questions: [FactsRequest], _ facts: [SetFacts], barred: Set<Int>) {
         var named: Set<RecordAddress> = []
         func isNew(_ address: RecordAddress) -> Bool {
@@ -45,7 +46,8 @@ struct RowLocks {
         types = changed.keys.sorted() + deleted.keys.sorted()
     }
 
-    /// One for each of `types`. Rows that somebody else has locked are passed over.
+    /// Returns one statement for each of `types`. They skip rows that another transaction has
+    /// locked.
     func statements(_ forms: [TableFormat], isVersioned: Bool) -> [PostgresStatement] {
         changed.sorted { $0.key < $1.key }.map {
             forms[$0.key].locking(
@@ -57,12 +59,12 @@ struct RowLocks {
             }
     }
 
-    /// Whether a record is to be deleted.
+    /// Returns whether a record is to be deleted.
     func deletes(_ address: RecordAddress) -> Bool {
         deleted[address.type]?.contains(address.id) ?? false
     }
 
-    /// Notes what a statement locked.
+    /// Notes the rows that a statement locked.
     static func add(
         _ rows: PostgresRows, _ form: TableFormat, to held: inout HeldRows
     ) throws(PostgresError) {
@@ -73,32 +75,35 @@ struct RowLocks {
     }
 }
 
-/// Rows that are locked, and the transactions that wrote them, where those are asked for.
+/// The locked rows, and the transactions that wrote them if these were requested.
 typealias HeldRows = [RecordAddress: Int64]
 
-/// What was found about records once their rows were locked.
+/// The facts of records that were read after their rows were locked.
 struct RecordFacts {
-    /// Records that other programs changed after the batch had begun.
+    /// The records that other programs changed after the batch had begun.
     var external: Set<RecordAddress>
     var facts: [RecordAddress: RowFacts]
-    /// Records whose rows are locked.
+    /// The records whose rows are locked.
     var held: HeldRows
 
-    /// Records that are there, as far as is known, and whose rows somebody else holds.
+    /// Returns the records that exist, as far as is known, and whose rows another transaction
+    /// holds.
     func missing(of addresses: [RecordAddress]) -> [RecordAddress] {
         addresses.filter { held[$0] == nil && facts[$0]?.isDeleted == false }
     }
 
-    /// Records about which nothing can be decided now.
+    /// The records about which the store cannot decide now.
     var contested: Set<RecordAddress> = []
 }
 
 extension TableFormat {
-    /// Locks rows, and gives their keys.
+    /// Returns a statement that locks rows and returns their keys.
     /// - Parameters:
-    ///   - isDelete: Whether they are to be deleted: then nobody may point at them meanwhile.
-    ///   - skips: Whether rows that others have locked are passed over; else they are waited for.
-    ///   - isVersioned: Whether the numbers of the transactions that wrote them are given too.
+    ///   - isDelete: Whether they are to be deleted. Then no other transaction may refer to them
+    ///     meanwhile.
+    ///   - skips: Whether to skip rows that other transactions have locked, or else to wait for
+    ///     them.
+    ///   - isVersioned: Whether to return also the numbers of the transactions that wrote the rows.
     func locking(
         _ ids: [RecordID], isDelete: Bool, skips: Bool, isVersioned: Bool
     ) -> PostgresStatement {
@@ -111,7 +116,7 @@ extension TableFormat {
 }
 
 extension StoreSession {
-    /// Locks the records not held yet, and reads what is known of all.
+    /// Locks the records that are not held yet, and reads the facts of all.
     func lockAndRead(
         _ addresses: [RecordAddress], held: HeldRows
     ) throws(PostgresError) -> RecordFacts {
@@ -138,7 +143,8 @@ extension StoreSession {
         return known
     }
 
-    /// Gives those who hold rows a moment more; what is not to be had then is contested.
+    /// Waits a moment for transactions that hold rows. If rows are still locked then, their records
+    /// are contested.
     func wait(for known: inout RecordFacts, _ locks: RowLocks) throws(PostgresError) {
         known.contested = known.external
         let unheld = known.missing(of: Array(known.facts.keys))
@@ -168,13 +174,14 @@ extension StoreSession {
                 try RowLocks.add(rows, form, to: &known.held)
             case .failure(let error):
                 guard SetError(error) == .passing else { throw error }
-                // One after the other: until the first has run, nothing else can be prepared.
+                // These run one after another, because nothing else can be prepared before the
+                // first has run.
                 _ = try run([PostgresStatement("ROLLBACK TO SAVEPOINT martlet_wait")])
                 _ = try run([PostgresStatement("RELEASE SAVEPOINT martlet_wait")])
                 known.contested.formUnion(ids.map { RecordAddress(type, $0) })
             }
         }
-        // Whoever held them may have changed them.
+        // The transactions that held the rows may have changed them.
         let answers = try run([
             RecordLookup.external(missing, tables), RecordLookup.facts(missing, tables),
         ])
@@ -182,10 +189,10 @@ extension StoreSession {
         known.facts.merge(try RecordLookup.facts(answers[1], of: missing)) { $1 }
     }
 
-    /// Where other programs' writes are read from the write-ahead log, what they committed shows in
-    /// the rows before it is noted. Rows that a transaction wrote which may not have been read, and
-    /// those that are gone, are asked about again once everything up to now has been read: they are
-    /// locked, so no more can come.
+    /// Waits for external writes that the log's reader may not have read. If these are read from
+    /// the write-ahead log, a commit is visible in the rows before it is noted. Rows whose last
+    /// transaction may be unread, and missing rows, are checked again when everything up to now has
+    /// been read. They are locked, so no other writes can be added.
     func awaitUnread(
         _ addresses: [RecordAddress], _ known: inout RecordFacts
     ) throws(PostgresError) {
@@ -201,7 +208,7 @@ extension StoreSession {
         do throws(PostgresError) {
             isRead = try logicalWait.wait()
         } catch {
-            // This transaction is none the worse for it.
+            // A failed wait does not harm this transaction.
             isRead = false
         }
         guard isRead else {
@@ -212,7 +219,8 @@ extension StoreSession {
         let rows = try run([RecordLookup.external(asked, tables)])[0]
         let external = try RecordLookup.external(rows, of: asked)
         guard !external.isEmpty else { return }
-        // Begun anew, the batch has it in the log. Once: whoever writes without end stops nobody.
+        // When the batch restarts, it has the writes in the log. It restarts only once, so a
+        // program that writes without end stops nothing.
         guard isAnew else {
             isOutdated = true
             throw PostgresError(.busy, "what other programs wrote was read under a batch")

@@ -2,23 +2,23 @@ import MartletModel
 import MartletServerCore
 import PostgresKit
 
-/// Finds out what triggers and foreign keys of the user's changed behind the statements of a set:
+/// Finds the rows that the user's triggers and foreign keys changed apart from a set's statements.
 /// Martlet's own triggers note every row while the set is carried out.
 enum RowsBehind {
-    /// From here on rows are noted.
+    /// The statement after which rows are noted.
     static let start = PostgresStatement("SELECT set_config('martlet.applying', 'capture', true)")
 
-    /// From here on they are not, as at the beginning of a transaction.
+    /// The statement after which rows are not noted, as at the beginning of a transaction.
     static let end = PostgresStatement("SELECT set_config('martlet.applying', 'on', true)")
 
-    /// Takes what was noted.
+    /// The statement that returns the noted rows and deletes the notes.
     static let take = PostgresStatement(
         """
         DELETE FROM _martlet.foreign_changes WHERE transaction = pg_current_xact_id() \
         RETURNING type, id
         """)
 
-    /// The records named by the answer to `take`, each once, in order.
+    /// Returns the records in the answer to `take`, each once, in order.
     static func addresses(
         _ rows: PostgresRows, _ model: PostgresModel
     ) throws(PostgresError) -> [RecordAddress] {

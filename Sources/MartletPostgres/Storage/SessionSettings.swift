@@ -2,19 +2,21 @@ import MartletModel
 import MartletServerCore
 import PostgresKit
 
-/// Settings of the database's session on which Martlet's statements and the user's triggers depend, with
-/// the values that they have to have.
+/// The settings of the database's session that Martlet's statements and the user's triggers depend
+/// on, with their required values.
 ///
-/// A trigger that runs SET changes them for all sets of the transaction, and SET without LOCAL for
-/// everything that is ever done on the connection. A rollback undoes both, also one to a savepoint.
+/// A trigger that runs SET changes them for all sets of the transaction. SET without LOCAL changes
+/// them for all later work on the connection. A rollback undoes both, also a rollback to a
+/// savepoint.
 struct SessionSettings {
-    /// Under another value texts or lists are read and written wrongly, triggers do not fire, or nothing
-    /// can be written: it cannot be told what the rest of a set then did.
+    /// The settings that a set must not change. With another value, texts or lists are read and
+    /// written wrongly, triggers do not fire, or nothing can be written. The effect of the rest of
+    /// a set is then unknown.
     private static let vital = [
         "client_encoding", "array_nulls", "session_replication_role", "transaction_read_only",
     ]
-    /// A set may have changed these; they are put back. A change of `session_authorization` changes `role`,
-    /// too, so it comes first.
+    /// The settings that are restored after a set. A change of `session_authorization` also changes
+    /// `role`, so it is first.
     private static let others = [
         "session_authorization", "role", "search_path", "DateStyle", "IntervalStyle", "TimeZone",
         "extra_float_digits", "bytea_output", "standard_conforming_strings",
@@ -26,15 +28,18 @@ struct SessionSettings {
     private static let list =
         "ARRAY[\(names.map { "pg_catalog.current_setting('\($0)')" }.joined(separator: ", "))]"
 
-    /// Returns the settings as they are now, and whether rows are noted that a set changes.
+    /// The statement that returns the present settings, and whether the rows that a set changes are
+    /// noted.
     static let reading = PostgresStatement(
         "SELECT \(list), pg_catalog.current_setting('martlet.applying', true) <> 'on'")
 
     private let values: [String]
-    /// Whether the triggers of Martlet's note the rows.
+    /// Whether Martlet's triggers note the rows.
     let isNoting: Bool
 
+    /// Reads the settings from an answer.
     /// - Parameter rows: The answer to `reading`.
+    /// - Throws: `PostgresError` if the answer cannot be read.
     init(_ rows: PostgresRows) throws(PostgresError) {
         guard case .array(let array) = try rows.value(0, 0) else {
             throw PostgresError(.other, "the settings of the session cannot be read")
@@ -47,18 +52,18 @@ struct SessionSettings {
         Self.names.firstIndex(of: name).map { values[$0] }
     }
 
-    /// Fails if a setting has changed.
+    /// A statement that fails if a setting has changed.
     var check: PostgresStatement {
         PostgresStatement(
             "SELECT 1 / (\(Self.list) = $1::text[])::integer", [PendingWrites.texts(values)])
     }
 
-    /// Returns the first of the settings without which a set is worth nothing that has another value.
+    /// Returns the name of the first vital setting that has another value; nil if there is none.
     func broken(by left: SessionSettings) -> String? {
         Self.vital.indices.first { values[$0] != left.values[$0] }.map { Self.names[$0] }
     }
 
-    /// Puts back what another program left; nil if nothing has changed.
+    /// Returns a statement that restores changed settings; nil if nothing has changed.
     func restoring(_ left: SessionSettings) -> PostgresStatement? {
         let changed = values.indices.filter { values[$0] != left.values[$0] }
         guard !changed.isEmpty else { return nil }
@@ -71,10 +76,10 @@ struct SessionSettings {
 }
 
 extension StoreSession {
-    /// Finds out whether a set's triggers left a vital setting changed.
+    /// Checks if a set's triggers changed a vital setting.
     /// - Parameters:
-    ///   - left: The settings as they were between the set's statements.
-    ///   - captures: Whether the rows that the set changes are to be noted.
+    ///   - left: The settings between the set's statements.
+    ///   - captures: Whether the rows that the set changes must be noted.
     /// - Throws: `SetFailure` that puts the set off.
     func checkVital(_ left: [SessionSettings], captures: Bool) throws(SetFailure) {
         var name = settings.flatMap { left.lazy.compactMap($0.broken).first }
@@ -88,15 +93,15 @@ extension StoreSession {
                 retryAfter: Self.repairSeconds))
     }
 
-    /// Puts back the other settings that a set's triggers left changed.
+    /// Restores the other settings that a set's triggers changed.
     func putBack(_ left: SessionSettings) throws(SetFailure) {
         guard let statement = settings?.restoring(left) else { return }
         _ = try SetFailure.of { () throws(PostgresError) in try run([statement]) }
     }
 
-    /// Notes that the database ended the connection while sets were being carried out. One of their triggers
-    /// may have done it.
-    /// - Returns: Whether to begin the batch again on a new connection. Nothing has been committed.
+    /// Notes that the database ended the connection while it carried out sets. One of their
+    /// triggers may be the cause.
+    /// - Returns: Whether to restart the batch on a new connection. Nothing has been committed.
     func hasEnded(with error: PostgresError) -> Bool {
         guard error.endsConnection, error.sqlState != nil, error.kind != .unknownOutcome,
             !underway.isEmpty
@@ -106,10 +111,10 @@ extension StoreSession {
         return true
     }
 
-    /// Notes that something failed outside all sets, after some had been carried out. One of them may be at
-    /// fault: it left a constraint or a trigger to the commit, or changed the session.
-    /// - Returns: Whether to begin the batch again, once: each set then goes alone, and nothing of it is left
-    ///   to the commit.
+    /// Notes an error outside all sets, after some had been carried out. One of them may be the
+    /// cause, because it left a constraint or a trigger to the commit, or changed the session.
+    /// - Returns: Whether to restart the batch, once. Each set is then carried out alone, and
+    ///   leaves nothing to the commit.
     func takesCare(after error: PostgresError) -> Bool {
         guard openSavepoints, !isCareful, !error.endsConnection, !connection.isLost else {
             return false

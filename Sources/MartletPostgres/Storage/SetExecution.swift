@@ -3,14 +3,15 @@ import MartletProtocol
 import MartletServerCore
 import PostgresKit
 
-/// Why a set was not carried out.
+/// The reason why a set was not carried out.
 enum SetFailure: Error {
-    /// It was judged.
+    /// The server refused it.
     case refused(Refusal)
-    /// A statement of it failed.
+    /// One of its statements failed.
     case failed(PostgresError)
 
-    /// What `body` gives; what PostgreSQL refused, or gave that cannot be read, fails the set.
+    /// Returns the result of `body`. If PostgreSQL refuses a statement or returns unreadable data,
+    /// the set fails.
     static func of<Result>(
         _ body: () throws(PostgresError) -> Result
     ) throws(SetFailure) -> Result {
@@ -22,21 +23,21 @@ enum SetFailure: Error {
     }
 }
 
-/// One change set being carried out: its statements, and what their answers say was done.
+/// The execution of one change set: its statements, and the changes that their answers report.
 struct SetExecution {
-    /// Rows as they were at the end of the set, by record; nil: the record is not there.
+    /// A row at the end of the set. There is none for a record that does not exist.
     struct Row {
         let rows: PostgresRows
         let row: Int
     }
 
     let work: SetWork
-    /// The permanent ids of the records the set creates.
+    /// The permanent ids of the records that the set creates.
     let assigned: [RecordAddress: RecordID]
     let steps: SetSteps
-    /// Whether rows may change behind the statements.
+    /// Whether rows may change apart from the statements.
     let captures: Bool
-    /// Whether unique values were moved out of the way.
+    /// Whether unique values were replaced temporarily.
     private let parking: Bool
     private let session: StoreSession
     private let revision: Revision
@@ -69,7 +70,8 @@ struct SetExecution {
         written(by: work).contains { session.changesBehind($0) }
     }
 
-    /// The types to whose tables a set's statements write, and the actions of foreign keys between types.
+    /// Returns the types to whose tables a set's statements, and the foreign keys between types,
+    /// write.
     static func written(by work: SetWork) -> Set<Int> {
         Set(work.plan.types).union(work.facts.affected.map(\.address.type))
     }
@@ -82,18 +84,19 @@ struct SetExecution {
         plan.deletes.map { facts.permanentAddress(of: $0.address) }
     }
 
-    /// The records whose updates wrote so much that the whole record has to be measured.
+    /// The records whose updates wrote so much that the complete record must be measured.
     var enlarged: [RecordAddress] {
         plan.updates.map { facts.permanentAddress(of: $0.address) }
             .filter { (stored[$0]?.heldByteCount ?? 0) > Limits.unmeasuredBytes }
     }
 
-    /// The set as everyone but its author receives it, and the ids its created records had.
+    /// The set as all devices except its author receive it, and the temporary ids of its created
+    /// records.
     var accepted: (set: ChangeSet, created: [RecordID?]) {
         effects.changeSet(session.schema, revision: revision)
     }
 
-    /// The records that got permanent ids in place of temporary ones.
+    /// The records that received permanent ids in place of temporary ones.
     var mappings: [PendingWrites.Mapping] {
         guard work.question.device != 0 else { return [] }
         return plan.creates.compactMap { create in
@@ -107,7 +110,7 @@ struct SetExecution {
 
     // MARK: - Answers
 
-    /// The session's settings as they were between the set's statements, and behind them.
+    /// Returns the session's settings between the set's statements, and after them.
     func settings(
         in answers: [PostgresConnection.Answer]
     ) throws(SetFailure) -> [SessionSettings] {
@@ -120,8 +123,8 @@ struct SetExecution {
         return found
     }
 
-    /// Takes in the answers to `steps.statements`, all of which succeeded.
-    /// - Throws: `SetFailure` where the set cannot be accepted after all.
+    /// Processes the answers to `steps.statements`, all of which succeeded.
+    /// - Throws: `SetFailure` if the set cannot be accepted.
     mutating func finish(_ answers: [PostgresConnection.Answer]) throws(SetFailure) {
         for (purpose, answer) in zip(steps.purposes, answers) {
             try SetFailure.of { () throws(PostgresError) in try take(try answer.get(), purpose) }
@@ -199,7 +202,7 @@ struct SetExecution {
         effects.set(address, .updated, row)
     }
 
-    /// The words for a row that is not among those that the statements returned.
+    /// Returns the message for a row that the statements did not return.
     private func whatTriggerDid(_ type: Int, _ what: String) -> String {
         let name = session.schema.types[type].name
         return hasOther(type)
@@ -207,7 +210,7 @@ struct SetExecution {
             : "a trigger of “\(name)” kept \(what) out"
     }
 
-    /// Whether the statements returned a row that none of them names.
+    /// Returns whether the statements returned a row that none of them names.
     private func hasOther(_ type: Int) -> Bool {
         let own = Set(
             plan.creates.map { RecordAddress($0.type, assigned[$0.address] ?? $0.id) }
@@ -226,8 +229,8 @@ struct SetExecution {
 
     // MARK: - What the database changed on its own
 
-    /// Lists the records ON DELETE actions changed, and takes those again that the set itself
-    /// created, for the actions may have changed them too.
+    /// Lists the records that ON DELETE actions changed. It also reads the records that the set
+    /// itself created once more, because the actions may have changed them, too.
     private mutating func noteDeletes() throws(SetFailure) {
         for row in facts.affected {
             switch row.effect {
@@ -251,9 +254,9 @@ struct SetExecution {
         }
     }
 
-    /// Takes in rows that changed behind the statements.
+    /// Processes rows that changed apart from the statements.
     /// - Parameters:
-    ///   - rows: The rows as they are now, by record.
+    ///   - rows: The present rows, by record.
     ///   - known: The facts of the records before the set, as far as there are any.
     mutating func noteRow(
         _ addresses: [RecordAddress], rows: [RecordAddress: Row],
@@ -268,9 +271,10 @@ struct SetExecution {
         }
     }
 
+    /// Processes one such row.
     /// - Parameters:
-    ///   - names: Attributes to list, beside the generated ones and those listed already; nil lists
-    ///     all.
+    ///   - names: The attributes to list, in addition to the generated ones and those listed
+    ///     already; nil lists all.
     ///   - before: The record's facts before the set.
     private mutating func noteRow(
         _ address: RecordAddress, columns names: [String]?, before: RowFacts?
@@ -294,7 +298,8 @@ struct SetExecution {
         }
     }
 
-    /// A record's named attributes, nil names all; nil where it is not there.
+    /// Returns a record's named attributes, or all if `names` is nil; nil if the record does not
+    /// exist.
     private func row(
         _ address: RecordAddress, _ names: [String]?
     ) throws(SetFailure) -> Attributes? {

@@ -2,13 +2,13 @@ import MartletModel
 import MartletServerCore
 import PostgresKit
 
-/// The statements that carry out one set, and what each of them is for.
+/// The statements that carry out one set, and the purpose of each.
 ///
-/// Keys are known before the first runs, so all go in one round trip. Parents are created before
-/// those that point at them and deleted after them: foreign keys that are not deferrable are
-/// judged with every statement.
+/// Keys are known before the first statement runs, so all go in one round trip. Parents are created
+/// before the records that refer to them and deleted after them, because foreign keys that are not
+/// deferrable are checked with every statement.
 struct SetSteps {
-    /// What a statement is for.
+    /// The purpose of a statement.
     enum Purpose {
         /// It returns nothing that matters.
         case none
@@ -16,15 +16,15 @@ struct SetSteps {
         case created(type: Int)
         /// It returns changed rows: the key, and these attributes.
         case changed(type: Int, names: [String])
-        /// It returns the keys of those records that are there.
+        /// It returns the keys of the named records that exist.
         case looked(type: Int)
-        /// It returns whole rows as they are at the end of the set.
+        /// It returns complete rows at the end of the set.
         case current(type: Int)
         /// It returns the session's settings.
         case settings
     }
 
-    /// Changes of one type with one list of attributes.
+    /// The changes of one type with one list of attributes.
     private struct Group {
         let type: Int
         let names: [String]
@@ -42,6 +42,7 @@ struct SetSteps {
         private(set) var all: [Group] = []
         private var places: [Form: Int] = [:]
 
+        /// Adds a record to the group of its type and attributes.
         /// - Returns: The group's index.
         mutating func add(_ id: RecordID, _ attributes: Attributes, _ type: Int) -> Int {
             let form = Form(type: type, names: attributes.names)
@@ -60,19 +61,20 @@ struct SetSteps {
     private let plan: SetPlan
     private let facts: SetFacts
     private let assigned: [RecordAddress: RecordID]
-    /// Whether no other set goes in the same round trip. The set then ends with a look at what it would leave
-    /// to the commit, and to the session.
+    /// Whether no other set is in the same round trip. The set then ends with a check of what it
+    /// would leave to the commit and to the session.
     private let isAlone: Bool
-    /// Whether nothing is returned but the session's settings, behind each statement.
+    /// Whether the statements return only the session's settings, after each write.
     private let isProbe: Bool
     private var writes = 0
     private(set) var statements: [PostgresStatement] = []
     private(set) var purposes: [Purpose] = []
 
+    /// Makes the statements of a set.
     /// - Parameters:
     ///   - assigned: The permanent ids of the records that the set creates.
-    ///   - savepoint: Under which it is carried out.
-    ///   - limit: Milliseconds that a statement may take; nil for the usual time.
+    ///   - savepoint: The savepoint under which the set is carried out.
+    ///   - limit: The milliseconds that a statement may take; nil for the usual time.
     init(
         _ session: StoreSession, _ plan: SetPlan, _ facts: SetFacts,
         assigned: [RecordAddress: RecordID], savepoint: String, captures: Bool, parking: Bool,
@@ -92,8 +94,8 @@ struct SetSteps {
         addUpdates()
         addDeletes()
         if !plan.deletes.isEmpty, !isProbe { addCurrent() }
-        // The user's triggers may write to tables with deferred constraints too. If these were
-        // checked at the commit, they would fail all sets of the batch.
+        // The user's triggers may also write to tables with deferred constraints. At the commit,
+        // these constraints would fail all sets of the batch.
         if isDeferring || isAlone {
             add(PostgresStatement("SET CONSTRAINTS ALL IMMEDIATE"))
             add(PostgresStatement("SET CONSTRAINTS ALL DEFERRED"))
@@ -114,19 +116,20 @@ struct SetSteps {
         purposes.append(purpose)
     }
 
-    /// Adds a statement that may run triggers: what those behind it mean depends on the settings.
+    /// Adds a statement that may run triggers. The effect of later statements depends on the
+    /// settings that these leave.
     private mutating func addWrite(_ statement: PostgresStatement, _ purpose: Purpose = .none) {
         if isAlone, writes > 0 { add(SessionSettings.reading, .settings) }
         writes += 1
         if isProbe {
-            // No text is sent, which the encoding might lack.
+            // The statement returns no text, because the encoding might lack its characters.
             add(PostgresStatement("WITH w AS (\(statement.sql)) SELECT 1", statement.values))
         } else {
             add(statement, purpose)
         }
     }
 
-    /// Whether constraints wait to be judged once the set is done.
+    /// Whether constraints are checked only at the end of the set.
     private var isDeferring: Bool {
         let deferring = session.model.deferring
         guard !deferring.isEmpty else { return false }
@@ -152,8 +155,8 @@ struct SetSteps {
         }
     }
 
-    /// The groups in an order in which what is pointed at comes first; where they point at each
-    /// other in a circle, in the set's order.
+    /// Returns the groups with parents first. Groups that refer to each other in a circle keep the
+    /// set's order.
     private func parentsFirst(_ groups: [Group], _ places: [RecordAddress: Int]) -> [Int] {
         guard groups.count > 1 else { return Array(groups.indices) }
         var parents = groups.map { _ in Set<Int>() }
@@ -171,10 +174,10 @@ struct SetSteps {
         return Self.ordered(parents)
     }
 
-    /// - Parameter parents: What has to come before each.
-    /// - Returns: The indices, each after its parents; those that wait for each other in a circle
-    ///   keep their order.
-    /// - Complexity: O(*n*), *n* steps and parents: each set of parents is read twice.
+    /// Orders indices so that each follows its parents.
+    /// - Parameter parents: The predecessors of each index.
+    /// - Returns: The indices, each after its parents. Indices in a circle keep their order.
+    /// - Complexity: O(*n*), *n* steps and parents, since each set of parents is read twice.
     static func ordered<Parents: RandomAccessCollection>(_ parents: Parents) -> [Int]
     where Parents.Element == Set<Int>, Parents.Index == Int {
         var children = Array(repeating: [Int](), count: parents.count)
@@ -189,7 +192,7 @@ struct SetSteps {
         order.reserveCapacity(parents.count)
         while order.count < parents.count {
             while bound < parents.count, isDone[bound] { bound += 1 }
-            // If all the rest waits, the first of it breaks the circle.
+            // If all other indices wait, the first of them breaks the circle.
             let next = free.popLast() ?? bound
             guard !isDone[next] else { continue }
             isDone[next] = true
@@ -247,8 +250,8 @@ struct SetSteps {
         }
     }
 
-    /// Reads what ON DELETE actions may have changed: the records known to be affected, and those
-    /// the set itself created.
+    /// Reads the rows that ON DELETE actions may have changed: the records known to be affected,
+    /// and the records that the set itself created.
     private mutating func addCurrent() {
         var ids: [Int: Set<RecordID>] = [:]
         for row in facts.affected { ids[row.address.type, default: []].insert(row.address.id) }
@@ -264,12 +267,12 @@ struct SetSteps {
 // MARK: - Unique values
 
 extension SetSteps {
-    /// Moves unique values out of the way, so that a set may swap them between records, or delete a
+    /// Replaces unique values temporarily, so that a set may swap them between records, or delete a
     /// record and create another with the same value.
     ///
-    /// PostgreSQL checks a unique index with each row. Of each list of unique columns one is
-    /// parked: as NULL where the column allows it, else as a value no one has. Every parked value is
-    /// written again by the set, or goes with its record.
+    /// PostgreSQL checks a unique index with each row. Of each list of unique columns, one is
+    /// replaced: by NULL if the column allows it, else by a value that no record has. The set
+    /// writes every replaced value again, or deletes its record.
     private func parked() -> [PostgresStatement] {
         var parking = Parking(forms: session.model.forms)
         for change in plan.updates {
@@ -317,7 +320,7 @@ private struct Parking {
         parked[place]?.values.append(Attributes(names: [chosen.name], values: [value]))
     }
 
-    /// Nil for types that have no value to spare.
+    /// Returns a value that no record has; nil for types without one.
     private static func spare(_ form: ColumnCodec, _ number: Int64) -> Value? {
         switch form {
         case .integer(let bytes): .integer(-(Int64(1) << (Int64(bytes) * 8 - 2)) - number)

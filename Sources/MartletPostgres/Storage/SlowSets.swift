@@ -2,26 +2,28 @@ import MartletModel
 import MartletServerCore
 import PostgresKit
 
-/// The sets that took too long, or that ended the connection. A device that sends one again and again cannot
-/// hold up all others.
+/// The sets that took too long, or that ended the connection. This record keeps a device that sends
+/// such a set again and again from delaying all other devices.
 ///
-/// A set that was cancelled is not tried again for a minute. Other sets of its tables are tried, with less
-/// and less time. A device with several such sets is not tried with any set of their tables. Somebody else may
-/// end a connection, too, so a set counts that was alone under way twice.
+/// A cancelled set is not tried again for a minute. Other sets of its tables are tried, with less
+/// and less time. If a device has several such sets, no set of it for their tables is tried. Other
+/// programs may end a connection, too. So a set counts only if the connection ended twice while it
+/// alone was under way.
 struct SlowSets {
     private struct Cancelled {
         let device: Int64
         let identifier: String?
         let content: [UInt8]
         let types: Set<Int>
-        /// In milliseconds since 1970.
+        /// The moment when the set may be tried again, in milliseconds since 1970.
         let until: Int64
     }
 
-    /// A set is known by its bytes: the number of a new device is undone with its batch.
+    /// A set that ended the connection, identified by its bytes, because the number of a new device
+    /// is undone with its batch.
     private struct Ending {
         let content: [UInt8]
-        /// When it may be tried again, in milliseconds since 1970.
+        /// The moment when the set may be tried again, in milliseconds since 1970.
         var until: Int64
     }
 
@@ -30,30 +32,32 @@ struct SlowSets {
         var until: Int64
     }
 
-    /// Milliseconds for which the times of a table's statements are limited.
+    /// The milliseconds for which the times of a table's statements are limited.
     private static let duration: Int64 = 600_000
     private static let limits: (first: Int64, least: Int64) = (1_000, 100)
-    /// The sets of a device that may take too long, before others of its sets are not tried either.
+    /// The number of a device's sets that may take too long before its other sets are not tried
+    /// either.
     private static let mostOfDevice = 3
     private static let mostKept = 1_000
-    /// Tries of a set in a row that meet an obstruction, before the operator is told.
+    /// The consecutive obstructed tries of a set after which the operator is told.
     static let mostInTheWay = 10
 
     private var cancelled: [Cancelled] = []
     private var types: [Int: Limit] = [:]
     private var endings: [Ending] = []
-    /// How often something was in the way of sets, by their bytes, in a row.
+    /// The number of consecutive obstructions of sets, by their bytes.
     private var obstructions: [[UInt8]: Int] = [:]
-    /// Whether sets are to go alone: the connection ended while several were under way.
+    /// Whether each set runs alone because the connection ended while several were under way.
     private(set) var isCareful = false
 
-    /// Whether a cancelled set took so long that the server's limit, or a person, may have ended it.
+    /// Returns whether a cancelled set took so long that the server's limit, or a person, may have
+    /// ended it.
     func isLong(_ took: Duration, for work: SetWork) -> Bool {
         took >= .milliseconds(limit(of: work) ?? Self.limits.first)
     }
 
-    /// Notes that something was in a set's way that may be gone in a moment: a lock, or another transaction.
-    /// - Returns: Whether that goes on for so long that the operator is to be told.
+    /// Notes that a lock or another transaction, which may end in a moment, blocked a set.
+    /// - Returns: Whether this has continued for so long that the operator should be told.
     mutating func noteObstruction(of work: SetWork) -> Bool {
         if obstructions.count >= Self.mostKept { obstructions.removeAll() }
         obstructions[work.question.content, default: 0] += 1
@@ -79,7 +83,8 @@ struct SlowSets {
         endings[place].until = work.now + StoreSession.repairSeconds * 1_000
     }
 
-    /// The seconds for which a set is not to be tried because it ended the connection; nil if it is to be.
+    /// Returns the seconds for which a set must not be tried because it ended the connection; nil
+    /// if it may be tried.
     func waitAfterEnd(of work: SetWork) -> Int64? {
         endings.first { $0.content == work.question.content && $0.until > work.now }
             .map { ($0.until - work.now + 999) / 1_000 }
@@ -97,7 +102,8 @@ struct SlowSets {
                 until: now + StoreSession.repairSeconds * 1_000))
         for type in work.plan.types {
             if let held = types[type], held.until > work.now {
-                // The time of the limit is not prolonged: a set that needs more gets it in the end.
+                // The limit's end is not postponed, so that a set that needs more time gets it in
+                // the end.
                 types[type]?.milliseconds = max(held.milliseconds / 2, Self.limits.least)
             } else {
                 types[type] = Limit(milliseconds: Self.limits.first, until: now + Self.duration)
@@ -105,7 +111,7 @@ struct SlowSets {
         }
     }
 
-    /// The seconds for which a set is not to be tried; nil if it is to be.
+    /// Returns the seconds for which a set must not be tried; nil if it may be tried.
     func wait(of work: SetWork) -> Int64? {
         guard !cancelled.isEmpty else { return nil }
         let question = work.question
@@ -123,7 +129,7 @@ struct SlowSets {
         return cause.map { ($0.until - work.now + 999) / 1_000 }
     }
 
-    /// The milliseconds that each statement of a set may take; nil for the usual time.
+    /// Returns the milliseconds that each statement of a set may take; nil for the usual time.
     func limit(of work: SetWork) -> Int64? {
         guard !types.isEmpty else { return nil }
         return work.plan.types.compactMap { types[$0] }.filter { $0.until > work.now }

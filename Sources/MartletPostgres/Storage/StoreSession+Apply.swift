@@ -4,11 +4,11 @@ import MartletServerCore
 import PostgresKit
 
 extension StoreSession {
-    /// Sets that go in one round trip at most. Savepoints nest, and PostgreSQL keeps 64 of a
-    /// transaction's in shared memory.
+    /// The most sets in one round trip. Savepoints nest, and PostgreSQL keeps 64 of a transaction's
+    /// in shared memory.
     private static let mostSets = 32
 
-    /// Carries out sets that were judged acceptable, in order; ends with the first refused.
+    /// Carries out acceptable sets in order, and stops at the first that is refused.
     func apply(_ works: [SetWork]) throws(PostgresError) -> [SetOutcome] {
         var outcomes: [SetOutcome] = []
         var next = 0
@@ -27,7 +27,7 @@ extension StoreSession {
         return outcomes
     }
 
-    /// Why a set is refused without being tried.
+    /// Returns why a set is refused without being tried; nil if it is to be tried.
     private func refusalBefore(_ work: SetWork) -> Refusal? {
         if isBarred(work) {
             return Refusal(
@@ -61,7 +61,7 @@ extension StoreSession {
             || work.facts.affected.contains { contested.contains($0.address) }
     }
 
-    /// The sets that go together: those behind whose statements nothing happens.
+    /// Returns the sets that run together: sets whose statements change nothing else.
     private func group(_ works: [SetWork], from first: Int) -> [SetWork] {
         if isCareful || SetExecution.captures(works[first], self) { return [works[first]] }
         var group: [SetWork] = []
@@ -78,7 +78,7 @@ extension StoreSession {
 
     // MARK: - Ids
 
-    /// Gives the set's new records their permanent ids.
+    /// Assigns permanent ids to the set's new records.
     /// - Throws: `SetFailure` if there are not enough keys.
     private func assign(_ work: SetWork) throws(SetFailure) -> [RecordAddress: RecordID] {
         var assigned: [RecordAddress: RecordID] = [:]
@@ -119,7 +119,7 @@ extension StoreSession {
 
     // MARK: - Sets
 
-    /// Carries out sets in one round trip, where none fails.
+    /// Carries out sets in one round trip if none fails.
     private func carryOut(_ works: [SetWork]) throws(PostgresError) -> [SetOutcome] {
         try drawKeys(newKeys(works))
         var segments: [[PostgresStatement]] = []
@@ -165,8 +165,9 @@ extension StoreSession {
         return outcomes + [keyless].compactMap(\.self)
     }
 
-    /// Takes in the answers to a set's statements.
-    /// - Throws: `SetFailure` if the set cannot be accepted: the statements are to be undone.
+    /// Processes the answers to a set's statements.
+    /// - Throws: `SetFailure` if the set cannot be accepted. The caller must then undo the
+    ///   statements.
     private func take(
         _ answers: [PostgresConnection.Answer], of execution: inout SetExecution
     ) throws(SetFailure) -> SetOutcome {
@@ -187,7 +188,7 @@ extension StoreSession {
         return nil
     }
 
-    /// What becomes of a set whose statements failed, and were undone.
+    /// Returns the outcome of a set whose statements failed and were undone.
     private func outcome(
         of failed: SetExecution, _ place: Int, after failure: SetFailure
     ) throws(PostgresError) -> SetOutcome {
@@ -198,8 +199,8 @@ extension StoreSession {
             return .refused(try refusal(for: cause, work))
         }
         if case .failed(let error) = failure, error.isUniqueViolation {
-            // Values may only have met on their way to their new places, or another program may
-            // have taken a key.
+            // The values may conflict only during the change, or another program may have taken a
+            // key.
             if try areTaken(failed.assigned) { try drawUntakenKeys(newKeys([work])) }
             let assigned: [RecordAddress: RecordID]
             do throws(SetFailure) {
@@ -225,8 +226,9 @@ extension StoreSession {
         return .refused(try refusal(for: failure, work))
     }
 
-    /// Carries out a failed set's statements once more, without their answers, and undoes them.
-    /// - Returns: That a trigger leaves a vital setting changed, if that is why the set failed.
+    /// Runs a failed set's statements again without their answers, and undoes them.
+    /// - Returns: The failure that a trigger changes a vital setting; nil if that is not why the
+    ///   set failed.
     private func probe(
         _ failed: SetExecution, savepoint: String
     ) throws(PostgresError) -> SetFailure? {
@@ -243,8 +245,8 @@ extension StoreSession {
         }
     }
 
-    /// Reads records that have grown, with the attributes that stay, if they are large.
-    /// - Throws: `SetFailure` for a record that no device can be sent.
+    /// Reads records that have grown, including unchanged attributes, if they are large.
+    /// - Throws: `SetFailure` for a record that no device can receive.
     private func measure(_ enlarged: [RecordAddress]) throws(SetFailure) {
         guard !enlarged.isEmpty else { return }
         try SetFailure.of { () throws(PostgresError) in
@@ -258,16 +260,16 @@ extension StoreSession {
         }
     }
 
-    /// Takes in what changed behind a set's statements.
+    /// Processes the rows that changed apart from a set's statements.
     private func noteBehind(_ execution: inout SetExecution) throws(SetFailure) {
         let deleted = execution.deleted
         let behind = try SetFailure.of { () throws(PostgresError) in try rowsBehind(and: deleted) }
         try execution.noteRow(behind.addresses, rows: behind.rows, known: behind.known)
     }
 
-    /// The records that changed behind a set's statements, their rows as they are now, and what was
-    /// known of them before.
-    /// - Parameter deleted: Records that are to be gone, and may have been kept.
+    /// Returns the records that changed apart from a set's statements, their present rows, and
+    /// their facts before the set.
+    /// - Parameter deleted: The records that the set deletes. A trigger may have kept them.
     private func rowsBehind(and deleted: [RecordAddress]) throws(PostgresError) -> (
         addresses: [RecordAddress], rows: [RecordAddress: SetExecution.Row],
         known: [RecordAddress: RowFacts]

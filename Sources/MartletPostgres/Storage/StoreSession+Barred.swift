@@ -2,9 +2,9 @@ import MartletModel
 import MartletServerCore
 import PostgresKit
 
-/// Handles tables that another transaction has locked whole (ALTER TABLE, LOCK TABLE, TRUNCATE), so
-/// that no session can even read them. Sets that need them are put off, and all others are carried
-/// out. External writes stay noted until the lock is gone.
+/// Handles tables that another transaction has locked completely (ALTER TABLE, LOCK TABLE,
+/// TRUNCATE), so that no session can even read them. The store puts off sets that need them, and
+/// carries out all others. External writes stay noted until the lock is gone.
 extension StoreSession {
     /// Notes that a statement outside all sets could not get a lock, perhaps one on a whole table.
     /// - Returns: Whether to begin the batch again; it then knows the locked tables.
@@ -20,7 +20,7 @@ extension StoreSession {
         barred = Set(tables.indices.filter { names.contains(schema.types[$0].name) })
     }
 
-    /// Whether deleting a record of the type has to read a locked table.
+    /// Returns whether deleting a record of the type requires reading a locked table.
     func reachesBarred(deletingFrom type: Int) -> Bool {
         guard !barred.isEmpty else { return false }
         var reached: Set<Int> = [type]
@@ -34,7 +34,7 @@ extension StoreSession {
         return false
     }
 
-    /// Whether a set cannot be carried out before a lock is gone.
+    /// Returns whether a set cannot be carried out before a lock is gone.
     func isBarred(_ work: SetWork) -> Bool {
         guard !barred.isEmpty else { return false }
         return work.plan.types.contains { barred.contains($0) }

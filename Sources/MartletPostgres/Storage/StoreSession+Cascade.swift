@@ -2,10 +2,10 @@ import MartletModel
 import MartletServerCore
 import PostgresKit
 
-/// Finds the records that hold references to others, level by level; chains within one type at
-/// once.
+/// Finds the records that hold references to others, level by level. It reads chains within one
+/// type at once.
 struct ReferenceHolders {
-    /// Those that point at one record through one reference.
+    /// The records that refer to one record through one reference.
     struct Question: Hashable {
         let type: Int
         let attribute: String
@@ -13,18 +13,18 @@ struct ReferenceHolders {
     }
 
     private var known: [Question: [RecordID]] = [:]
-    /// What was asked and is not known yet.
+    /// The questions that have no answer yet.
     private var missing: Set<Question> = []
 
-    /// The holders, in the order of their keys; none where they have yet to be read.
+    /// Returns the holders in the order of their keys; none if they have yet to be read.
     mutating func holders(_ question: Question) -> [RecordID] {
         if let ids = known[question] { return ids }
         missing.insert(question)
         return []
     }
 
-    /// Reads what was asked in vain.
-    /// - Returns: Whether there was anything.
+    /// Reads the answers to the open questions.
+    /// - Returns: Whether there were any.
     mutating func read(_ session: StoreSession) throws(PostgresError) -> Bool {
         guard !missing.isEmpty else { return false }
         let forms = session.model.forms
@@ -93,7 +93,8 @@ struct ReferenceHolders {
 }
 
 extension TableFormat {
-    /// The records of the type that point at one of `parents`: their keys, and at which.
+    /// Selects the records of the type that refer to one of `parents`: their keys, and the keys of
+    /// their parents.
     /// - Parameter isChain: Whether to include the records that refer to one of these, and so on.
     fileprivate func holding(
         _ attribute: String, _ parents: [RecordID], isChain: Bool
@@ -115,8 +116,8 @@ extension TableFormat {
 }
 
 extension StoreSession {
-    /// Finds what the ON DELETE actions of the sets' deletes would do. The facts of the records
-    /// found are left open.
+    /// Finds the effects of the ON DELETE actions of the sets' deletes. The facts of the records
+    /// found are still missing then.
     func addAffected(
         to facts: inout [SetFacts], of questions: [FactsRequest]
     ) throws(PostgresError) {
@@ -142,10 +143,10 @@ extension StoreSession {
         for index in facts.indices { facts[index].affected = rows[index] }
     }
 
-    /// What the ON DELETE actions of each set's deletes would do, once its updates are done.
+    /// Returns the effects of the ON DELETE actions of each set's deletes after its updates.
     /// - Parameters:
-    ///   - deleted: Permanent ids, for each set.
-    ///   - updated: Permanent ids, with references as permanent ids.
+    ///   - deleted: The permanent ids of deleted records, for each set.
+    ///   - updated: The updates by permanent ids, with permanent ids in their references.
     func affected(
         byDeleting deleted: [[RecordAddress]], updating updated: [[RecordAddress: Attributes]]
     ) throws(PostgresError) -> [[AffectedRow]] {
@@ -157,8 +158,8 @@ extension StoreSession {
         return found
     }
 
-    /// Breadth first from the deleted records. A record the set moves elsewhere is not reached
-    /// through the reference it gives up; one it moves under a deleted record is.
+    /// Searches breadth first from the deleted records. A record that the set moves away is not
+    /// reached through its old reference; a record that it moves to a deleted record is.
     private func affected(
         _ deleted: [RecordAddress], _ updated: [RecordAddress: Attributes],
         _ holders: inout ReferenceHolders
@@ -222,7 +223,8 @@ extension StoreSession {
         return found
     }
 
-    /// A change's attributes with permanent ids in place of temporary ones, as far as known.
+    /// Returns a change's attributes with permanent ids in place of temporary ones, as far as they
+    /// are known.
     func resolved(
         _ change: SetPlan.Change, assigned: [RecordAddress: RecordID], _ facts: SetFacts
     ) -> Attributes {

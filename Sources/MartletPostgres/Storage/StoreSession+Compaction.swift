@@ -3,7 +3,7 @@ import MartletProtocol
 import PostgresKit
 
 extension StoreSession {
-    /// See `ServerStorage.compact`.
+    /// Empties entries of the log; see `ServerStorage.compact`.
     func compact(
         through target: Revision, entries: Int, bytes: Int
     ) throws(PostgresError) -> Int {
@@ -24,12 +24,12 @@ extension StoreSession {
         return answers[0].affectedCount
     }
 
-    /// The last entry of a step that begins after `floor`.
+    /// Returns the last entry of a step that begins after `floor`.
     private func end(
         through target: Revision, entries: Int, bytes: Int
     ) throws(PostgresError) -> Revision {
         var statements = takePending()
-        // The length of a body that is stored apart is known without reading it.
+        // PostgreSQL knows the length of a body that is stored apart without reading it.
         statements.append(
             PostgresStatement(
                 """

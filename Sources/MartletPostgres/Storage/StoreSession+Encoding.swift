@@ -2,16 +2,16 @@ import MartletModel
 import MartletServerCore
 import PostgresKit
 
-/// Characters that the encoding of an older data set's database lacks (LATIN1, say). PostgreSQL refuses a
-/// statement that names one, and most statements are about all sets of a batch: so sets that hold such
-/// characters are found first, and each is refused alone.
+/// Handles characters that the encoding of an older data set's database lacks (LATIN1, for
+/// example). PostgreSQL refuses a statement with such a character, and most statements concern all
+/// sets of a batch. So the store finds sets with such characters first, and refuses each alone.
 extension StoreSession {
-    /// Whether there are characters that the database cannot hold.
+    /// Whether there are characters that the database cannot store.
     var lacksCharacters: Bool { encoding != "UTF8" && encoding != "SQL_ASCII" }
 
     private static let savepoint = "martlet_characters"
 
-    /// Finds out of all characters of the texts whether the database has them, in one round trip.
+    /// Finds out in one round trip which characters of the texts the database has.
     func lookUp(charactersOf texts: some Sequence<String>) throws(PostgresError) {
         guard lacksCharacters else { return }
         var new: Set<Unicode.Scalar> = []
@@ -41,12 +41,13 @@ extension StoreSession {
         _ = try answers[segments.count - 1][0].get()
     }
 
-    /// Whether the database can hold a text whose characters have been looked up.
+    /// Returns whether the database can store a text whose characters have been looked up.
     func canHold(_ text: String) -> Bool {
         !lacksCharacters || text.unicodeScalars.allSatisfy { $0.isASCII || storable[$0] == true }
     }
 
-    /// Why sets cannot be held, by position; their questions are to be asked without their texts.
+    /// Returns why sets cannot be stored, by position. The store must then leave their texts out of
+    /// its questions.
     func refusalsForCharacters(
         _ questions: [FactsRequest]
     ) throws(PostgresError) -> [Int: Refusal] {
@@ -64,7 +65,7 @@ extension StoreSession {
         return refusals
     }
 
-    /// The question without what the database cannot be asked about.
+    /// Returns the question without the texts that the database cannot read.
     func askable(_ question: FactsRequest, _ refusal: Refusal?) -> FactsRequest {
         guard let refusal else { return question }
         return FactsRequest(
@@ -74,8 +75,8 @@ extension StoreSession {
             reading: .failure(refusal))
     }
 
-    /// Keeps a refusal, unless the set's name is one that the database cannot keep: it is then refused
-    /// again when it is sent again.
+    /// Stores a refusal, unless the database cannot store the set's identifier. Such a set is
+    /// refused again when it is sent again.
     func remember(
         _ refusal: Refusal, of question: FactsRequest, now: Int64
     ) throws(PostgresError) {
@@ -88,7 +89,7 @@ extension StoreSession {
         )
     }
 
-    /// A character of a sentence, or one in its place: a sentence only has to be understood.
+    /// Returns a character of a message, or a replacement that keeps the message readable.
     private func kept(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
         guard lacksCharacters, !scalar.isASCII, storable[scalar] != true else { return scalar }
         return scalar == "“" || scalar == "”" ? "\"" : "?"
@@ -96,7 +97,7 @@ extension StoreSession {
 }
 
 extension FactsRequest {
-    /// All texts that the set has the database look for or keep.
+    /// All texts that the database would look for or store for the set.
     fileprivate var texts: [String] {
         var texts = [identifier, dependency].compactMap(\.self)
         guard let plan else { return texts }

@@ -2,15 +2,15 @@ import MartletModel
 import MartletServerCore
 import PostgresKit
 
-/// What the sets of a batch ask about, gathered.
+/// The facts that the sets of a batch need.
 private struct FactsWanted {
-    /// Temporary ids that only the device's id map knows.
+    /// The temporary ids that only the device's id map knows.
     var mapped: [TemporaryAddress] = []
-    /// Temporary ids of records to be created.
+    /// The temporary ids of records to be created.
     var created: [TemporaryAddress] = []
-    /// New keys, by type.
+    /// The number of new keys, by type.
     var keys: [Int]
-    /// Whether a set deletes what other records may go with.
+    /// Whether a set deletes records that other records may depend on.
     var deletesParents = false
 
     init(_ questions: [FactsRequest], _ model: PostgresModel) {
@@ -47,8 +47,8 @@ extension StoreSession {
         return facts
     }
 
-    /// Puts off sets that name a type or an attribute that is not known, by position, if the tables have
-    /// changed since they were read.
+    /// Returns refusals, by position, that put off sets that name an unknown type or attribute, if
+    /// the tables have changed since they were read.
     private func refusalsForNewColumns(
         _ questions: [FactsRequest]
     ) throws(PostgresError) -> [Int: Refusal] {
@@ -131,7 +131,7 @@ extension StoreSession {
         return facts
     }
 
-    /// What is known before the first question: permanent ids.
+    /// Returns the facts that are known before the first question: permanent ids.
     private static func resolved(
         _ question: FactsRequest, _ permanent: [TemporaryAddress: Int64]
     ) -> SetFacts {

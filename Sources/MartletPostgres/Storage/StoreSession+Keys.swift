@@ -1,7 +1,7 @@
 import MartletModel
 import PostgresKit
 
-/// The keys to draw for records of one type.
+/// A drawing of keys for records of one type.
 struct KeyDrawing {
     let type: Int
     let statement: PostgresStatement
@@ -11,7 +11,7 @@ extension StoreSession {
     private static let savepoint = PostgresStatement("SAVEPOINT martlet_keys")
     private static let release = PostgresStatement("RELEASE SAVEPOINT martlet_keys")
 
-    /// Returns the keys that are missing, given the number that each type needs.
+    /// Returns the drawings of missing keys, given the number that each type needs.
     func drawings(_ counts: [Int]) -> [KeyDrawing] {
         counts.enumerated().compactMap { type, count in
             let lacking = keys.lacking(count, of: type)
@@ -22,8 +22,8 @@ extension StoreSession {
         }
     }
 
-    /// Draws the missing keys. If a sequence cannot give any, there are none, and the transaction
-    /// continues.
+    /// Draws the missing keys. If a sequence cannot provide any, there are none, and the
+    /// transaction continues.
     func drawKeys(_ counts: [Int]) throws(PostgresError) {
         _ = try run([], drawing: drawings(counts))
     }
@@ -44,15 +44,16 @@ extension StoreSession {
         guard try !take(answers[segments.count - 1], of: drawn), drawn.count > 1 else {
             return rows
         }
-        // One failing sequence must not keep the keys of the others out.
+        // A failing sequence must not prevent the keys of the others.
         for one in drawn where keys.lacking(1, of: one.type) > 0 {
             _ = try take(try run([[Self.savepoint, one.statement, Self.release]])[0], of: [one])
         }
         return rows
     }
 
+    /// Takes the drawn keys.
     /// - Parameter answers: The answers to the savepoint, the drawings and the release.
-    /// - Returns: Whether the keys were drawn; if not, the savepoint is gone all the same.
+    /// - Returns: Whether the keys were drawn. The savepoint is gone in either case.
     private func take(
         _ answers: [PostgresConnection.Answer], of drawn: [KeyDrawing]
     ) throws(PostgresError) -> Bool {
@@ -77,8 +78,8 @@ extension StoreSession {
         keys.add(drawn, of: type)
     }
 
-    /// Draws keys that no record has, in place of those drawn before: another program has used some
-    /// that PostgreSQL had not given out yet.
+    /// Draws keys that no record has, in place of those drawn before, because another program has
+    /// used keys that PostgreSQL had not given out yet.
     func drawUntakenKeys(_ counts: [Int]) throws(PostgresError) {
         for (type, count) in counts.enumerated() where count > 0 {
             keys.drop(of: type)

@@ -3,15 +3,15 @@ import MartletServerCore
 import PostgresKit
 
 extension StoreSession {
-    /// Seconds after which a set is sent again that met a lock.
+    /// The seconds after which a device should resend a set that met a lock.
     static let retrySeconds: Int64 = 1
-    /// Seconds after which a set is sent again that may need tables as they are now.
+    /// The seconds after which a device should resend a set that may need the changed tables.
     static let takeUpSeconds: Int64 = 2
-    /// Seconds after which a set is sent again that met a fault of the server's.
+    /// The seconds after which a device should resend a set that met a fault of the server.
     static let repairSeconds: Int64 = 60
 
-    /// The words for a set that was not carried out.
-    /// - Throws: What is not the set's fault.
+    /// Returns the refusal of a set that was not carried out.
+    /// - Throws: `PostgresError` if the set is not the cause.
     func refusal(for failure: SetFailure, _ work: SetWork) throws(PostgresError) -> Refusal {
         let error: PostgresError
         switch failure {
@@ -19,7 +19,7 @@ extension StoreSession {
         case .failed(let cause): error = cause
         }
         switch SetError(error) {
-        // The first try behind a change to the tables may fail so.
+        // The first try after a change to the tables may fail like this.
         case .fault where error.kind == .stalePlan && isCareful: return putOff(error)
         case .fault: throw error
         case .passing:
@@ -30,7 +30,7 @@ extension StoreSession {
         case .tooLong:
             let took = ContinuousClock.now - tried
             guard slow.isLong(took, for: work) else {
-                // A trigger raised it.
+                // A trigger raised the error.
                 let words = PostgresError(
                     .other, error.message, sqlState: error.sqlState, sql: error.sql)
                 return try refusal(for: .failed(words), work)
@@ -54,7 +54,7 @@ extension StoreSession {
             return Refusal(.constraint, words)
         }
         if error.sqlState?.hasPrefix("P0") == true {
-            // The sentence is the schema's own.
+            // The message is from the user's schema.
             return Refusal(.constraint, "the database refused: \(error.message)")
         }
         return Refusal(
@@ -68,23 +68,25 @@ extension StoreSession {
             retryAfter: Self.repairSeconds)
     }
 
-    /// Whether an error of the server's, whose statements were undone, says nothing of other sets.
+    /// Returns whether an error of the server, whose statements were undone, concerns only this
+    /// set.
     ///
-    /// It does if the tables have changed, or if the database has no room for anything else either.
+    /// It concerns other sets if the tables have changed, or if the database has no room for
+    /// anything else either.
     private func concernsOneSet(_ error: PostgresError) -> Bool {
         guard !connection.isLost else { return false }
         switch error.kind {
         case .statement: return (try? TableState.read(connection)) == state
         case .full where error.sqlState == "53100":
-            // One try a transaction: if it finds no room, the whole batch fails.
+            // There is one try in each transaction. If it finds no room, the whole batch fails.
             if !hasFoundRoom { hasFoundRoom = hasRoom() }
             return hasFoundRoom
         default: return true
         }
     }
 
-    /// Whether the database's disk has room: makes a file of about 1 MB and undoes it. A temporary
-    /// table always makes a new file, in which nothing can be reused.
+    /// Returns whether the database's disk has room: makes a file of about 1 MB and undoes it. A
+    /// temporary table always makes a new file, in which nothing can be reused.
     private func hasRoom() -> Bool {
         let answers = try? run([
             [
@@ -107,15 +109,16 @@ extension StoreSession {
         }
     }
 
-    /// The words for a foreign key of one column between types; nil for any other.
+    /// Returns the message for a foreign key of one column between types; nil for any other.
     private func referenceWords(_ error: PostgresError, _ work: SetWork) -> String? {
         guard let table = error.table, let constraint = error.constraint,
             let column = model.referenceColumns[.init(table: table, constraint: constraint)],
             let reference = schema.types[column.type].reference(of: column.attribute),
             let parent = schema.index(of: reference.target)
         else { return nil }
-        // The server names the same constraint for both ends; only its words, which may be in any
-        // language, tell which. A set that writes no such reference can only have deleted.
+        // The server names the same constraint for both ends. Only its message, which may be in any
+        // language, tells them apart. A set that writes no such reference must have deleted the
+        // record.
         let writes = (work.plan.creates + work.plan.updates).contains {
             $0.type == column.type && $0.attributes[column.attribute].map { $0 != .null } == true
         }
@@ -134,7 +137,7 @@ extension StoreSession {
             """
     }
 
-    /// Whether records have keys that were drawn for new ones.
+    /// Returns whether records already have keys that were drawn for new ones.
     func areTaken(_ assigned: [RecordAddress: RecordID]) throws(PostgresError) -> Bool {
         var ids: [Int: [RecordID]] = [:]
         for (address, id) in assigned { ids[address.type, default: []].append(id) }

@@ -27,7 +27,8 @@ extension StoreSession {
                 }
                 try read(run, into: &records, maxBytes: maxBytes)
             }
-            // The first set is told in any room, so its records are read as far as a set may tell.
+            // The first set is answered even without room, so its records are read as far as one
+            // set allows.
             if truths.isEmpty { try read([run[0]], into: &records, maxBytes: setBytes) }
             for wanted in run {
                 let (truth, isWhole) = gather(wanted, records, room: setBytes)
@@ -41,7 +42,7 @@ extension StoreSession {
     }
 
     /// Returns the questions, from one on, whose records are read together. A question whose
-    /// deletes change other records stands alone.
+    /// deletes change other records is read alone.
     private func run(of wanted: [[TruthWanted]], from first: Int) -> Range<Int> {
         guard cascading(wanted[first]) == nil else { return first..<(first + 1) }
         var end = first + 1
@@ -77,7 +78,8 @@ extension StoreSession {
         return wanted
     }
 
-    /// Nil for what no record of the type can be called: it may be why the set was refused.
+    /// Returns the id; nil if no record of the type can have it, which may be why the set was
+    /// refused.
     private func readable(_ id: RecordID, _ type: Int) -> RecordID? {
         checks.id(id, schema.types[type]) == nil && !id.isTemporary
             && (!lacksCharacters || canHold(id.description)) ? id : nil
@@ -118,8 +120,8 @@ extension StoreSession {
         return try RecordLookup.permanent(rows, of: temporaries)
     }
 
-    /// Reads the records that are not known yet, page by page, until `maxBytes` of them have been
-    /// read.
+    /// Reads the records that are not known yet, page by page, until it has read `maxBytes` of
+    /// them.
     private func read(
         _ wanted: [[TruthWanted]], into records: inout TruthRecords, maxBytes: Int
     ) throws(PostgresError) {
@@ -144,6 +146,7 @@ extension StoreSession {
         }
     }
 
+    /// Reads one page of records.
     /// - Returns: The approximate bytes of the records.
     private func read(
         _ addresses: [RecordAddress], into records: inout TruthRecords
@@ -172,7 +175,8 @@ extension StoreSession {
         return addresses.reduce(0) { $0 + (records.known[$1]?.byteCount ?? 0) }
     }
 
-    /// - Returns: The true rows of one set, and whether all its records have been read.
+    /// Collects the true rows of one set.
+    /// - Returns: The rows, and whether all its records have been read.
     private func gather(
         _ wanted: [TruthWanted], _ records: TruthRecords, room: Int
     ) -> (truth: SetTruth, isWhole: Bool) {
@@ -195,7 +199,7 @@ extension StoreSession {
     }
 }
 
-/// The records that the true rows of several refused sets have needed so far; each is read once.
+/// The records that several refused sets have needed so far. Each is read once.
 private struct TruthRecords {
     /// The number of records in the first page.
     static let leastAtOnce = 64
@@ -212,10 +216,10 @@ private struct TruthRecords {
     }
 }
 
-/// One record whose truth is wanted.
+/// A record that a refused set needs.
 private struct TruthWanted {
     let sent: RecordAddress
-    /// The permanent id; nil where there is none.
+    /// The permanent id; nil if there is none.
     var id: RecordID?
     let isDeleted: Bool
 

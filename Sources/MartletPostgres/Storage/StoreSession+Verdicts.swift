@@ -2,9 +2,9 @@ import MartletModel
 import MartletServerCore
 import PostgresKit
 
-/// Verdicts given before on the sets of a batch, by identifier and by number.
+/// Earlier verdicts on the sets of a batch, by identifier and by sequence number.
 struct StoredVerdicts {
-    /// One, as it is stored.
+    /// A stored verdict.
     struct Stored {
         let device: Int64
         let content: [UInt8]
@@ -51,7 +51,7 @@ struct StoredVerdicts {
         AND o.sequence = q.sequence AND o.sequence IS NOT NULL LIMIT 1) AS r
         """
 
-    /// Both questions, for all sets.
+    /// Returns the two queries for all sets.
     static func statements(_ questions: [FactsRequest]) -> [PostgresStatement] {
         var identifiers: [String] = []
         var devices: [Int64] = []
@@ -77,14 +77,16 @@ struct StoredVerdicts {
 
     // MARK: - Answers
 
-    /// - Parameter answers: Of `statements`.
+    /// Reads the verdicts from the answers.
+    /// - Parameter answers: The answers to `statements`.
+    /// - Throws: `PostgresError` if they cannot be read.
     init(_ answers: ArraySlice<PostgresRows>) throws(PostgresError) {
         for rows in answers {
             for row in 0..<rows.count { try add(rows, row) }
         }
     }
 
-    /// Acceptances come before refusals, and hold where there are both.
+    /// Adds a stored verdict. Acceptances precede refusals, and have priority if there are both.
     private mutating func add(_ rows: PostgresRows, _ row: Int) throws(PostgresError) {
         let identifier = rows.isNull(row, 2) ? nil : try rows.text(row, 2)
         let verdict: DecidedSet.Verdict =
@@ -106,7 +108,7 @@ struct StoredVerdicts {
         byIdentifier[identifier]
     }
 
-    /// The set that the question's device numbered so before.
+    /// Returns the set to which the question's device gave the same number before.
     func used(by question: FactsRequest) -> UsedSequence? {
         numbered(as: question).map {
             UsedSequence(identifier: $0.identifier, content: $0.content)
@@ -118,14 +120,14 @@ struct StoredVerdicts {
         return bySequence[Place(device: question.device, sequence: sequence)]
     }
 
-    /// The earlier verdict on the set; nil where it is to be judged.
+    /// Returns the earlier verdict on the set; nil if the server must judge it.
     func decided(_ question: FactsRequest) -> DecidedSet? {
         let named = question.identifier.flatMap { self[$0] }
         guard let stored = named ?? numbered(as: question) else { return nil }
         if case .refused(let refusal) = stored.verdict, refusal.isOfTheSchema,
             question.plan != nil
         {
-            // The schema has grown since: the set gets the chance it never had.
+            // The schema has grown since. The server now judges the set for the first time.
             return nil
         }
         let isKnownDevice = stored.device == 0 || stored.device == question.device

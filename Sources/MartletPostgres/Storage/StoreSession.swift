@@ -3,7 +3,7 @@ import MartletProtocol
 import MartletServerCore
 import PostgresKit
 
-/// A connection, and what is kept in memory of the data set. Thrown away after a fault.
+/// A connection, and the state of the data set in memory. The store discards it after a fault.
 final class StoreSession {
     let connection: PostgresConnection
     let model: PostgresModel
@@ -12,80 +12,82 @@ final class StoreSession {
     let checks: ValueChecks
     /// The database's encoding.
     let encoding: String
-    /// Whether the database has characters, as far as that has been looked up.
+    /// Whether the database has each character, as far as this has been looked up.
     var storable: [Unicode.Scalar: Bool] = [:]
     /// The state of the tables when the session was opened; see `TableState`.
     let state: Int64
-    /// The first error of the server's for which a set was put off alone, until the store takes it.
+    /// The first error of the server for which one set was put off, until the store takes it.
     var trouble: PostgresError?
     /// Whether the open transaction has found that the database's disk has room.
     var hasFoundRoom = false
-    /// Hears of rows that sets leave behind and no device can be sent.
+    /// Receives the rows that sets leave behind and that no device can receive.
     let unsendable: UnsendableRows
     private let external: ExternalDrain
-    /// Where other programs' writes are read from the write-ahead log: waits for whoever reads it.
+    /// Waits for the reader of the write-ahead log if external writes are read from there; else
+    /// nil.
     let logicalWait: LogicalWait?
-    /// Of the open transaction: rows by transactions below it are in the log, or noted; nil where
-    /// triggers note them all.
+    /// The horizon of the open transaction: writes by transactions below it are in the log or
+    /// noted. Nil if triggers note all writes.
     private(set) var horizon: UInt64?
-    /// The open transaction has to be given up and done anew: it has seen the log without what other
-    /// programs had written before it.
+    /// Whether the open transaction must be rolled back and restarted, for example because it has
+    /// seen the log without earlier external writes.
     var isOutdated = false
-    /// Whether the open transaction is one that is done anew.
+    /// Whether the open transaction is a restarted one.
     private(set) var isAnew = false
 
-    /// Of the open transaction, else as of the last look.
+    /// The head of the open transaction, or else that of the last look.
     var head: LogHead
     var floor: Revision
-    /// What the open transaction still has to write.
+    /// The writes that the open transaction still has to make.
     var pending = PendingWrites()
-    /// The state of the tables that `model` is of; see `PostgresSchema.version`.
+    /// The state of the tables that `model` describes; see `PostgresSchema.version`.
     private let version: Int64
-    /// Records of the open transaction that another program is changing.
+    /// The records of the open transaction that another program is changing.
     var contested: Set<RecordAddress> = []
     /// The types whose tables another transaction has locked, also against readers.
     var barred: Set<Int> = []
-    /// Since the last commit: whether a lock could not be had, and whether its holder has been
+    /// Whether a lock was not available since the last commit, and whether its holder has been
     /// looked for.
     var barring = (isDue: false, isDone: false)
-    /// Keys that PostgreSQL gave out and no record has yet.
+    /// The keys that PostgreSQL gave out and no record has yet.
     var keys: ReservedKeys
-    /// Devices met; what is said of them here does not change but for `acknowledged`, which may
-    /// be behind.
+    /// The known devices. Their data here does not change, except `acknowledged`, which may be out
+    /// of date.
     var devices: [String: KnownDevice] = [:]
-    /// Savepoints of the open transaction that stand: `martlet_0` and so on.
+    /// Whether the open transaction has savepoints: `martlet_0` and so on.
     var openSavepoints = false
-    /// The session's settings as the transaction began with them; nil before the first, and after one that
-    /// was given up.
+    /// The session's settings at the beginning of the transaction; nil before the first, and after
+    /// one that was rolled back.
     var settings: SessionSettings?
-    /// Whether each set goes alone: in the last try of this batch, something failed outside all sets.
+    /// Whether each set runs alone because something failed outside all sets in the last try of
+    /// this batch.
     var isCareful = false
-    /// What ran with writes to each table before `model` was read; see `TriggerMarks`.
+    /// The triggers of each table before `model` was read; see `TriggerMarks`.
     private let marks: [UInt32: Int64]
-    /// Types whose tables got triggers, or other ones, since: each set that writes to them captures.
+    /// The types whose tables got or changed triggers since then. Each set that writes to them
+    /// captures.
     private(set) var triggered: Set<Int> = []
-    /// Types to whose tables the open transaction has written without capturing.
+    /// The types to whose tables the open transaction has written without capturing.
     var uncaptured: Set<Int> = []
-    /// Sets that took too long, and the tables that they wrote to.
+    /// The sets that took too long, and the tables that they wrote to.
     var slow = SlowSets()
     /// The sets that are being carried out.
     var underway: [SetWork] = []
-    /// When the last round trip with sets began.
+    /// The moment when the last round trip with sets began.
     var tried = ContinuousClock.now
-    /// Round trips made, for measurements.
+    /// The number of round trips, for measurements.
     private(set) var trips = 0
 
     private static let mostDevices = 10_000
 
-    /// How a session of the storage differs from others: its statements find single rows by their
-    /// keys, so plans are made once, and never from what the tables looked like when they were
-    /// empty.
+    /// The settings that distinguish a session of the storage. Its statements find single rows by
+    /// their keys, so PostgreSQL makes plans once, and never from the state of empty tables.
     static let settings = """
         SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off
         """
 
-    /// How long the storage waits for a row or a table that another program has locked, in
-    /// milliseconds: all devices wait with it.
+    /// The milliseconds that the storage waits for a row or a table that another program has
+    /// locked. All devices wait with it.
     static let lockMilliseconds = 500
 
     init(
@@ -109,8 +111,8 @@ final class StoreSession {
         keys = ReservedKeys(count: tables.count)
         head = LogHead(revision: 0, hash: LineageHash(stored: []))
         floor = 0
-        // Where the connection was lost in the middle of a commit, the server may not know it yet:
-        // this waits for the row.
+        // If the connection was lost in the middle of a commit, the server may not know it yet.
+        // This statement waits for the row.
         let row = try connection.query(
             """
             SELECT revision, floor, hash, identity, format, current_setting('server_encoding') \
@@ -131,7 +133,7 @@ final class StoreSession {
 
     var schema: Schema { model.schema }
 
-    /// Takes over what the counter row says.
+    /// Takes the values of the counter row.
     private func take(_ row: PostgresRows) throws(PostgresError) {
         head = LogHead(
             revision: try row.integer(0, 0), hash: LineageHash(stored: try row.binary(0, 2)))
@@ -139,7 +141,7 @@ final class StoreSession {
     }
 
     /// Runs statements in one round trip.
-    /// - Returns: Their answers; those behind a failure in a segment are failures too.
+    /// - Returns: Their answers. Those after a failure in a segment are failures, too.
     func run(
         _ segments: [[PostgresStatement]]
     ) throws(PostgresError) -> [[PostgresConnection.Answer]] {
@@ -147,7 +149,7 @@ final class StoreSession {
         return try connection.pipeline(segments)
     }
 
-    /// Runs statements of which none may fail, in one round trip.
+    /// Runs statements in one round trip. None of them may fail.
     func run(_ statements: [PostgresStatement]) throws(PostgresError) -> [PostgresRows] {
         guard !statements.isEmpty else { return [] }
         let answers = try run([statements])
@@ -157,7 +159,7 @@ final class StoreSession {
         return rows
     }
 
-    /// What has to be written before something is read that depends on it.
+    /// Returns the pending writes, which must precede a read that depends on them.
     func takePending() -> [PostgresStatement] {
         let statements = pending.statements(model.forms.map(\.table), floor: floor)
         pending = PendingWrites()
@@ -175,8 +177,8 @@ extension StoreSession {
         SELECT revision, floor, hash, tables FROM _martlet.dataset WHERE number = 1 FOR UPDATE
         """
 
-    /// Takes the counter row: from here on this is the one writer.
-    /// - Returns: Whether other programs have written what is not in the log yet.
+    /// Begins a transaction and locks the counter row. From then on this is the only writer.
+    /// - Returns: Whether there are external writes that are not in the log yet.
     func begin() throws(PostgresError) -> Bool {
         pending = PendingWrites()
         contested = []
@@ -198,7 +200,8 @@ extension StoreSession {
         let settingsPlace = settings == nil ? statements.count : nil
         if settingsPlace != nil { statements.append(SessionSettings.reading) }
         if logicalWait != nil {
-            // What is written from here on is no external write to whoever reads the write-ahead log.
+            // The reader of the write-ahead log does not treat later writes of this transaction as
+            // external.
             statements.append(
                 PostgresStatement(
                     "SELECT horizon, \(LogicalState.ownMark)::text FROM _martlet.capture"))
@@ -210,8 +213,8 @@ extension StoreSession {
         try take(answers[1])
         if let settingsPlace { settings = try SessionSettings(answers[settingsPlace]) }
         if !barred.isEmpty { try lookForLocks() }
-        // What another process knows of new columns and tables, this one would leave out of entries,
-        // and nobody would hear of it again.
+        // If another process knows new columns and tables, this one would leave them out of
+        // entries, and no device would ever receive them.
         guard try answers[1].integer(0, 3) == version else {
             throw PostgresError(
                 .statement, "tables or columns have come or gone", sqlState: "42P01")
@@ -222,7 +225,7 @@ extension StoreSession {
         return try answers[2].boolean(0, 0)
     }
 
-    /// Gives the open transaction up, so that another can begin.
+    /// Rolls the open transaction back, so that another can begin.
     func restart() throws(PostgresError) {
         try connection.rollback()
         isOutdated = false
@@ -246,7 +249,7 @@ extension StoreSession {
 
     private func mark(of type: Int) -> Int64 { marks[tables[type].relation] ?? 0 }
 
-    /// Whether rows may change behind statements that write to a type's table.
+    /// Returns whether rows may change apart from statements that write to a type's table.
     func changesBehind(_ type: Int) -> Bool {
         tables[type].changesBehind || triggered.contains(type)
     }
@@ -257,7 +260,7 @@ extension StoreSession {
         connection.close()
     }
 
-    /// Takes into the log what other programs have written.
+    /// Adds external writes to the log.
     func drain(now: Int64, maxBytes: Int) throws(PostgresError) -> [LogEntry] {
         let entries = try external.entries(
             on: connection, head: head, now: now, maxBytes: maxBytes)
@@ -270,7 +273,7 @@ extension StoreSession {
     func commit() throws(PostgresError) {
         var statements = takePending()
         if openSavepoints, let settings {
-            // Nothing of a set's runs behind the checks.
+            // This way no part of a set runs after the checks.
             statements.append(PostgresStatement("SET CONSTRAINTS ALL IMMEDIATE"))
             if !uncaptured.isEmpty {
                 statements.append(

@@ -3,20 +3,20 @@ import MartletProtocol
 import MartletServerCore
 import PostgresKit
 
-/// One table as statements write and read it. SQL is made once for each list of columns.
+/// The statements that write and read one table. It builds the SQL once for each list of columns.
 final class TableFormat {
-    /// Of the type in the schema.
+    /// The position of the type in the schema.
     let position: Int
     let table: PostgresTable
     let columns: TypeColumns
     private let places: [String: Int]
     private var writings: [Writing: String] = [:]
-    /// Limits what is kept of statements' texts.
+    /// The most statement texts to keep.
     private static let mostWritings = 1_000
 
-    /// What a statement writes.
+    /// The kind of a writing statement.
     struct Writing: Hashable {
-        /// Whether rows are created; else they are changed.
+        /// Whether rows are created, or else changed.
         let creates: Bool
         let isSingle: Bool
         let names: [String]
@@ -34,14 +34,14 @@ final class TableFormat {
     var type: EntityType { table.type }
     var key: String { table.key.sqlName }
 
-    /// The column of an attribute.
+    /// Returns the column of an attribute.
     func column(_ name: String) -> PostgresColumn? {
         places[name].map { table.columns[$0] }
     }
 
     // MARK: - Keys
 
-    /// Ids as an array for `… = ANY ($1::KEYS)`.
+    /// The type of ids as an array for `… = ANY ($1::KEYS)`.
     var keyType: String { table.key.parameterType + "[]" }
 
     func keys(_ ids: [RecordID]) -> PostgresValue {
@@ -55,13 +55,13 @@ final class TableFormat {
         }
     }
 
-    /// The id in a result's field.
+    /// Returns the id in a result's field.
     func id(_ rows: PostgresRows, _ row: Int, _ field: Int) throws(PostgresError) -> RecordID {
         type.keyKind == .integer
             ? .integer(try rows.integer(row, field)) : .text(try rows.text(row, field))
     }
 
-    /// An id as Martlet's own tables have it; nil for what is none of this type's.
+    /// Returns an id from its text in Martlet's own tables; nil if it is no id of this type.
     func id(stored text: String) -> RecordID? {
         guard type.keyKind == .integer else { return .text(text) }
         return Int64(text).map { .integer($0) }
@@ -69,7 +69,7 @@ final class TableFormat {
 
     // MARK: - Reading
 
-    /// All columns, the key first, of a table or alias.
+    /// Returns all columns of a table or alias, the key first.
     func all(of alias: String = "t") -> String {
         list([table.key] + table.columns, alias)
     }
@@ -78,7 +78,7 @@ final class TableFormat {
         columns.map { $0.selected(as: "\(alias).\($0.sqlName)") }.joined(separator: ", ")
     }
 
-    /// The rows of the given ids, in any order.
+    /// Selects the rows with the given ids, in any order.
     func reading(_ ids: [RecordID]) -> PostgresStatement {
         PostgresStatement(
             """
@@ -87,7 +87,7 @@ final class TableFormat {
     }
 
     /// Selects, among the rows with the given ids, those that may have more bytes than a device can
-    /// be sent. A text may take up to six times its bytes on the wire.
+    /// receive. A text may take up to six times its bytes on the wire.
     func readingLarge(_ ids: [RecordID]) -> PostgresStatement {
         PostgresStatement(
             """
@@ -96,8 +96,8 @@ final class TableFormat {
             """, [keys(ids)])
     }
 
-    /// Every attribute of a row of `all`, nulls included.
-    /// - Throws: `PostgresError` with `isUnsendable` where no device can be sent it.
+    /// Returns every attribute of a row of `all`, including nulls.
+    /// - Throws: `PostgresError` with `isUnsendable` if no device can receive it.
     func attributes(
         _ rows: PostgresRows, _ row: Int, from field: Int = 1
     ) throws(PostgresError) -> Attributes {
@@ -113,7 +113,7 @@ final class TableFormat {
         return attributes
     }
 
-    /// The named attributes of a row of `all`.
+    /// Returns the named attributes of a row of `all`.
     func attributes(
         _ names: [String], _ rows: PostgresRows, _ row: Int, from field: Int = 1
     ) throws(PostgresError) -> Attributes {
@@ -129,7 +129,7 @@ final class TableFormat {
         return Attributes(names: names, values: values)
     }
 
-    /// The attributes of a row that returns these columns behind the key, in this order.
+    /// Returns the attributes of a row that has these columns after the key, in this order.
     func returned(
         _ names: [String], _ rows: PostgresRows, _ row: Int
     ) throws(PostgresError) -> Attributes {
@@ -144,7 +144,7 @@ final class TableFormat {
 
     // MARK: - Writing
 
-    /// Creates records: their keys, and the same attributes of each.
+    /// Creates records with the given keys and the same list of attributes.
     /// - Returns: A statement whose rows are `all`.
     func creating(
         _ ids: [RecordID], _ names: [String], _ records: [Attributes]
@@ -153,7 +153,7 @@ final class TableFormat {
     }
 
     /// Changes the same attributes of records.
-    /// - Precondition: There is at least one.
+    /// - Precondition: There is at least one attribute.
     /// - Returns: A statement that returns the key, these attributes, and the generated ones.
     func changing(
         _ ids: [RecordID], _ names: [String], _ records: [Attributes]
@@ -161,7 +161,7 @@ final class TableFormat {
         statement(false, ids, names, records)
     }
 
-    /// Removes records, where they are.
+    /// Removes the records that exist.
     func deleting(_ ids: [RecordID]) -> PostgresStatement {
         PostgresStatement(
             "DELETE FROM \(table.sqlName) AS t WHERE t.\(key) = ANY ($1::\(keyType))", [keys(ids)])
@@ -203,7 +203,7 @@ final class TableFormat {
     private func creation(_ written: [PostgresColumn], _ writing: Writing) -> String {
         let all = [table.key] + written
         let names = all.map(\.sqlName).joined(separator: ", ")
-        // Keys that PostgreSQL always makes itself were drawn from the same place.
+        // The keys that PostgreSQL otherwise always generates were drawn from the same sequence.
         let head = "INSERT INTO \(table.sqlName) AS t (\(names)) OVERRIDING SYSTEM VALUE"
         return "\(head) \(source(all, writing)) RETURNING \(self.all())"
     }
