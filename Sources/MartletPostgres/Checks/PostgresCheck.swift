@@ -4,23 +4,25 @@ package import MartletServerCore
 package import PostgresKit
 import SQLiteRecords
 
-/// Compares devices' ranges with the rows of a PostgreSQL database, each check at one moment.
+/// Compares devices' ranges with the rows of a PostgreSQL database. Each check sees one moment.
 ///
-/// The device speaks of an older revision as a rule. A record that changed since, or that another
-/// program has changed and the log does not have yet, is left out and named; all others were at that
-/// revision as they are now, so that what is said of them holds for every revision in between.
+/// The device's revision is usually older. The check leaves out and names records that changed
+/// since then, and records with external writes that are not in the log yet. All other records were
+/// the same at that revision as now, so the answer holds for every revision in between.
 package final class PostgresCheck: CheckSource {
     private let connection: ReadingConnection
     private let schema: Schema
     private let unsendable: UnsendableRows
 
-    /// Tables are read whole: the planner is free, and thinks of the last row, not the first.
+    /// The settings of the connection. Tables are read completely, so the planner may choose
+    /// freely, and should optimise for the last row, not the first.
     private static let settings = "SET cursor_tuple_fraction = 1; SET jit = off"
 
+    /// Makes a check with a function that connects.
     /// - Parameters:
-    ///   - schema: What devices know.
-    ///   - unsendable: Hears of rows that are left out.
-    ///   - connect: Makes a connection; one that only reads is enough.
+    ///   - schema: The schema that devices know.
+    ///   - unsendable: Receives the rows that are left out.
+    ///   - connect: Makes a connection. One that only reads is enough.
     package init(
         schema: Schema, unsendable: UnsendableRows = UnsendableRows(),
         connect: @escaping () throws(PostgresError) -> PostgresConnection
@@ -30,7 +32,8 @@ package final class PostgresCheck: CheckSource {
         connection = ReadingConnection(settings: Self.settings, connect: connect)
     }
 
-    /// - Parameter options: Of the connections it makes, which only read.
+    /// Makes a check on the database at an address.
+    /// - Parameter options: The options of its connections, which only read.
     package convenience init(
         _ address: PostgresAddress, _ options: PostgresOptions = PostgresOptions(),
         schema: Schema, unsendable: UnsendableRows = UnsendableRows()
@@ -51,7 +54,7 @@ package final class PostgresCheck: CheckSource {
     private func compare(
         _ request: CheckRequest, _ connection: PostgresConnection, _ model: PostgresModel
     ) throws(PostgresError) -> CheckAnswer {
-        // The first read fixes the moment.
+        // The first read fixes the moment that the transaction sees.
         let head = try connection.query("SELECT revision FROM _martlet.dataset WHERE number = 1")
         guard head.count == 1 else { throw PostgresError(.other, "_martlet.dataset is empty") }
         var budget = RangeComparison.Budget()

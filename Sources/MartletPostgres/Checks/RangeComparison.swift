@@ -4,20 +4,20 @@ import MartletServerCore
 import PostgresKit
 import SQLiteRecords
 
-/// Compares ranges of one type, in the caller's read transaction: all of them in one scan of the
-/// table.
+/// Compares ranges of one type in the caller's read transaction, with one scan of the table for
+/// all.
 struct RangeComparison {
-    /// What all ranges of one answer may still bring.
+    /// The room that is left for all ranges of one answer.
     struct Budget {
         var rows = Limits.checkRows
-        /// Bytes of rows, about.
+        /// The approximate bytes of rows.
         var bytes = Limits.checkBytes
         var leftOut = Limits.checkLeftOut
     }
 
-    /// Ranges of so few rows, on either side, are answered with the rows themselves.
+    /// The number of rows, on either side, up to which a range is answered with its rows.
     private static let fewRows: Int64 = 16
-    /// Rows fetched at once.
+    /// The rows fetched at once.
     private static let atOnce = 2_000
 
     private let connection: PostgresConnection
@@ -41,8 +41,8 @@ struct RangeComparison {
         hashed = hasher.attributes.map(\.name)
     }
 
-    /// What is found in ranges that do not overlap, in the order of their keys; nil where too much
-    /// has changed since the revision asked about.
+    /// Returns verdicts on ranges that do not overlap, in the order of their keys; nil if too many
+    /// records have changed since the device's revision.
     mutating func compare(
         _ ranges: [CheckedRange], _ budget: inout Budget
     ) throws(PostgresError) -> [RangeVerdict]? {
@@ -78,7 +78,7 @@ struct RangeComparison {
         return .rows(try rows(range, without: changed, &budget))
     }
 
-    /// The range a key stands in; nil where it stands in none.
+    /// Returns the range that contains a key; nil if there is none.
     private static func place(of id: RecordID, in ranges: [CheckedRange]) -> Int? {
         var low = 0
         var high = ranges.count
@@ -94,8 +94,8 @@ struct RangeComparison {
 
     // MARK: - Reading
 
-    /// The records that take no part: those that changed since, and those that are changed already
-    /// and not in the log yet.
+    /// Returns the records that are left out: those that changed since the revision, and those that
+    /// changed and are not in the log yet.
     private func changedRecords(limit: Int) throws(PostgresError) -> Set<RecordID> {
         let rows = try connection.query(
             """
@@ -110,14 +110,14 @@ struct RangeComparison {
         return ids
     }
 
-    /// Adds up the records that are there and take part.
+    /// Adds up the hashes of the records that exist and are not left out.
     private mutating func scan(
         _ ranges: [CheckedRange], from: RecordID?, below: RecordID?, without left: Set<RecordID>
     ) throws(PostgresError) {
         let columns = hashed.compactMap { form.column($0) }.map {
             ", \($0.selected(as: "t.\($0.sqlName)"))"
         }
-        // One name for each type: a FETCH is prepared with the columns of its cursor.
+        // Each type has one name, because a FETCH is prepared with the columns of its cursor.
         let cursor = "martlet_check_\(form.table.number)"
         try connection.execute(
             """
@@ -155,7 +155,7 @@ struct RangeComparison {
             }
         } catch {
             guard error.isUnsendable else { throw error }
-            // No device can have been sent it.
+            // No device can have received it.
             unsendable.note(form.type.name, id, error.message)
             if changed[place].count < Limits.checkLeftOut { changed[place].append(id) }
             return
@@ -164,7 +164,7 @@ struct RangeComparison {
         hashes[place].add(mark: hasher.mark(id, try page.integer(row, 1)))
     }
 
-    /// Rows and their marks. A row without a mark was never in the log; no device has it.
+    /// The rows and their marks. A row without a mark was never in the log, so no device has it.
     private var joined: String {
         """
         FROM \(form.table.sqlName) AS t JOIN _martlet.records AS r \
@@ -172,7 +172,8 @@ struct RangeComparison {
         """
     }
 
-    /// Keys in a range: numbers by size, texts by their bytes, whatever collation the column has.
+    /// Returns the condition for keys in a range. Numbers are compared by size and texts by their
+    /// bytes, whatever collation the column has.
     private static func condition(
         _ form: TableFormat, _ from: RecordID?, _ below: RecordID?
     ) -> String {
@@ -193,8 +194,8 @@ struct RangeComparison {
     }
 
     private static func literal(_ text: String) -> String {
-        // PostgreSQL has no text with NUL, so none is equal to one; where it is cut off matters to
-        // no order.
+        // PostgreSQL has no text with NUL, so no key equals this one. Cutting it off does not
+        // change the order.
         SQLName.literal(String(text.prefix { $0 != "\0" }))
     }
 
@@ -206,7 +207,7 @@ struct RangeComparison {
         let order =
             form.type.keyKind == .text
             ? "t.\(form.key)::text COLLATE \"C\"" : "t.\(form.key)"
-        // Not prepared: there are as many statements as ranges.
+        // The statement is not prepared, because there are as many statements as ranges.
         let cursor = "martlet_rows_\(form.table.number)"
         try connection.execute(
             """

@@ -4,9 +4,9 @@ import MartletServerCore
 import PostgresKit
 
 /// Reads differences on one connection: records by the revision at which they last changed, and the
-/// rows of those that are there.
+/// rows of those that exist.
 struct DifferenceScan {
-    /// One record's place in the scan.
+    /// A record's place in the scan.
     private struct Place {
         let revision: Revision
         let type: Int64
@@ -19,7 +19,7 @@ struct DifferenceScan {
     let model: PostgresModel
     let schema: Schema
     let unsendable: UnsendableRows
-    /// The number of records whose rows are read at once: at first, and at most.
+    /// The number of records whose rows are read at once: in the first page, and at most.
     private static let (leastAtOnce, mostAtOnce) = (250, 2_000)
     /// The approximate bytes of records read at once.
     private static let pageBytes = 1 << 20
@@ -34,9 +34,9 @@ struct DifferenceScan {
         self.unsendable = unsendable
     }
 
-    /// See `LogSource.difference`.
-    /// - Returns: Nil where other programs have written what is not in the log yet: rows would be newer
-    ///   than what they are said to be of.
+    /// Reads a part of a difference; see `LogSource.difference`.
+    /// - Returns: The part; nil if there are external writes that are not in the log yet. Rows
+    ///   would then be newer than the revision they are sent for.
     func part(
         _ question: DifferenceRequest, limit: () -> Revision
     ) throws(PostgresError) -> DifferencePart? {
@@ -48,7 +48,8 @@ struct DifferenceScan {
         }
     }
 
-    /// As `part`, in an open transaction of a moment at which nothing is pending.
+    /// Reads a part like `part`, in an open transaction of a moment at which no external write is
+    /// pending.
     func consistentPart(
         _ question: DifferenceRequest, limit: () -> Revision
     ) throws(PostgresError) -> DifferencePart {
@@ -112,8 +113,8 @@ struct DifferenceScan {
         ORDER BY revision, type, id LIMIT $6
         """
 
-    /// The next records behind one. A row that was announced and stands in the scan on its own
-    /// account too needs no second place.
+    /// Returns the next records after one. If the scan has an announced row under its own revision
+    /// too, it lists the row only once.
     private func places(
         _ after: Place, since: Revision, through last: Revision, count: Int
     ) throws(PostgresError) -> [Place] {
@@ -161,19 +162,19 @@ struct DifferenceScan {
         return read
     }
 
-    /// Nil for what no device is to be told of.
+    /// Returns a record's row; nil if no device may receive it.
     private func row(_ place: Place, _ read: Read) throws(PostgresError) -> DifferencePart.Row? {
         guard let position = model.positions[place.type] else { return nil }
         let form = model.forms[position]
         guard schema[form.type.name] != nil, let id = form.id(stored: place.id) else { return nil }
         var attributes: Attributes?
-        // A row that another program removed is gone, whatever is known of the record.
+        // If another program removed the row, the record is gone, whatever its facts say.
         if !place.isDeleted, let found = read[RecordAddress(position, id)] {
             do throws(PostgresError) {
                 attributes = form.columns.withoutNulls(
                     try form.attributes(found.rows, found.row))
             } catch {
-                // One bad row stops nobody: devices keep what they have of it.
+                // One bad row does not stop the scan: devices keep their version of it.
                 guard error.isUnsendable else { throw error }
                 unsendable.note(form.type.name, id, error.message)
                 return nil

@@ -3,18 +3,19 @@ internal import MartletProtocol
 package import MartletServerCore
 package import PostgresKit
 
-/// Reads the log of a data set in PostgreSQL on a connection of its own, opened when first needed
-/// and again after it was lost.
+/// Reads the log of a data set in PostgreSQL on a separate connection, which is opened when it is
+/// first needed, and again after it was lost.
 package final class PostgresLog: LogSource {
     private let connection: ReadingConnection
     private let schema: Schema
     private let unsendable: UnsendableRows
-    /// What takes in what other programs wrote; nil where nothing here can.
+    /// The moment at which external writes are in the log; nil if this log cannot add them.
     private let moment: StagingMoment?
+    /// Makes a log with a function that connects.
     /// - Parameters:
-    ///   - schema: The types whose rows go into differences.
-    ///   - unsendable: Hears of rows that are left out of differences.
-    ///   - connect: Makes a connection; one that only reads is enough.
+    ///   - schema: The types whose rows differences contain.
+    ///   - unsendable: Receives the rows that are left out of differences.
+    ///   - connect: Makes a connection. One that only reads is enough.
     package convenience init(
         schema: Schema, unsendable: UnsendableRows = UnsendableRows(),
         connect: @escaping () throws(PostgresError) -> PostgresConnection
@@ -32,10 +33,12 @@ package final class PostgresLog: LogSource {
         connection = ReadingConnection(settings: StoreSession.settings, connect: connect)
     }
 
+    /// Makes a log of the database at an address.
     /// - Parameters:
-    ///   - options: Of the connections it makes, which only read; but for those that take into the log
-    ///     what other programs wrote, where a difference would be ahead of it.
-    ///   - now: Milliseconds since 1970, for those entries; nil where none are to be made.
+    ///   - options: The options of its connections. These only read, except for those that add
+    ///     external writes to the log if a difference would be ahead of it.
+    ///   - now: Returns the milliseconds since 1970, for those entries; nil if the log must not
+    ///     make any.
     package convenience init(
         _ address: PostgresAddress, _ options: PostgresOptions = PostgresOptions(),
         schema: Schema, unsendable: UnsendableRows = UnsendableRows(),
@@ -72,7 +75,7 @@ package final class PostgresLog: LogSource {
     }
 
     package func entries(at revisions: [Revision]) throws(StorageFault) -> [LogEntry] {
-        // Asked of every answer; most repeat nothing.
+        // Every answer asks this; most answers repeat nothing.
         guard !revisions.isEmpty else { return [] }
         return try connection.reading { (connection, _) throws(PostgresError) in
             let rows = try connection.query(
@@ -114,7 +117,7 @@ package final class PostgresLog: LogSource {
     package func difference(
         _ question: DifferenceRequest, limit: () -> Revision
     ) throws(StorageFault) -> DifferencePart {
-        // The moment may be fixed twice where the connection was lost; the limit is asked for once.
+        // The moment may be fixed twice if the connection was lost. The limit is read once.
         var asked: Revision?
         func once() -> Revision {
             let last = asked ?? limit()
@@ -133,7 +136,7 @@ package final class PostgresLog: LogSource {
             connection: connection, model: model, schema: schema, unsendable: unsendable)
     }
 
-    /// A difference at a moment that is made for it: what other programs wrote is taken into the log.
+    /// Reads a difference at a moment that is made for it by adding external writes to the log.
     private func consistentDifference(
         _ question: DifferenceRequest, limit: () -> Revision
     ) throws(StorageFault) -> DifferencePart {

@@ -1,15 +1,16 @@
 import MartletServerCore
 import PostgresKit
 
-/// A connection that only reads, made when it is first needed and again after it was lost.
+/// A connection that only reads. It is made when it is first needed, and again after it was lost.
 final class ReadingConnection {
-    /// How a session of this kind differs from others.
+    /// The statements that set a session of this kind up.
     private let settings: String
     private let connect: () throws(PostgresError) -> PostgresConnection
     private var current: (connection: PostgresConnection, model: PostgresModel)?
 
+    /// Makes a connection that does not connect yet.
     /// - Parameters:
-    ///   - settings: Run on every new connection.
+    ///   - settings: The statements to run on every new connection.
     ///   - connect: Makes a connection.
     init(
         settings: String, connect: @escaping () throws(PostgresError) -> PostgresConnection
@@ -18,7 +19,7 @@ final class ReadingConnection {
         self.connect = connect
     }
 
-    /// Makes connections that only read.
+    /// Returns a function that makes connections that only read.
     static func maker(
         _ address: PostgresAddress, _ options: PostgresOptions
     ) -> () throws(PostgresError) -> PostgresConnection {
@@ -27,8 +28,8 @@ final class ReadingConnection {
         return { [options] () throws(PostgresError) in try PostgresConnection(address, options) }
     }
 
-    /// Runs `body` with a connection that answers, and what its tables are. What reads nothing but
-    /// its own statements may be begun again on a new connection, once.
+    /// Runs `body` with a connection that answers and its model of the tables. `body` may run a
+    /// second time on a new connection, so it must only read.
     func reading<Result>(
         _ body: (PostgresConnection, PostgresModel) throws(PostgresError) -> Result
     ) throws(StorageFault) -> Result {
@@ -62,7 +63,7 @@ final class ReadingConnection {
             current = (connection, model)
             return try body(connection, model)
         } catch {
-            // Whatever it was, a new connection begins from what the database says.
+            // After any error, a new connection starts from the database's state.
             current?.connection.close()
             current = nil
             throw error
@@ -74,7 +75,7 @@ final class ReadingConnection {
 extension ReadingConnection: Sendable {}
 
 extension PostgresConnection {
-    /// Runs `body` at one moment: what others commit meanwhile is not seen.
+    /// Runs `body` at one moment: it does not see later commits by others.
     func atOneMoment<Result>(
         _ body: () throws(PostgresError) -> Result
     ) throws(PostgresError) -> Result {

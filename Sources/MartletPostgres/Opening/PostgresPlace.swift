@@ -5,12 +5,12 @@ package struct PostgresPlace: Sendable {
     package let address: PostgresAddress
     package let name: String
     package let identity: String
-    /// What blocks of its log are sealed with outside the database.
+    /// The key that seals blocks of its log outside the database.
     package let cacheKey: [UInt8]
 
-    /// Looks what is in a database, and brings Martlet's own tables to this release's form.
-    /// Connects once; blocks.
-    /// - Throws: `PostgresRefusal`.
+    /// Finds the data set of a database, and upgrades Martlet's own tables to this release's
+    /// format. Connects once; blocks.
+    /// - Throws: `PostgresRefusal` if the database cannot be served.
     package static func find(_ address: PostgresAddress) throws(PostgresRefusal) -> PostgresPlace {
         do {
             let connection = try PostgresConnection(address, options(name: "martlet start"))
@@ -46,15 +46,16 @@ package struct PostgresPlace: Sendable {
         }
     }
 
-    /// How patient the connections of a server are.
-    /// - Parameter name: What the server's lists call the connection.
+    /// Returns the options of a server's connections.
+    /// - Parameter name: The name of the connection in the server's lists.
     package static func options(name: String, readOnly: Bool = false) -> PostgresOptions {
         PostgresOptions(connecting: .seconds(5), readOnly: readOnly, name: name)
     }
 
     private static let rights = ["SELECT", "INSERT", "UPDATE", "DELETE"]
 
-    /// What the first change would otherwise find out, with devices waiting for it.
+    /// Checks the role's rights. Otherwise the first change would reveal a missing one, with
+    /// devices waiting for it.
     private static func checkRights(
         _ connection: PostgresConnection, _ address: PostgresAddress
     ) throws {
@@ -81,7 +82,7 @@ package struct PostgresPlace: Sendable {
     }
 }
 
-/// Why a database cannot be served: a sentence, and what to do.
+/// The reason why a database cannot be served, and what to do.
 package struct PostgresRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     package let description: String
 
@@ -89,7 +90,7 @@ package struct PostgresRefusal: Error, Hashable, Sendable, CustomStringConvertib
         self.description = description
     }
 
-    /// What the server or the way to it said. It never holds a password.
+    /// Makes the refusal for an error of the server or of the way to it. It never holds a password.
     package init(_ error: PostgresError, at address: PostgresAddress) {
         let words = error.message.split(whereSeparator: \.isNewline)
             .map { $0.trimmingPrefix { $0.isWhitespace } }.joined(separator: "; ")

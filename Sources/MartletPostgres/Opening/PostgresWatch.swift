@@ -2,53 +2,55 @@ import MartletModel
 package import MartletServerCore
 package import PostgresKit
 
-/// Looks for what other processes and programs have written to a data set, on a connection of its
-/// own, which is made again after an error. Confined to whoever holds it; blocks.
+/// Looks for writes by other processes and programs to a data set, on a separate connection, which
+/// is made again after an error. It is confined to its holder, and blocks.
 package final class PostgresWatch {
-    /// What is told to operators: not looked at for every change.
+    /// Figures for operators, which are not read for every change.
     package struct External: Hashable, Sendable {
-        /// Changes of other programs that are in no entry of the log yet; no more than
-        /// `mostCounted` are counted.
+        /// The external changes that are in no entry of the log yet. At most `mostCounted` are
+        /// counted.
         package var waiting: Int
-        /// How long the oldest transaction has been open that has written anything, in any database
-        /// of the cluster, in seconds; 0 where there is none.
+        /// The seconds for which the oldest transaction that has written anything has been open, in
+        /// any database of the cluster; 0 if there is none.
         package var oldestWriterSeconds: Double
-        /// The slot that other programs' writes are read from; nil where triggers note them.
+        /// The slot from which external writes are read; nil if triggers note them.
         package var slot: Slot?
     }
 
-    /// How the reading of the write-ahead log stands.
+    /// The state of reading the write-ahead log.
     package struct Slot: Hashable, Sendable {
-        /// Whether somebody reads it.
+        /// Whether a process reads the slot.
         package var isActive: Bool
-        /// Whether what it has yet to send is gone, or it is gone itself.
+        /// Whether the slot is gone, or the part of the log that it has yet to send.
         package var isLost: Bool
-        /// Bytes of the write-ahead log that are kept for it.
+        /// The bytes of the write-ahead log that are kept for the slot.
         package var retainedBytes: Int64
-        /// Bytes of the write-ahead log that were written and are not read yet.
+        /// The bytes of the write-ahead log that were written and are not read yet.
         package var lagBytes: Int64
     }
 
-    /// Changes that are counted at most.
+    /// The most changes to count.
     package static let mostCounted = 100_000
 
     private let address: PostgresAddress
     private var connection: PostgresConnection?
-    /// The tables' state, as of a look not long ago, and the number that servers raise with it.
+    /// The tables' state as of a recent look, and the number that servers raise with it.
     private var tables: (state: Int64, version: Int64)?
     private var looks = 0
-    /// Types whose tables another transaction has locked whole, as of a look not long ago.
+    /// The types whose tables another transaction has locked completely, as of a recent look.
     private var locked: [String] = []
 
-    /// The tables, and locks on them, are looked at with every so manieth look: it takes longer than all
-    /// else.
+    /// The interval, in looks, at which the tables and locks on them are read. That takes longer
+    /// than everything else.
     private static let looksPerState = 16
 
     package init(_ address: PostgresAddress) {
         self.address = address
     }
 
-    /// One small question.
+    /// Looks at the data set with one small query. Every sixteenth look, and every look after a
+    /// change of tables, also reads the tables' state and locks.
+    /// - Throws: `StorageFault` if the database does not answer.
     package func look() throws(StorageFault) -> StorageLook {
         try reading { (connection) throws(PostgresError) in
             let row = try connection.query(
@@ -82,6 +84,8 @@ package final class PostgresWatch {
         return state
     }
 
+    /// Reads the figures for operators.
+    /// - Throws: `StorageFault` if the database does not answer.
     package func external() throws(StorageFault) -> External {
         try reading { (connection) throws(PostgresError) in
             let row = try connection.query(
@@ -100,7 +104,7 @@ package final class PostgresWatch {
         }
     }
 
-    /// nil where triggers note what other programs write.
+    /// Returns the slot's state; nil if triggers note external writes.
     static func slot(_ connection: PostgresConnection) throws(PostgresError) -> Slot? {
         guard let state = try LogicalState.read(connection) else { return nil }
         let rows = try connection.query(

@@ -2,8 +2,8 @@ import PostgresKit
 
 /// Locks of other transactions on whole synchronised tables (ALTER TABLE, LOCK TABLE, TRUNCATE, CREATE INDEX).
 enum TableLocks {
-    /// A statement that writes to a table waits for each of these modes, even to be prepared. A program that waits for
-    /// such a lock also makes all later ones wait.
+    /// The query for locks. A statement that writes to a table waits for each of these modes, even
+    /// to be prepared. A program that waits for such a lock also makes all later ones wait.
     private static let sql = """
         SELECT DISTINCT t.name FROM pg_catalog.pg_locks AS l \
         JOIN _martlet.types AS t ON t.relation::oid = l.relation \
@@ -13,7 +13,7 @@ enum TableLocks {
         (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()) ORDER BY 1
         """
 
-    /// The names of the types whose tables are locked.
+    /// Returns the names of the types whose tables are locked.
     static func read(_ connection: PostgresConnection) throws(PostgresError) -> [String] {
         let rows = try connection.query(sql)
         var names: [String] = []

@@ -1,8 +1,8 @@
 import PostgresKit
 
-/// The synchronised tables as the database has them now, as one number: where it is another one,
-/// tables, columns, their types or keys have come, gone or changed, a table got its first trigger of the
-/// user's or lost the last one, or the slot sends other things than before.
+/// The state of the synchronised tables as one number. It changes if tables, columns, their types
+/// or keys were added, removed or changed, if a table got its first trigger of the user or lost the
+/// last one, or if the slot sends other changes than before.
 enum TableState {
     private static let sql = """
         SELECT pg_catalog.hashtextextended(pg_catalog.concat_ws('/', \

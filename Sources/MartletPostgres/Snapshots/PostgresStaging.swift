@@ -5,36 +5,38 @@ package import PostgresKit
 import SQLiteKit
 import SQLiteRecords
 
-/// Writes a data set as it is at one moment into a SQLite file that is laid out as an embedded
-/// server's, without the log: what `SnapshotMaker` makes snapshots of.
+/// Writes a data set as of one moment into a SQLite file with the layout of an embedded server's,
+/// without the log. `SnapshotMaker` makes snapshots of this file.
 ///
-/// Rows go through page by page: memory does not grow with the data set.
+/// It copies rows page by page, so memory does not grow with the data set.
 package struct PostgresStaging {
     private let moment: StagingMoment
 
+    /// Makes a staging of the database at an address.
     /// - Parameters:
-    ///   - unsendable: Hears of rows that are left out.
-    ///   - now: Milliseconds since 1970.
+    ///   - unsendable: Receives the rows that are left out.
+    ///   - now: Returns the milliseconds since 1970.
     package init(
         _ address: PostgresAddress, unsendable: UnsendableRows, now: @escaping () -> Int64
     ) {
         moment = StagingMoment(address: address, unsendable: unsendable, now: now)
     }
 
-    /// Writes the file; one that is there is replaced.
+    /// Writes the file, in place of an existing one.
     /// - Parameters:
-    ///   - schema: The fingerprint the tables must have; nil for any.
-    ///   - isWanted: Asked again and again; once it says no, this ends with an error.
+    ///   - schema: The fingerprint that the tables must have; nil for any.
+    ///   - isWanted: Called repeatedly. When it returns false, writing ends with an error.
     /// - Returns: The end of the log at that moment.
-    /// - Throws: `StorageFault`, `AdoptionError`, `PostgresError`, `SQLiteError`; the file is then
-    ///   removed where it can be.
+    /// - Throws: `StorageFault`, `AdoptionError`, `PostgresError` or `SQLiteError`. The file is
+    ///   then removed if possible.
     package func write(
         to path: String, schema fingerprint: String? = nil, while isWanted: () -> Bool = { true }
     ) throws -> LogHead {
         try write(to: path, fingerprint, isWanted, tries: StagingMoment.tries)
     }
 
-    /// - Parameter tries: See `StagingMoment`.
+    /// Writes the file.
+    /// - Parameter tries: The number of tries without locks; see `StagingMoment`.
     func write(
         to path: String, _ fingerprint: String?, _ isWanted: () -> Bool, tries: Int
     ) throws -> LogHead {
@@ -43,12 +45,12 @@ package struct PostgresStaging {
         try DatabaseFile.remove(path)
         do {
             let file = try Connection(path: path)
-            // Nobody needs the file after a crash.
+            // The file is useless after a crash, so it needs no journal.
             try file.execute(
                 "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA foreign_keys = OFF")
             try file.begin()
             let head = try writeDataSet(reader, file, schema)
-            // A file that is still empty is none, and would not be removed.
+            // A file that is still empty does not exist, and would not be removed.
             try file.commit()
             try file.begin()
             for position in schema.tables.indices {
@@ -62,7 +64,7 @@ package struct PostgresStaging {
         }
     }
 
-    /// Makes the tables, and says what the data set is.
+    /// Makes the tables, and stores the data set's identity and head.
     private func writeDataSet(
         _ reader: PostgresConnection, _ file: Connection, _ schema: PostgresSchema
     ) throws -> LogHead {
@@ -82,7 +84,7 @@ package struct PostgresStaging {
         dataSet.bind(3, blob: head.hash.bytes)
         try dataSet.run()
         for table in schema.tables {
-            // Keys are PostgreSQL's to give; nobody asks this file for one.
+            // PostgreSQL assigns keys, so this file never does.
             let type = try file.prepare("INSERT INTO martlet_types VALUES (?1, ?2, 1)")
             type.bind(1, integer: table.number)
             type.bind(2, text: table.type.name)

@@ -2,28 +2,29 @@ import MartletModel
 import MartletServerCore
 import PostgresKit
 
-/// A moment at which the tables hold exactly what the log says, seen on one connection for as long as
-/// its transaction is open.
+/// A moment at which the tables hold exactly the state of the log. One connection sees it for as
+/// long as its transaction is open.
 ///
-/// What other programs wrote is in the tables before it is in the log. So what is pending is taken
-/// into the log first; when something is pending again at the moment the transaction sees, this is
-/// done over. Where that goes on, writers are kept out of the tables for the moment it takes.
+/// External writes are in the tables before they are in the log. So pending writes are first added
+/// to the log. If writes are pending again at the moment that the transaction sees, this is
+/// repeated. If that continues, writers are briefly kept out of the tables.
 struct StagingMoment {
-    /// How often it is tried without keeping anybody out.
+    /// The number of tries without locking writers out.
     static let tries = 20
 
     let address: PostgresAddress
     let unsendable: UnsendableRows
-    /// Milliseconds since 1970.
+    /// Returns the milliseconds since 1970.
     let now: () -> Int64
-    /// What the moment is for, in the names of the connections.
+    /// The purpose of the moment, for the names of the connections.
     var purpose = "snapshot"
 
     /// Opens a connection whose transaction sees such a moment.
-    /// - Parameter fingerprint: The schema's that the tables must have; nil for any.
+    /// - Parameter fingerprint: The fingerprint of the schema that the tables must have; nil for
+    ///   any.
     /// - Returns: The connection, and the tables.
-    /// - Throws: `StorageFault` for tables that have changed; `PostgresError`, of kind `busy` where
-    ///   writers could not be kept out.
+    /// - Throws: `StorageFault` if the tables have changed; `PostgresError`, of kind `busy` if
+    ///   writers could not be locked out.
     func open(
         _ fingerprint: String?, tries: Int = tries
     ) throws -> (PostgresConnection, PostgresSchema) {
@@ -48,7 +49,7 @@ struct StagingMoment {
         try reader.rollback()
         try keepingWritersOut(writer, fingerprint, logical) {
             try begin(reader)
-            // The first statement decides what the transaction sees.
+            // The first statement fixes what the transaction sees.
             guard try !Self.isPending(reader, logical) else {
                 throw PostgresError(.busy, "other programs write faster than the log takes it in")
             }
@@ -60,7 +61,7 @@ struct StagingMoment {
         _ = try reader.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     }
 
-    /// Whether the reader's transaction sees what the log does not have.
+    /// Returns whether the reader's transaction sees writes that the log does not have.
     static func isPending(
         _ reader: PostgresConnection, _ logical: LogicalMoment?
     ) throws(PostgresError) -> Bool {
@@ -83,7 +84,7 @@ struct StagingMoment {
         return schema
     }
 
-    /// Takes everything that is pending into the log.
+    /// Adds all pending external writes to the log.
     private func drain(_ writer: PostgresConnection, _ fingerprint: String?) throws {
         var log = try LogAppender(on: writer, now: now())
         let schema = try schema(writer, fingerprint)
@@ -95,8 +96,9 @@ struct StagingMoment {
         }
     }
 
-    /// The data set's row first: who holds it waits for nobody outside. Then the tables, then what is
-    /// pending; when that is committed, nothing new can have come.
+    /// Runs `body` while writers are locked out. It first locks the data set's row, whose holder
+    /// waits for no external program. Then it locks the tables, and adds the pending writes to the
+    /// log. When that is committed, there can be no new writes.
     private func keepingWritersOut(
         _ writer: PostgresConnection, _ fingerprint: String?, _ logical: LogicalMoment?,
         _ body: () throws -> Void
@@ -116,7 +118,8 @@ struct StagingMoment {
         try guardian.rollback()
     }
 
-    /// Writers wait for us no longer than a moment; reading may take its time.
+    /// Returns the options of a connection. Writers wait for it only briefly; reading may take
+    /// long.
     private func options(_ rest: String = "") -> PostgresOptions {
         PostgresOptions(
             statement: nil, lock: .seconds(2), idleInTransaction: nil, answer: nil,

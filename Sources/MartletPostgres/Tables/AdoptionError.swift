@@ -1,10 +1,10 @@
-/// Why tables cannot be synchronised: all that is wrong with them, at once.
+/// The reasons why tables cannot be synchronised: all problems at once.
 package struct AdoptionError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// One thing that is wrong, and what to do.
+    /// One problem, and what to do.
     package struct Problem: Hashable, Sendable, CustomStringConvertible {
-        /// Such as “table “tasks” has no primary key”.
+        /// The problem, such as “table “tasks” has no primary key”.
         package let what: String
-        /// Such as “add one with ALTER TABLE …”.
+        /// The remedy, such as “add one with ALTER TABLE …”.
         package let remedy: String
 
         package init(_ what: String, _ remedy: String) {
@@ -21,11 +21,11 @@ package struct AdoptionError: Error, Hashable, Sendable, CustomStringConvertible
         self.problems = problems
     }
 
-    /// One problem alone.
+    /// Makes an error with one problem.
     package init(_ what: String, _ remedy: String) {
         self.init([Problem(what, remedy)])
     }
 
-    /// A sentence for each problem, on a line of its own.
+    /// A sentence for each problem, each on its own line.
     package var description: String { problems.map(\.description).joined(separator: "\n") }
 }

@@ -1,8 +1,8 @@
 import PostgresKit
 
-/// Tables as `pg_catalog` describes them, before anything is made of it.
+/// Tables as `pg_catalog` describes them, without interpretation.
 struct Catalogue {
-    /// In the order asked for; those that are not there are missing.
+    /// The tables in the requested order. Those that do not exist are missing.
     private(set) var tables: [CatalogueTable] = []
     private(set) var types: [UInt32: CatalogueType] = [:]
 
@@ -45,8 +45,8 @@ struct Catalogue {
         return catalogue
     }
 
-    /// Runs `body` in a transaction in which names outside `pg_catalog` are written with their
-    /// schemas, so that what is read means the same under any search path.
+    /// Runs `body` in a transaction in which PostgreSQL writes names outside `pg_catalog` with
+    /// their schemas, so that they mean the same under any search path.
     static func unambiguous<Answer>(
         on connection: PostgresConnection, _ body: () throws -> Answer
     ) throws -> Answer {
@@ -75,10 +75,11 @@ struct Catalogue {
         }
     }
 
-    /// SQL whose value is whether the relation `c` of `pg_class` has rules, or triggers that are not
-    /// Martlet's, or whether actions of foreign keys lead from it into a table outside that has such, or
-    /// from there to a member again.
-    /// - Parameter members: SQL of the array of relations that are inside.
+    /// Returns SQL whose value is whether rows of the relation `c` of `pg_class` may change apart
+    /// from statements. That is so if it has rules, or triggers other than Martlet's, or if actions
+    /// of foreign keys lead from it to a table outside `members` that has these, or through such a
+    /// table back to a member.
+    /// - Parameter members: SQL for the array of the synchronised relations.
     static func hasTriggers(among members: String) -> String {
         func steps(_ from: String) -> String {
             """
@@ -143,7 +144,7 @@ struct Catalogue {
         WHERE conrelid = ANY ($1::oid[]) AND contype = 'f' ORDER BY conrelid, conname
         """
 
-    // The column of NULLS NOT DISTINCT came with version 15.
+    // The column for NULLS NOT DISTINCT exists from version 15 on.
     private static let indexQuestion = """
         SELECT i.indrelid::bigint, i.indisprimary,
             (i.indkey::smallint[])[0:i.indnkeyatts - 1]::bigint[], i.indpred IS NOT NULL,
@@ -181,20 +182,21 @@ struct CatalogueTable {
     let name: String
     /// `pg_class.relkind`: r for an ordinary table.
     let kind: String
-    /// `pg_class.relpersistence`: p for one that survives a crash.
+    /// `pg_class.relpersistence`: p for a table that survives a crash.
     let persistence: String
     let isPartition: Bool
     let hasRowSecurity: Bool
     let owner: String
     /// Whether the role may act as the owner.
     let isOwned: Bool
-    /// Whether another table inherits from it, or it from another.
+    /// Whether another table inherits from it, or it inherits from another.
     let isInherited: Bool
-    /// Whether it has rules, or triggers that are not Martlet's, or leads to such outside.
+    /// Whether the table has rules, or triggers other than Martlet's, or leads to such outside the
+    /// synchronised tables.
     let hasTriggers: Bool
     var columns: [CatalogueColumn] = []
     var foreignKeys: [CatalogueForeignKey] = []
-    /// The unique ones.
+    /// The unique indexes.
     var indexes: [CatalogueIndex] = []
 
     init(_ rows: PostgresRows, _ row: Int) throws(PostgresError) {
@@ -216,10 +218,10 @@ struct CatalogueTable {
         PostgresConnection.quoted(schema) + "." + PostgresConnection.quoted(name)
     }
 
-    /// The columns of the primary key; none where there is none.
+    /// The columns of the primary key; empty if there is none.
     var primaryKey: [Int] { indexes.first { $0.isPrimary }?.columns ?? [] }
 
-    /// The column that is a record's id: the primary key where it is one column, else the one that
+    /// The column that is a record's id: the primary key if it is one column, else the column that
     /// adoption added.
     var keyColumn: CatalogueColumn? {
         if primaryKey.count == 1, let number = primaryKey.first { return column(number) }
@@ -236,7 +238,7 @@ struct CatalogueTable {
 
 /// A column.
 struct CatalogueColumn {
-    /// `pg_attribute.attnum`, which a renaming leaves as it is.
+    /// `pg_attribute.attnum`, which renaming does not change.
     let number: Int
     let name: String
     let type: UInt32
@@ -244,10 +246,11 @@ struct CatalogueColumn {
     /// The type as SQL writes it.
     let declaration: String
     let isRequired: Bool
-    /// a for GENERATED ALWAYS AS IDENTITY, d for BY DEFAULT, else empty.
+    /// `pg_attribute.attidentity`: a for GENERATED ALWAYS AS IDENTITY, d for BY DEFAULT, else
+    /// empty.
     let identity: String
     let isGenerated: Bool
-    /// The default, or what computes the column, as SQL.
+    /// The default, or the expression that computes the column, as SQL.
     let expression: String?
     /// Whether equal texts have equal bytes.
     let isDeterministic: Bool
@@ -275,11 +278,12 @@ struct CatalogueForeignKey {
     let columns: [Int]
     let target: UInt32
     let targetColumns: [Int]
-    /// a: no action, r: restrict, c: cascade, n: set null, d: set default.
+    /// The action: a for no action, r for restrict, c for cascade, n for set null, d for set
+    /// default.
     let onDelete: String
     let onUpdate: String
     let isDeferrable: Bool
-    /// Whether all rows fulfil it.
+    /// Whether all rows satisfy it.
     let isValid: Bool
 
     init(_ rows: PostgresRows, _ row: Int) throws(PostgresError) {
@@ -293,17 +297,17 @@ struct CatalogueForeignKey {
         isValid = try rows.boolean(row, 8)
     }
 
-    /// Whether it changes rows by itself.
+    /// Whether the foreign key has actions that change rows.
     var acts: Bool { !["a", "r"].contains(onDelete) || !["a", "r"].contains(onUpdate) }
 }
 
 /// A unique index.
 struct CatalogueIndex {
     let isPrimary: Bool
-    /// 0 for an expression.
+    /// The numbers of the columns; 0 for an expression.
     let columns: [Int]
     let isPartial: Bool
-    /// Whether nulls are equal to each other in it.
+    /// Whether the index treats nulls as equal.
     let joinsNulls: Bool
 
     init(_ rows: PostgresRows, _ row: Int) throws(PostgresError) {
@@ -321,10 +325,10 @@ struct CatalogueType {
     let name: String
     /// `pg_type.typtype`: b for a base type, d for a domain, e for an enumeration.
     let kind: String
-    /// What a domain is over.
+    /// The type that a domain is based on.
     let base: UInt32
     let modifier: Int
-    /// The type of an array's elements; 0 for others.
+    /// The type of an array's elements; 0 for other types.
     let element: UInt32
     let isRequired: Bool
     let standard: String?
@@ -346,13 +350,13 @@ struct CatalogueType {
 }
 
 extension PostgresRows {
-    /// An array's elements; none of a null.
+    /// Returns an array's elements; none for a null.
     fileprivate func elements(_ row: Int, _ column: Int) throws(PostgresError) -> [PostgresValue] {
         guard case .array(let array) = try value(row, column) else { return [] }
         return array.elements
     }
 
-    /// Integers of an array.
+    /// Returns the integers of an array.
     fileprivate func integers(_ row: Int, _ column: Int) throws(PostgresError) -> [Int] {
         try elements(row, column).map { element in
             if case .integer(let number) = element { Int(number) } else { 0 }

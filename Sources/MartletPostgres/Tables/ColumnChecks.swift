@@ -3,7 +3,7 @@ package import MartletServerCore
 import SQLiteRecords
 
 extension PostgresSchema {
-    /// How values and ids are judged before PostgreSQL sees them.
+    /// The checks of values and ids that come before PostgreSQL's own.
     package var checks: ValueChecks {
         var columns: [String: [String: PostgresColumn]] = [:]
         var references: [String: Set<String>] = [:]
@@ -12,8 +12,8 @@ extension PostgresSchema {
             columns[table.type.name] = Dictionary(
                 uniqueKeysWithValues: table.columns.map { ($0.name, $0) })
             references[table.type.name] = Set(table.type.references.map(\.attribute))
-            // A key that PostgreSQL always makes itself is none of the columns that are written, and
-            // names records all the same.
+            // A key that PostgreSQL always generates is not among the written columns, but still
+            // names records.
             keys[table.type.name] = PostgresColumn(
                 name: table.key.name, declaration: table.key.declaration, form: table.key.form,
                 length: table.key.length)
@@ -21,7 +21,7 @@ extension PostgresSchema {
         return ValueChecks(
             value: { [columns, references] value, attribute, type in
                 guard let column = columns[type.name]?[attribute.name] else { return nil }
-                // Ids that devices made up are replaced before the value is written.
+                // Temporary ids of devices are replaced before the value is written.
                 if case .integer(..<0) = value,
                     references[type.name]?.contains(attribute.name) == true
                 {
@@ -36,7 +36,7 @@ extension PostgresSchema {
                 case .integer(..<0): return nil
                 case .integer(let number): return key.mismatch(.integer(number))
                 case .text(let text):
-                    // PostgreSQL would cut off spaces behind what fits, and so make another id.
+                    // PostgreSQL would cut off spaces at the end, and so make another id.
                     if let length = key.length, text.unicodeScalars.count > length {
                         return "expected an id of at most \(length) characters, found a longer one"
                     }
@@ -47,9 +47,10 @@ extension PostgresSchema {
 }
 
 extension PostgresColumn {
-    /// Nil when the column can hold the value as far as can be told here, else a sentence without
-    /// the value, such as “expected an integer, found text”. What is not told here (constraints, the
-    /// grammar of arrays and JSON) PostgreSQL says.
+    /// Returns why the column cannot hold the value: a sentence without the value, such as
+    /// “expected an integer, found text”. Nil if the column can hold it as far as can be checked
+    /// here. PostgreSQL checks the rest: constraints, and the grammar of arrays and JSON.
+    /// - Complexity: O(*n*) in the bytes of a text.
     package func mismatch(_ value: Value) -> String? {
         if isComputed { return "it is computed by the database, never written" }
         switch (value, form) {
@@ -74,7 +75,7 @@ extension PostgresColumn {
         guard number.isFinite else { return "expected a finite number, found an infinity or NaN" }
         guard isSingle else { return nil }
         let single = Float(number)
-        // PostgreSQL refuses both ends: what is too great, and what would become zero.
+        // PostgreSQL refuses a number that is too large, and one that would become zero.
         guard single.isFinite, single != 0 || number == 0 else {
             return "expected a number that a real holds, found one out of its range"
         }
@@ -94,7 +95,7 @@ extension PostgresColumn {
             return TextFormat.isUUID(text)
                 ? nil : "expected a UUID in lower case with hyphens, found other text"
         case .date:
-            // Of a moment PostgreSQL takes the day.
+            // PostgreSQL takes the day of a date and time.
             return TextFormat.isDate(text) || TextFormat.isMoment(text, hasZone: false)
                 ? nil : "expected a date such as “2026-01-31”"
         case .time:
@@ -109,14 +110,15 @@ extension PostgresColumn {
             return ["{", "["].contains(text.unicodeScalars.first)
                 && text.utf8.last == UInt8(ascii: "}")
                 ? nil : "expected an array such as “{1,2}”, found other text"
-        // A type may have got a value since the tables were read.
+        // An enumeration may have got a value since the tables were read.
         case .json: return JSONFormat.fault(of: text, expands: false)
         case .jsonb: return JSONFormat.fault(of: text, expands: true)
         case .boolean, .integer, .real, .double, .enumeration: return nil
         }
     }
 
-    /// PostgreSQL counts characters, and cuts off spaces behind what fits.
+    /// Returns why a text is too long; nil if it fits. PostgreSQL counts characters, and cuts off
+    /// spaces after those that fit.
     private func lengthMismatch(_ text: String) -> String? {
         guard let length, text.utf8.count > length else { return nil }
         let excess = text.unicodeScalars.dropFirst(length)
@@ -136,7 +138,8 @@ extension PostgresColumn {
     }
 }
 
-/// The shapes of texts, judged as far as that is cheap: not whether the month has that day.
+/// Checks the forms of texts as far as this is cheap: it does not check that the month has that
+/// day.
 enum TextFormat {
     static func isUUID(_ text: String) -> Bool {
         let bytes = Array(text.utf8)
@@ -148,8 +151,8 @@ enum TextFormat {
         }
     }
 
-    /// A number with at most one point and digits on a side of it; or what PostgreSQL's numeric has
-    /// beside numbers.
+    /// Returns whether a text is a number with at most one point and digits on each side of it, or
+    /// one of the special values of PostgreSQL's numeric.
     static func isDecimal(_ text: String) -> Bool {
         if ["NaN", "Infinity", "-Infinity"].contains(text) { return true }
         let digits = text.utf8.dropFirst(text.utf8.first == UInt8(ascii: "-") ? 1 : 0)
@@ -159,13 +162,13 @@ enum TextFormat {
             && parts.allSatisfy { !$0.isEmpty && $0.allSatisfy { (48...57).contains($0) } }
     }
 
-    /// Year, month and day in digits; BC, and the infinities of dates.
+    /// Returns whether a text is a year, month and day in digits, perhaps with BC, or an infinity.
     static func isDate(_ text: String) -> Bool {
         if isInfinity(text) { return true }
         return isDay(withoutEra(text[...]))
     }
 
-    /// Hours and minutes, seconds with a fraction.
+    /// Returns whether a text is a time: hours, minutes, and perhaps seconds with a fraction.
     static func isTime(_ text: Substring) -> Bool {
         let parts = text.utf8.split(
             separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
@@ -179,13 +182,13 @@ enum TextFormat {
                     && pieces.dropFirst().allSatisfy { areDigits($0) })
     }
 
-    /// A day and a time, parted by a space or T.
+    /// Returns whether a text is a day and a time, separated by a space or T.
     static func isMoment(_ text: String, hasZone: Bool) -> Bool {
         if isInfinity(text) { return true }
         let moment = withoutEra(text[...])
         guard let mark = moment.firstIndex(where: { $0 == " " || $0 == "T" }) else { return false }
         var time = moment[moment.index(after: mark)...]
-        // A timestamp without a zone is taken as one of UTC.
+        // PostgreSQL reads a timestamp without a zone as one in UTC.
         if time.last == "Z" {
             time.removeLast()
         } else if hasZone {

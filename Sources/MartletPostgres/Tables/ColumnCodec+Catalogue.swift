@@ -1,26 +1,26 @@
 package import MartletModel
 
-/// What a column's type comes to.
+/// The result of resolving a column's type.
 struct ResolvedType {
     let form: ColumnCodec
-    /// Characters of a varchar or char.
+    /// The length of a varchar or char in characters; nil for no limit.
     let length: Int?
-    /// Whether a domain says NOT NULL.
+    /// Whether a domain is NOT NULL.
     let isRequired: Bool
-    /// A domain's default, as SQL.
+    /// The default of a domain, as SQL.
     let standard: String?
-    /// Whether it is char(n), whose values compare without the spaces behind.
+    /// Whether the type is char(n), whose values compare without trailing spaces.
     let isPadded: Bool
 }
 
 extension Catalogue {
-    /// nil for a type whose values have no form on the wire.
+    /// Returns the resolved type; nil if values of the type have no form on the wire.
     func resolved(_ column: CatalogueColumn) -> ResolvedType? {
         var number = column.type
         var modifier = column.modifier
         var isRequired = false
         var standard: String?
-        // A domain over a domain takes what is outermost.
+        // If a domain is based on another domain, the outermost default and length apply.
         while let type = types[number], type.kind == "d" {
             isRequired = isRequired || type.isRequired
             standard = standard ?? type.standard
@@ -59,7 +59,7 @@ extension Catalogue {
 }
 
 extension ColumnCodec {
-    /// What devices take it as.
+    /// The kind of the attribute on devices.
     package var kind: AttributeKind {
         switch self {
         case .boolean: .boolean
@@ -73,7 +73,7 @@ extension ColumnCodec {
         }
     }
 
-    /// What a key of this form is; nil where none can be.
+    /// The kind of a key with this form; nil if no key can have it.
     var keyKind: EntityType.KeyKind? {
         switch self {
         case .integer: .integer

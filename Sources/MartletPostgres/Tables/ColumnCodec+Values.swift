@@ -3,33 +3,33 @@ internal import MartletProtocol
 package import PostgresKit
 import SQLiteRecords
 
-/// A stored value that no device can be sent, such as an infinity.
+/// A stored value that no device can receive, such as an infinity.
 package struct UnsendableValue: Error, Hashable, Sendable, CustomStringConvertible {
     /// A sentence without the value: “column “ratio” holds an infinity, …”.
     package let reason: String
 
     package var description: String { reason }
 
-    /// The fault of a row that has more bytes than a device can be sent.
+    /// The fault of a row that has more bytes than a device can receive.
     static let ofLargeRow = UnsendableValue(
         reason: "the record has more than \(Limits.rowBytes >> 20) MiB with all its attributes, the"
             + " most that a device can be sent")
 }
 
 extension PostgresColumn {
-    /// What a statement selects for `value(from:)`: the column, as text where the kit has no other
-    /// form of it.
+    /// The expression to select for `value(from:)`: the column, as text if the kit has no other
+    /// form for it.
     package var selected: String { selected(as: sqlName) }
 
-    /// The same of a column that a statement names otherwise, such as `t."name"`.
+    /// Returns that expression for a column that a statement names differently, such as `t."name"`.
     package func selected(as name: String) -> String {
         form == .array ? "\(name)::text" : name
     }
 
-    /// A value of a set as a statement's parameter. The parameter's type is the column's, or text
-    /// that is cast to `declaration`.
+    /// Returns a set's value as a statement's parameter. The parameter's type is the column's, or
+    /// text that is cast to `declaration`.
     ///
-    /// A value that `mismatch` refuses goes as it is, for PostgreSQL to judge.
+    /// A value that `mismatch` refuses is passed unchanged, for PostgreSQL to judge.
     package func parameter(for value: Value) -> PostgresValue {
         switch (value, form) {
         case (.null, _): .null
@@ -45,12 +45,13 @@ extension PostgresColumn {
         }
     }
 
-    /// The same as text, for arrays of values that are cast to `declaration`; nil for null.
+    /// Returns the parameter as text, for arrays of values that are cast to `declaration`; nil for
+    /// null.
     package func parameterText(for value: Value) -> String? {
         parameter(for: value).text
     }
 
-    /// An id as a parameter of the key's type.
+    /// Returns an id as a parameter of the key's type.
     package func parameter(for id: RecordID) -> PostgresValue {
         switch id {
         case .integer(let number): .integer(number)
@@ -58,7 +59,8 @@ extension PostgresColumn {
         }
     }
 
-    /// What came back of `selected`, as the wire has it.
+    /// Returns a value of `selected` in the form of the wire.
+    /// - Throws: `UnsendableValue` if no device can receive it.
     package func value(from stored: PostgresValue) throws(UnsendableValue) -> Value {
         switch stored {
         case .null: return .null
@@ -77,14 +79,16 @@ extension PostgresColumn {
         }
     }
 
-    /// A column of an answer as the wire has it.
-    /// - Throws: `UnsendableValue`, `PostgresError`.
+    /// Returns a column of an answer in the form of the wire.
+    /// - Throws: `UnsendableValue` if no device can receive it; `PostgresError` if it cannot be
+    ///   read.
     package func value(from rows: PostgresRows, _ row: Int, _ column: Int) throws -> Value {
         try value(from: rows.value(row, column))
     }
 
-    /// A key of an answer as a record's id.
-    /// - Throws: `UnsendableValue`, `PostgresError`.
+    /// Returns a key of an answer as a record's id.
+    /// - Throws: `UnsendableValue` if no record can have it as id; `PostgresError` if it cannot be
+    ///   read.
     package func id(from rows: PostgresRows, _ row: Int, _ column: Int) throws -> RecordID {
         switch try value(from: rows, row, column) {
         case .integer(let number): return .integer(number)
@@ -93,7 +97,7 @@ extension PostgresColumn {
         }
     }
 
-    /// What is said of NaN and infinities.
+    /// The error for NaN and infinities.
     var infinity: UnsendableValue {
         UnsendableValue(
             reason: "column “\(name)” holds NaN or an infinity, which no device can be sent")

@@ -1,10 +1,12 @@
 internal import SQLiteRecords
 
-/// Defaults of PostgreSQL's as SQLite says them: the constants. What else a default may be, the
-/// server fills in, and the device hears of it with the answer.
+/// Translates PostgreSQL's constant defaults to SQLite. The server fills in any other default, and
+/// the device receives it with the answer.
 enum DeviceDefault {
-    /// - Parameter expression: As `pg_get_expr` writes it, such as `'open'::character varying`.
-    /// - Returns: An SQL literal; nil where it is none.
+    /// Returns a default for a device.
+    /// - Parameter expression: The default as `pg_get_expr` writes it, such as `'open'::character
+    ///   varying`.
+    /// - Returns: An SQL literal; nil if the default is no constant.
     static func text(_ expression: String, _ form: ColumnCodec) -> String? {
         guard let literal = literal(expression) else { return nil }
         switch form {
@@ -28,7 +30,7 @@ enum DeviceDefault {
         }
     }
 
-    /// What a constant says, without quotes and casts; nil for any other expression.
+    /// Returns the value of a constant without quotes and casts; nil for any other expression.
     private static func literal(_ expression: String) -> String? {
         var rest = Substring(expression)
         var value = ""
@@ -43,7 +45,7 @@ enum DeviceDefault {
             }
             return nil
         }
-        // A negative number is in parentheses where a cast follows.
+        // A negative number is in parentheses if a cast follows.
         if rest.first == "(", let end = rest.firstIndex(of: ")") {
             value = String(rest[rest.index(after: rest.startIndex)..<end])
             rest = rest[rest.index(after: end)...]
@@ -60,8 +62,8 @@ enum DeviceDefault {
         return hasOnlyCasts(rest) ? value : nil
     }
 
-    /// Whether nothing but casts follows, which change a constant of the column's own type in nothing
-    /// that a device could see.
+    /// Returns whether only casts follow. These do not change a constant of the column's own type
+    /// in a way that a device could see.
     private static func hasOnlyCasts(_ rest: Substring) -> Bool {
         guard !rest.isEmpty else { return true }
         guard rest.hasPrefix("::") else { return false }

@@ -1,9 +1,10 @@
 import MartletModel
 import SQLiteRecords
 
-/// A table as a device makes it, in SQLite's words.
+/// Writes the SQLite statement that makes a table on a device.
 struct DeviceScript {
-    /// - Parameter references: Those of the type that devices are told of.
+    /// Returns the CREATE TABLE statement.
+    /// - Parameter references: The references of the type that devices know.
     static func statement(
         _ name: String, key: TableReading.Column, _ reading: TableReading,
         references: [Reference]
@@ -17,8 +18,8 @@ struct DeviceScript {
             let reference = references.first { $0.attribute == column.column.name }
             lines.append(line(column, reference))
         }
-        // Partial indexes and those that join nulls have no equal among constraints here; the
-        // server judges them.
+        // Partial indexes, and indexes that treat nulls as equal, have no equivalent among
+        // constraints here; the server checks them.
         for (columns, index) in reading.uniques where !index.isPartial && !index.joinsNulls {
             lines.append("UNIQUE (\(SQLName.list(columns)))")
         }
@@ -28,7 +29,7 @@ struct DeviceScript {
 
     private static func line(_ column: TableReading.Column, _ reference: Reference?) -> String {
         var line = "\(SQLName.quoted(column.column.name)) \(word(column.attribute.kind))"
-        // What only the server can fill in may be missing until it has.
+        // If only the server can fill a value in, it may be missing until then.
         let isLater = column.attribute.hasDefault && column.deviceDefault == nil
         if column.attribute.isRequired, !isLater { line += " NOT NULL" }
         if let standard = column.deviceDefault { line += " DEFAULT \(standard)" }
@@ -39,8 +40,8 @@ struct DeviceScript {
         return line
     }
 
-    /// A declaration that `DeclaredType` takes for the kind, and under which SQLite keeps the value
-    /// as it is: NUMERIC alone would make a number of 15 digits of it.
+    /// Returns a declaration that `DeclaredType` reads as the kind, and under which SQLite stores
+    /// the value unchanged. With NUMERIC alone, SQLite would reduce it to a number of 15 digits.
     private static func word(_ kind: AttributeKind) -> String {
         switch kind {
         case .boolean: "BOOLEAN"

@@ -1,14 +1,15 @@
-/// Tells of a JSON text that PostgreSQL would take, or try to take, at a price out of proportion.
+/// Detects JSON texts that would cost PostgreSQL far too much memory or stack.
 enum JSONFormat {
-    /// The levels that may be nested. PostgreSQL gives up for want of stack at some tens of thousands.
+    /// The most nested levels. PostgreSQL has no stack for some tens of thousands.
     static let mostDepth = 2_000
-    /// How many digits the numbers of a text may have once their exponents are written out: so many times its
-    /// bytes, and so many more.
+    /// The most digits of a text's numbers with their exponents written out: this multiple of its
+    /// bytes, plus this number.
     private static let mostDigits = (times: 16, more: 512)
 
-    /// Returns what is wrong with a text; nil if nothing is.
-    /// - Parameter expands: Whether PostgreSQL keeps numbers with their exponents written out, as jsonb does: a
-    ///   number of eight bytes can then take 131 kB.
+    /// Returns why a text is refused; nil if it is accepted.
+    /// - Parameter expands: Whether PostgreSQL stores numbers with their exponents written out, as
+    ///   jsonb does. A number of eight bytes can then take 131 kB.
+    /// - Complexity: O(*n*) in the bytes of the text.
     static func fault(of text: String, expands: Bool) -> String? {
         var depth = 0
         var digits = 0
@@ -42,7 +43,7 @@ enum JSONFormat {
         (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
     }
 
-    /// Returns the byte behind the rest of a string.
+    /// Returns the byte after the rest of a string.
     private static func afterString(
         _ first: UInt8?, _ bytes: inout String.UTF8View.Iterator
     ) -> UInt8? {
@@ -55,7 +56,7 @@ enum JSONFormat {
         return next
     }
 
-    /// Returns the size of the exponent that begins here, whatever its sign.
+    /// Returns the size of the exponent that begins here, without its sign.
     private static func exponent(
         _ next: inout UInt8?, _ bytes: inout String.UTF8View.Iterator
     ) -> Int {

@@ -4,13 +4,14 @@ import PostgresKit
 
 /// Reads entries from the table of the log.
 enum LogPages {
-    /// Entries looked at in one step.
+    /// The most entries read in one step.
     private static let entriesAtOnce: Int64 = 4_096
 
     static let columns =
         "revision, device, identifier, sequence, temporaries, body, hash, time"
 
-    /// Bodies are summed before they are fetched: their lengths are known without reading them.
+    /// The query for a page. It sums bodies before it reads them, because PostgreSQL knows their
+    /// lengths without reading them.
     private static let partSQL = """
         SELECT \(columns) FROM (SELECT l.*, sum(octet_length(l.body)) OVER (ORDER BY l.revision) \
         - octet_length(l.body) AS before FROM (SELECT \(columns) FROM _martlet.log \
@@ -18,7 +19,7 @@ enum LogPages {
         WHERE before < $4 ORDER BY revision
         """
 
-    /// As `LogSource.entries(from:through:maxBytes:)`.
+    /// Reads entries like `LogSource.entries(from:through:maxBytes:)`.
     static func entries(
         from first: Revision, through last: Revision, maxBytes: Int,
         on connection: PostgresConnection

@@ -1,7 +1,7 @@
 import MartletModel
 import PostgresKit
 
-/// Looks for everything that stands in the way of reading tables' changes from the write-ahead log.
+/// Finds everything that prevents reading tables' changes from the write-ahead log.
 struct LogicalChecks {
     private let connection: PostgresConnection
 
@@ -9,8 +9,10 @@ struct LogicalChecks {
         self.connection = connection
     }
 
-    /// - Parameter isNew: Whether a slot has yet to be made.
-    /// - Throws: `AdoptionError` with all of it; `PostgresError`.
+    /// Checks the server and the tables.
+    /// - Parameter isNew: Whether the slot does not exist yet.
+    /// - Throws: `AdoptionError` with all problems; `PostgresError` if the catalogue cannot be
+    ///   read.
     func check(_ tables: [PostgresTable], isNew: Bool) throws {
         var problems: [AdoptionError.Problem] = []
         if isNew { problems += try server() }
@@ -66,7 +68,7 @@ struct LogicalChecks {
         return problems
     }
 
-    /// A row that is changed or deleted must be named by its key.
+    /// Checks that the write-ahead log names a changed or deleted row by its key.
     func identity(
         of table: PostgresTable
     ) throws(PostgresError) -> [AdoptionError.Problem] {

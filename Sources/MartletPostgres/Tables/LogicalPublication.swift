@@ -3,23 +3,25 @@ import PostgresKit
 
 /// The publication of a data set: it decides which tables' changes the replication slot sends.
 struct LogicalPublication {
-    /// How completely the slot sends what is written to one table.
+    /// The completeness with which the slot sends the writes to one table.
     struct Line {
         let table: PostgresTable
-        /// What the publication and its line for the table are told by: another text if one was altered or
-        /// made anew. Nil if not all rows, columns and operations of the table are sent.
+        /// A text that identifies the publication and its line for the table. It changes if one of
+        /// them was altered or recreated. Nil if not all rows, columns and operations of the table
+        /// are sent.
         let member: String?
-        /// The text up to which nothing was missed: another than `member` if writes may have been missed
-        /// since, empty if only deletions and changes of keys may have been.
+        /// The value of `member` up to which no write was missed. It differs from `member` if
+        /// writes may have been missed since then; it is empty if only deletions and changes of
+        /// keys may have been.
         let known: String?
-        /// Why deletions do not name the record; nil if they do.
+        /// The reason why deletions do not name the record; nil if they do.
         let problem: AdoptionError.Problem?
 
-        /// Whether the table has to be compared with the log.
+        /// Whether the table must be compared with the log.
         var isOwed: Bool { member == nil || member != known }
         /// Whether the slot sends everything from now on.
         var isCaptured: Bool { member != nil && problem == nil }
-        /// Whether all writes were read as long as the publication was there.
+        /// Whether all writes were read for as long as the publication existed.
         var isKnown: Bool { known?.isEmpty == false }
     }
 
@@ -40,14 +42,15 @@ struct LogicalPublication {
         ).boolean(0, 0)
     }
 
-    /// Makes the publication, in place of one of that name.
+    /// Makes the publication, and replaces one with that name.
     func make(_ tables: [PostgresTable]) throws(PostgresError) {
         try connection.execute(
             "DROP PUBLICATION IF EXISTS \(quoted); CREATE PUBLICATION \(quoted) \(Self.list(tables))"
         )
     }
 
-    /// Has the publication send everything that is written to the tables. Lines that do stay as they are.
+    /// Makes the publication send all writes to the tables. Its lines that do so already stay
+    /// unchanged.
     func complete(_ tables: [PostgresTable]) throws(PostgresError) {
         try connection.execute(
             """
@@ -57,7 +60,7 @@ struct LogicalPublication {
             """
             SELECT \(Self.sendsAll) FROM pg_catalog.pg_publication AS p WHERE pubname = $1
             """, [.text(name)])
-        // It would be another publication than is known.
+        // A change would make it another publication than the known one.
         if try row.boolean(0, 0) { return }
         try connection.execute(
             "ALTER PUBLICATION \(quoted) SET (publish = 'insert, update, delete, truncate')")
@@ -69,7 +72,7 @@ struct LogicalPublication {
 
     private static let sendsAll = "p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate"
 
-    /// SQL for `Line.member` of the table `t` of `_martlet.types`.
+    /// The SQL for `Line.member` of the table `t` of `_martlet.types`.
     static let member = """
         (SELECT pg_catalog.concat_ws('/', p.oid, p.xmin, r.oid) \
         FROM pg_catalog.pg_publication AS p LEFT JOIN pg_catalog.pg_publication_rel AS r \
@@ -79,7 +82,7 @@ struct LogicalPublication {
         AND pg_catalog.to_jsonb(r)->>'prattrs' IS NULL))
         """
 
-    /// Returns how the tables stand.
+    /// Returns the tables' lines.
     func lines(of tables: [PostgresTable]) throws(PostgresError) -> [Line] {
         let rows = try connection.query(
             "SELECT t.number, \(Self.member), t.published FROM _martlet.types AS t")
@@ -98,7 +101,7 @@ struct LogicalPublication {
         return lines
     }
 
-    /// Notes that nothing of these tables was missed up to now.
+    /// Notes that no write to these tables was missed up to now.
     func acknowledge(_ tables: [PostgresTable]) throws(PostgresError) {
         _ = try connection.query(
             """
@@ -108,7 +111,7 @@ struct LogicalPublication {
     }
 
     /// Notes that deletions and changes of keys of a table may have been missed.
-    /// - Returns: Whether that is news.
+    /// - Returns: Whether this was not noted before.
     static func missDeletions(
         of number: Int64, on connection: PostgresConnection
     ) throws(PostgresError) -> Bool {

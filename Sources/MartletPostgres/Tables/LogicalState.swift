@@ -1,28 +1,29 @@
 package import PostgresKit
 
-/// How Martlet learns what other programs write to the tables.
+/// The way in which Martlet learns of external writes to the tables.
 package enum ExternalCapture: String, Hashable, Sendable, CaseIterable {
-    /// Triggers note it in the writer's transaction.
+    /// Triggers note the writes in the writer's transaction.
     case triggers
-    /// It is read from the write-ahead log (logical decoding).
+    /// Martlet reads the writes from the write-ahead log (logical decoding).
     case logical
 }
 
-/// What `_martlet.capture` says: that other programs' writes are read from the write-ahead log, from
-/// where, and how far that has come.
+/// The content of `_martlet.capture`. A row there says that external writes are read from the
+/// write-ahead log, from which slot, and how far reading has come.
 package struct LogicalState: Hashable, Sendable {
     package let slot: String
     package let publication: String
-    /// Every transaction that ended before it is in `_martlet.foreign_changes` or in the log; nil
-    /// while the tables have to be compared with the log.
+    /// The position before which every transaction that ended is in `_martlet.foreign_changes` or
+    /// in the log; nil while the tables must be compared with the log.
     package let position: UInt64?
-    /// Every transaction with a smaller number has been read, or wrote nothing; 0 if the numbers are not
-    /// those of the log, because the database is a copy.
+    /// The number below which every transaction has been read or wrote nothing; 0 if the numbers
+    /// are not those of the log, because the database is a copy.
     package let horizon: UInt64
-    /// External transactions read so far.
+    /// The number of external transactions read so far.
     package let entered: Int64
 
-    /// nil where triggers are used.
+    /// Reads the state; nil if triggers are used.
+    /// - Throws: `PostgresError` if it cannot be read.
     package static func read(
         _ connection: PostgresConnection
     ) throws(PostgresError) -> LogicalState? {
@@ -42,7 +43,8 @@ package struct LogicalState: Hashable, Sendable {
             entered: try rows.integer(0, 4))
     }
 
-    /// The name of a data set's slot and publication: no other data set of the cluster has it.
+    /// Returns the name of a data set's slot and publication. No other data set of the cluster has
+    /// it.
     static func name(_ dataSet: PostgresDataSet) -> String {
         let words = dataSet.name.lowercased().map { character in
             character.isASCII && (character.isLetter || character.isNumber) ? character : "_"
@@ -50,16 +52,16 @@ package struct LogicalState: Hashable, Sendable {
         return "martlet_\(String(words).prefix(32))_\(dataSet.identity.prefix(12))"
     }
 
-    /// Whether a row's version, by its `xmin`, is of a transaction that has been read. Such numbers
-    /// go round; what is frozen is older than all.
+    /// Returns whether a row's version, by its `xmin`, is from a transaction that has been read.
+    /// Such numbers wrap around; a frozen version is older than all.
     static func isRead(_ version: Int64, horizon: UInt64) -> Bool {
-        // Until a copy of a database is compared, such numbers say nothing in it.
+        // Until a copy of a database is compared, such numbers mean nothing in it.
         guard horizon > 0 else { return false }
         let version = UInt32(truncatingIfNeeded: version)
         return version < 3
             || Int32(bitPattern: version &- UInt32(truncatingIfNeeded: horizon)) < 0
     }
 
-    /// SQL for what a transaction says that Martlet itself made: its rows are no external write.
+    /// The SQL that marks a transaction as Martlet's own: its rows are no external write.
     static let ownMark = "pg_catalog.pg_logical_emit_message(true, 'martlet', '')"
 }

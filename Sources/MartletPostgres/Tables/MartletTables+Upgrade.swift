@@ -1,24 +1,24 @@
 import MartletServerCore
 import PostgresKit
 
-/// What a database says of the data set in it.
+/// A database's description of its data set.
 package struct PostgresDataSet: Hashable, Sendable {
     package let name: String
     package let identity: String
-    /// The form of Martlet's own tables.
+    /// The format of Martlet's own tables.
     package let format: Int64
 }
 
 extension MartletTables {
-    /// From a format to the one above it: what brings the tables there.
+    /// The statements that upgrade the tables from each format to the next.
     typealias Steps = [Int64: String]
 
-    /// Format 2 can say that external writes are read from the write-ahead log. Format 3 records
-    /// the database that it is in, and more about columns than their names. Format 4 records with which
-    /// line of the publication a table is read.
+    /// The steps to the present format. Format 2 can record that external writes are read from the
+    /// write-ahead log. Format 3 records its database, and more about columns than their names.
+    /// Format 4 records the line of the publication by which a table is read.
     static let steps: Steps = [1: capture, 2: notes, 3: published]
 
-    /// The data set of the database; nil where there is none.
+    /// Returns the data set of the database; nil if there is none.
     static func dataSet(on connection: PostgresConnection) throws -> PostgresDataSet? {
         let known = try connection.query(
             "SELECT pg_catalog.to_regclass('_martlet.dataset') IS NOT NULL")
@@ -34,8 +34,8 @@ extension MartletTables {
             format: try rows.integer(0, 2))
     }
 
-    /// Makes Martlet's tables in a database that has none, within the open transaction.
-    /// - Parameter identity: 32 random hexadecimal digits.
+    /// Makes Martlet's tables in a database without them, within the open transaction.
+    /// - Parameter identity: The data set's identity: 32 random hexadecimal digits.
     static func create(
         on connection: PostgresConnection, name: String, identity: String
     ) throws(PostgresError) {
@@ -51,12 +51,13 @@ extension MartletTables {
             ])
     }
 
-    /// Brings the tables from an older release's form to this one, in one transaction; does nothing
-    /// if they have it. If several processes try at once, one does it and the others wait. It also
-    /// clears notes that a copy brought along from another database.
-    /// - Parameter horizon: The transaction before which all rows are as the log says, if the tables are
-    ///   a copy of which that is known; otherwise 0.
-    /// - Throws: `AdoptionError` for tables that a newer release wrote, or none; `PostgresError`.
+    /// Upgrades the tables from an older release's format to this one, in one transaction; does
+    /// nothing if they have it. If several processes try at once, one does it and the others wait.
+    /// It also clears notes that a copy brought along from another database.
+    /// - Parameter horizon: The transaction before which all rows agree with the log, if the tables
+    ///   are a copy for which it is known; otherwise 0.
+    /// - Throws: `AdoptionError` if there are no tables, or a newer release wrote them;
+    ///   `PostgresError`.
     static func upgrade(
         on connection: PostgresConnection, steps: Steps = steps, to target: Int64 = format,
         copiedBefore horizon: UInt64 = 0
@@ -88,17 +89,17 @@ extension MartletTables {
         try clearNotes(on: connection, horizon)
     }
 
-    /// SQL for an identifier that tells this database from every copy of it.
+    /// The SQL for an identifier that distinguishes this database from every copy of it.
     static let home = """
         (SELECT system_identifier::text FROM pg_catalog.pg_control_system()) || '/' \
         || (SELECT oid::text FROM pg_catalog.pg_database WHERE datname = current_database())
         """
 
     /// Clears the notes of a dump that mean nothing in this database: numbers of transactions and
-    /// files, and places in the write-ahead log. The dump holds the rows and the changes that the
-    /// log had yet to take, so all rows are as the log says; with a replication slot, the dump lacks those
-    /// changes, and the rows are compared by values (decision 0245). It does nothing if the tables are
-    /// still in their database.
+    /// files, and positions in the write-ahead log. The dump contains the rows and the changes that
+    /// are not in the log yet, so all rows agree with the log. With a replication slot, the dump
+    /// lacks those changes, and the rows are compared by values (decision 0245). It does nothing if
+    /// the tables are still in their database.
     private static func clearNotes(on connection: PostgresConnection, _ horizon: UInt64) throws {
         let isHome = "coalesce(home = \(home), false)"
         guard try !connection.query("SELECT \(isHome) FROM _martlet.dataset").boolean(0, 0)

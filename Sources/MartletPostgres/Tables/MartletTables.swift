@@ -1,19 +1,21 @@
 import MartletModel
 import PostgresKit
 
-/// Martlet's own tables in a PostgreSQL database, in a schema of their own: the user's tables stay
-/// as they are.
+/// Martlet's own tables in a PostgreSQL database. They have a separate schema, so the user's tables
+/// stay unchanged.
 enum MartletTables {
-    /// Not `martlet`: a role of that name would find it on its search path.
+    /// The schema's name. It is not `martlet`, because a role of that name would find it on its
+    /// search path.
     static let schema = "_martlet"
 
-    /// The key that adoption adds where a table has none of one column.
+    /// The key column that adoption adds to a table without a key of one column.
     static let surrogate = ReservedWords.surrogateKey
 
-    /// Raised with every change of these tables that an older server could not work with.
+    /// The format of these tables. It is raised with every change that an older server could not
+    /// work with.
     static let format: Int64 = 4
 
-    /// One script for all of it, run in a transaction.
+    /// The script that makes all tables. It runs in a transaction.
     static let script = """
         CREATE SCHEMA _martlet;
         CREATE TABLE _martlet.dataset (
@@ -79,7 +81,8 @@ enum MartletTables {
         \(published)
         """
 
-    /// Has a row where other programs' writes are read from the write-ahead log: see `LogicalState`.
+    /// The table that has a row if external writes are read from the write-ahead log; see
+    /// `LogicalState`.
     static let capture = """
         CREATE TABLE IF NOT EXISTS _martlet.capture (
             number integer PRIMARY KEY CHECK (number = 1), slot text NOT NULL,
@@ -87,8 +90,8 @@ enum MartletTables {
             entered bigint NOT NULL DEFAULT 0) WITH (fillfactor = 10);
         """
 
-    /// The database that the tables are in, and the columns that devices were told last; see
-    /// `MartletTables.clearNotes` and `ColumnChanges`.
+    /// The columns for the database that the tables are in, and for the columns that devices were
+    /// told last; see `MartletTables.clearNotes` and `ColumnChanges`.
     static let notes = """
         ALTER TABLE _martlet.dataset ADD COLUMN IF NOT EXISTS home text,
             ADD COLUMN IF NOT EXISTS settled xid8;
@@ -99,7 +102,8 @@ enum MartletTables {
             ON _martlet.foreign_transactions (transaction) WHERE parted;
         """
 
-    /// The line of the publication by which each table is read; see `LogicalPublication.Line`.
+    /// The column for the line of the publication by which each table is read; see
+    /// `LogicalPublication.Line`.
     static let published = """
         ALTER TABLE _martlet.types ADD COLUMN IF NOT EXISTS published text;
         UPDATE _martlet.types AS t SET published = \(LogicalPublication.member);

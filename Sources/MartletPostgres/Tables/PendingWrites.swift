@@ -3,10 +3,10 @@ import MartletProtocol
 import MartletServerCore
 import PostgresKit
 
-/// What a transaction has still to write to Martlet's own tables: gathered, so that many sets need
-/// one statement of each kind.
+/// The writes to Martlet's own tables that a transaction still has to make. They are collected, so
+/// that many sets need one statement of each kind.
 struct PendingWrites {
-    /// The permanent id a device's record was given.
+    /// The permanent id that a device's record received.
     struct Mapping {
         let device: Int64
         let type: Int
@@ -31,7 +31,7 @@ struct PendingWrites {
     private var refusals: [StoredRefusal] = []
     private var acknowledgements: [Int64: Acknowledgement] = [:]
 
-    /// Adds what one set left.
+    /// Adds the writes of one set.
     mutating func add(
         _ written: [RecordAddress: RowFacts], _ mappings: [Mapping], _ entry: LogEntry,
         content: [UInt8]
@@ -56,7 +56,8 @@ struct PendingWrites {
 
     // MARK: - Statements
 
-    /// - Parameter floor: The data set's.
+    /// Returns the statements for all writes.
+    /// - Parameter floor: The floor of the data set.
     func statements(_ tables: [PostgresTable], floor: Revision) -> [PostgresStatement] {
         var statements: [PostgresStatement] = []
         if !records.isEmpty { statements.append(Self.storing(records, tables)) }
@@ -75,8 +76,9 @@ struct PendingWrites {
         .array(PostgresArray(values.map { $0.map { .text(storable($0)) } ?? .null }))
     }
 
-    /// A sentence may repeat what a device has sent; PostgreSQL keeps no text with NUL. What tells
-    /// one thing from another never holds any: `RequestCheck` and the checks of ids see to it.
+    /// Returns a text that PostgreSQL can store, which is one without NUL. A message may repeat a
+    /// device's text. Identifiers and ids never have a NUL: `RequestCheck` and the checks of ids
+    /// refuse it.
     private static func storable(_ text: String) -> String {
         text.utf8.contains(0) ? text.replacing("\0", with: "\u{fffd}") : text
     }
@@ -84,7 +86,7 @@ struct PendingWrites {
     private static func storing(
         _ records: [RecordAddress: RowFacts], _ tables: [PostgresTable]
     ) -> PostgresStatement {
-        // Two processes never meet here; one order makes the pages come one after another.
+        // Two processes never conflict here; the order makes the pages consecutive.
         let lines = records.sorted { left, right in
             left.key.type == right.key.type
                 ? left.key.id < right.key.id : left.key.type < right.key.type
@@ -152,7 +154,7 @@ struct PendingWrites {
         let identifiers = Self.texts(questions.map(\.identifier))
         let devices = Self.integers(questions.map(\.device))
         return [
-            // A verdict that the schema has outlived gives way.
+            // A new verdict replaces one that the schema has outlived.
             PostgresStatement(
                 """
                 DELETE FROM _martlet.refusals WHERE identifier IS NOT NULL \
@@ -192,7 +194,7 @@ struct PendingWrites {
                 """, [devices, sequences])
         ]
         if floor > 0 {
-            // What compaction had passed over because its author had not acknowledged it.
+            // Compaction had skipped these entries because their author had not acknowledged them.
             statements.append(
                 PostgresStatement(
                     """

@@ -2,25 +2,26 @@ package import MartletModel
 package import PostgresKit
 import SQLiteRecords
 
-/// The synchronised tables of a database, as they are now.
+/// The present synchronised tables of a database.
 package struct PostgresSchema: Sendable {
     package let schema: Schema
-    /// In the order of `schema.types`.
+    /// The tables in the order of `schema.types`.
     package let tables: [PostgresTable]
-    /// CREATE TABLE statements that make a device's tables, in SQLite's words.
+    /// The CREATE TABLE statements that make a device's tables in SQLite.
     package let deviceScript: String
-    /// Sentences for the log: what is no longer as it was adopted, and what devices do not get.
+    /// Sentences for the server's log about tables that changed since their adoption, and about
+    /// columns that devices do not receive.
     package let notes: [String]
-    /// Raised whenever a server or an adoption finds that tables or columns have come or gone. A
-    /// server that knows another does not write.
+    /// The version of the tables. A server or an adoption raises it when it finds that tables or
+    /// columns were added or removed. A server that knows another version does not write.
     package let version: Int64
-    /// How it is learnt what other programs write.
+    /// The way in which Martlet learns of external writes.
     package let capture: ExternalCapture
 
-    /// Reads the tables that are registered in Martlet's tables, whatever their names are now.
+    /// Reads the tables that are registered in Martlet's tables, whatever their present names are.
     ///
-    /// In an open transaction it reads what that transaction sees.
-    /// - Throws: `AdoptionError` when one can no longer be synchronised, `PostgresError`.
+    /// In an open transaction it reads the state that the transaction sees.
+    /// - Throws: `AdoptionError` if a table can no longer be synchronised; `PostgresError`.
     package static func read(_ connection: PostgresConnection) throws -> PostgresSchema {
         try Catalogue.unambiguous(on: connection) {
             let rows = try connection.query(
@@ -40,14 +41,15 @@ package struct PostgresSchema: Sendable {
         }
     }
 
-    /// A table that is to be synchronised, and the name devices know it by.
+    /// A table to synchronise, and its name on devices.
     struct Registered {
         let number: Int64
         let name: String
         let relation: UInt32
     }
 
-    /// - Throws: `AdoptionError` with everything that stands in the way.
+    /// Makes the schema from the catalogue.
+    /// - Throws: `AdoptionError` with all obstacles.
     static func make(
         _ registered: [Registered], _ catalogue: Catalogue, version: Int64,
         capture: ExternalCapture = .triggers
@@ -104,7 +106,7 @@ package struct PostgresSchema: Sendable {
             }.joined(), notes: notes, version: version, capture: capture)
     }
 
-    /// Tables on either side of a foreign key that changes rows and is not a reference.
+    /// Returns the tables on either side of a foreign key that changes rows and is not a reference.
     private static func actors(_ members: [Member]) -> Set<UInt32> {
         var actors: Set<UInt32> = []
         for member in members {
@@ -118,14 +120,14 @@ package struct PostgresSchema: Sendable {
     }
 }
 
-/// A table on its way to being a `PostgresTable`.
+/// A table that is to become a `PostgresTable`.
 private struct Member {
     let entry: PostgresSchema.Registered
     let reading: TableReading
     let key: TableReading.Column
 
-    /// nil for a foreign key that only the database enforces: of several columns, onto other
-    /// columns than the key, or onto a table that is not synchronised.
+    /// Returns the reference of a foreign key. Nil if only the database enforces it: a key of
+    /// several columns, to other columns than the key, or to a table that is not synchronised.
     func reference(of foreignKey: CatalogueForeignKey, among members: [Member]) -> Reference? {
         guard let target = members.first(where: { $0.entry.relation == foreignKey.target }),
             foreignKey.targetColumns == [target.key.source.number], foreignKey.columns.count == 1,

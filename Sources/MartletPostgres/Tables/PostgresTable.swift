@@ -1,31 +1,31 @@
 package import MartletModel
 import PostgresKit
 
-/// A table of the user's that is synchronised, as PostgreSQL describes it.
+/// A synchronised table of the user, as PostgreSQL describes it.
 package struct PostgresTable: Hashable, Sendable {
     /// The number of the type in Martlet's tables.
     package let number: Int64
-    /// The table's oid, which a renaming leaves as it is.
+    /// The table's oid, which renaming does not change.
     package let relation: UInt32
-    /// The schema it stands in, such as `public`.
+    /// The schema of the table, such as `public`.
     package let schema: String
-    /// The table's name now. It was the type's when the table was adopted.
+    /// The present name of the table. When the table was adopted, it was the type's name.
     package let name: String
-    /// What devices know it as.
+    /// The type as devices know it.
     package let type: EntityType
     package let key: PostgresColumn
-    /// All columns but the key: those of `type.attributes`, in that order.
+    /// All columns except the key, in the order of `type.attributes`.
     package let columns: [PostgresColumn]
-    /// An SQL expression whose value is a key never given before, such as
-    /// `nextval('public.tasks_id_seq'::regclass)`; nil where devices make the keys. An INSERT that
-    /// gives the key says `OVERRIDING SYSTEM VALUE`: it may be `GENERATED ALWAYS AS IDENTITY`.
+    /// An SQL expression for a key that was never given out, such as
+    /// `nextval('public.tasks_id_seq'::regclass)`; nil if devices make the keys. An INSERT with a
+    /// key needs `OVERRIDING SYSTEM VALUE`, because the key may be `GENERATED ALWAYS AS IDENTITY`.
     package let nextKey: String?
-    /// The greatest key that a sequence is set to. It never comes to those above by itself, and set to
-    /// one of them it might have no key left.
+    /// The greatest key that a sequence is set to. A sequence does not reach higher keys by
+    /// counting, and set to one of them it might have no key left.
     static let greatestCounted = Int64.max / 2
     package let foreignKeys: [PostgresForeignKey]
-    /// Whether something changes rows behind the statements that are run: triggers of the user's, or
-    /// foreign keys that act and are not `Reference`s, or computed columns.
+    /// Whether rows change apart from the statements: because of the user's triggers, foreign keys
+    /// with actions that are not `Reference`s, or computed columns.
     package let changesBehind: Bool
 
     package init(
@@ -51,16 +51,17 @@ package struct PostgresTable: Hashable, Sendable {
     }
 }
 
-/// A column of such a table.
+/// A column of a synchronised table.
 package struct PostgresColumn: Hashable, Sendable {
     package let name: String
-    /// The declared type as SQL writes it, such as `character varying(20)`: what a text is cast to.
+    /// The declared type as SQL writes it, such as `character varying(20)`. Texts are cast to it.
     package let declaration: String
     package let form: ColumnCodec
-    /// Characters that a varchar or char holds; nil for no limit.
+    /// The most characters of a varchar or char; nil for no limit.
     package let length: Int?
-    /// Whether PostgreSQL computes it, or keeps others from writing it: devices have it, and it is
-    /// never written. Its attribute is not `isGenerated`: devices store it like any other.
+    /// Whether PostgreSQL computes the column, or forbids others to write it. Devices have the
+    /// column, and the server never writes it. Its attribute is not `isGenerated`, because devices
+    /// store it like any other.
     package let isComputed: Bool
 
     package init(
@@ -78,11 +79,11 @@ package struct PostgresColumn: Hashable, Sendable {
     package var sqlName: String { PostgresConnection.quoted(name) }
 }
 
-/// A foreign key, of one column or several.
+/// A foreign key of one or more columns.
 package struct PostgresForeignKey: Hashable, Sendable {
     package let name: String
     package let isDeferrable: Bool
-    /// The oid of the table it points at.
+    /// The oid of the table that it refers to.
     package let target: UInt32
 
     package init(name: String, isDeferrable: Bool, target: UInt32) {
@@ -92,26 +93,26 @@ package struct PostgresForeignKey: Hashable, Sendable {
     }
 }
 
-/// How a column's values stand on the wire, and on devices.
+/// The form of a column's values on the wire and on devices.
 package enum ColumnCodec: Hashable, Sendable {
-    /// JSON true and false.
+    /// The JSON values true and false.
     case boolean
-    /// smallint, integer, bigint: JSON integers of so many bytes.
+    /// A smallint, integer or bigint of this many bytes, as a JSON integer.
     case integer(bytes: Int)
-    /// JSON numbers; a `real` as the shortest decimal that names it, as PostgreSQL writes it.
+    /// A JSON number. A `real` is the shortest decimal that identifies it, as PostgreSQL writes it.
     case real
     case double
-    /// JSON strings of decimal numbers, with the digits PostgreSQL keeps.
+    /// A decimal number as a JSON string, with PostgreSQL's digits.
     case numeric
-    /// text, varchar and char: JSON strings; of char(n) with the spaces behind.
+    /// A text, varchar or char as a JSON string. A char(n) includes its trailing spaces.
     case text
-    /// Texts in the one form that PostgreSQL writes under `DateStyle = ISO`, `TimeZone = UTC`.
+    /// A text in the form that PostgreSQL writes under `DateStyle = ISO`, `TimeZone = UTC`.
     case uuid, date, time, timestamp, timestamptz
     /// JSON as a text: json as it was written, jsonb as PostgreSQL writes it.
     case json, jsonb
-    /// bytea: base64.
+    /// A bytea in base64.
     case binary
-    /// The name of one of the values.
+    /// The name of one of these values.
     case enumeration([String])
     /// An array of texts or integers, as a text in PostgreSQL's form, such as `{1,2}`.
     case array

@@ -3,24 +3,24 @@ import MartletProtocol
 import PostgresKit
 import SQLiteRecords
 
-/// What becomes of one table: its type for devices, and what stands in the way.
+/// The result of reading one table: its type for devices, and any obstacles.
 struct TableReading {
-    /// A column that devices get.
+    /// A column that devices receive.
     struct Column {
         let source: CatalogueColumn
         let column: PostgresColumn
         let attribute: Attribute
-        /// The column's default as SQLite says it; nil where there is none that it can say.
+        /// The column's default in SQLite; nil if there is none that SQLite can express.
         let deviceDefault: String?
     }
 
     let table: CatalogueTable
     private(set) var key: Column?
-    /// All but the key, in the table's order.
+    /// All columns except the key, in the table's order.
     private(set) var columns: [Column] = []
-    /// Why the table cannot be synchronised at all.
+    /// The reasons why the table cannot be synchronised at all.
     private(set) var obstacles: [AdoptionError.Problem] = []
-    /// Columns that devices cannot get.
+    /// The columns that devices cannot receive.
     private(set) var leftOut: [AdoptionError.Problem] = []
 
     init(_ table: CatalogueTable, in catalogue: Catalogue) {
@@ -50,7 +50,7 @@ struct TableReading {
         }
     }
 
-    /// What is wrong with a name of a table or column; nil for one that devices can have.
+    /// Returns why devices cannot have a table or column with this name; nil if they can.
     static func fault(inName name: String) -> String? {
         if name.unicodeScalars.contains(where: { $0.value < 32 || (127...159).contains($0.value) })
         {
@@ -121,7 +121,7 @@ struct TableReading {
         key = Self.column(source, in: catalogue)
     }
 
-    /// How a new key is had, as an SQL expression; nil where devices make them.
+    /// An SQL expression that gives a new key; nil if devices make the keys.
     var nextKey: String? {
         guard let key, case .integer = key.column.form else { return nil }
         if let sequence = key.source.sequence {
@@ -149,7 +149,7 @@ struct TableReading {
             deviceDefault: standard.flatMap { DeviceDefault.text($0, type.form) })
     }
 
-    /// The unique lists of columns, without the key's own and without expressions.
+    /// The unique lists of columns, except the key and lists with expressions.
     var uniques: [(columns: [String], index: CatalogueIndex)] {
         let names = Dictionary(
             uniqueKeysWithValues: columns.map { ($0.source.number, $0.column.name) })

@@ -2,15 +2,15 @@ import MartletModel
 import MartletProtocol
 import PostgresKit
 
-/// Reads a table's rows in the order of their keys, a page at a time, so that memory does not grow
-/// with the table. What it sees is up to the transaction it runs in.
+/// Reads a table's rows in the order of their keys, one page at a time, so that memory does not
+/// grow with the table. The open transaction decides which state it sees.
 struct TableRows {
     private static let mostRows = 1_000
     private static let pageBytes = 4 << 20
 
     let connection: PostgresConnection
     let table: PostgresTable
-    /// The columns that are read, beside the key.
+    /// The columns to read, in addition to the key.
     let columns: [PostgresColumn]
     private let names: [String]
     private let pageRows: Int64
@@ -23,7 +23,7 @@ struct TableRows {
         self.table = table
         self.columns = columns ?? table.columns
         names = self.columns.map(\.name)
-        // A few rows that are large beside many small ones are met by the margin of the page.
+        // The margin of the page covers a few large rows among many small ones.
         let rows = try connection.query(
             """
             SELECT pg_catalog.pg_table_size($1::bigint::oid)::bigint, \
@@ -34,15 +34,15 @@ struct TableRows {
         pageRows = min(Int64(Self.mostRows), max(10, Int64(Self.pageBytes) / width))
     }
 
-    /// What the log says of a row.
+    /// The log's facts of a row.
     struct Mark: Hashable {
         let revision: Int64
         let author: Int64
         let others: Int64
     }
 
-    /// Hands every row to `body`, all columns named, nulls included.
-    /// - Parameter unsendable: Gets the rows that no device can be sent.
+    /// Passes every row to `body`, with all columns named, including nulls.
+    /// - Parameter unsendable: Receives the rows that no device can receive.
     func forEach(
         unsendable: (RecordID, UnsendableValue) throws -> Void,
         _ body: (RecordID, Attributes) throws -> Void
@@ -52,8 +52,8 @@ struct TableRows {
         }
     }
 
-    /// Hands every row that the log knows to `body`, with what it says of it.
-    /// - Parameter condition: SQL about the row `t` and its line `r`: the others are passed over.
+    /// Passes every row that the log knows to `body`, with its facts.
+    /// - Parameter condition: SQL about the row `t` and its line `r`. Other rows are skipped.
     func forEachMarked(
         where condition: String = "true", unsendable: (RecordID, UnsendableValue) throws -> Void,
         _ body: (RecordID, Attributes, Mark) throws -> Void
@@ -75,7 +75,7 @@ struct TableRows {
         }
     }
 
-    /// Hands the rows of the ids to `body`, in any order.
+    /// Passes the rows with the ids to `body`, in any order.
     func forEach(
         of ids: [RecordID], unsendable: (RecordID, UnsendableValue) throws -> Void,
         _ body: (RecordID, Attributes) throws -> Void
@@ -89,7 +89,7 @@ struct TableRows {
         for row in 0..<rows.count { try hand(rows, row, unsendable, body) }
     }
 
-    /// The key, then the columns.
+    /// The list of selected columns: the key, then the others.
     private var list: String {
         (["t.\(table.key.sqlName)"] + columns.map { $0.selected(as: "t.\($0.sqlName)") })
             .joined(separator: ", ")
@@ -99,7 +99,8 @@ struct TableRows {
         of list: String, from source: String, _ body: (PostgresRows) throws -> Void
     ) throws {
         let key = "t.\(table.key.sqlName)"
-        // As a number the limit is known to the planner, which else sorts the whole table for a page.
+        // The planner knows a literal limit. With a parameter it would sort the whole table for
+        // each page.
         let end = "ORDER BY \(key) LIMIT \(pageRows)"
         var last: PostgresValue?
         while true {

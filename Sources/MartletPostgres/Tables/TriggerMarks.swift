@@ -1,11 +1,12 @@
 import PostgresKit
 
-/// What runs when rows of a table are written, as one number for each table: its triggers and rules except
-/// Martlet's, the actions of foreign keys, and the same of the tables to which these actions lead. If the
-/// number is another one, rows may change behind a set's statements that did not before.
+/// A mark of each table, as a number, for the code that runs when its rows are written: its
+/// triggers and rules except Martlet's, the actions of foreign keys, and the same for the tables
+/// that these actions lead to. If a mark has changed, rows may newly change apart from a set's
+/// statements.
 enum TriggerMarks {
-    /// SQL whose value is whether the trigger `alias` of `pg_trigger` carries out a foreign key's action. It
-    /// leads from the table that is referred to into `tgconstrrelid`.
+    /// Returns SQL whose value is whether the trigger `alias` of `pg_trigger` carries out a foreign
+    /// key's action. The action leads from the table that is referred to into `tgconstrrelid`.
     static func acts(_ alias: String) -> String {
         let functions = ["cascade", "setnull", "setdefault"].flatMap { action in
             ["del", "upd"].map { "'pg_catalog.\"RI_FKey_\(action)_\($0)\"'::pg_catalog.regproc" }
@@ -29,7 +30,7 @@ enum TriggerMarks {
         """
     }
 
-    /// The marks of all synchronised tables, by the tables' numbers in the catalogue.
+    /// Returns the marks of all synchronised tables, by the tables' oids.
     static func read(_ connection: PostgresConnection) throws(PostgresError) -> [UInt32: Int64] {
         let rows = try connection.query(
             """
@@ -47,8 +48,8 @@ enum TriggerMarks {
         WHERE q.mark <> \(mark(of: "q.relation::oid"))))::integer
         """
 
-    /// Fails if one of the tables has another mark. What was written to them before it ran is locked against
-    /// new triggers until the transaction ends.
+    /// Returns a statement that fails if one of the tables has another mark. Until the transaction
+    /// ends, the tables that it has written to are locked against new triggers.
     static func check(_ marks: [(relation: UInt32, mark: Int64)]) -> PostgresStatement {
         PostgresStatement(
             checkSQL,
