@@ -1,19 +1,20 @@
 import PostgresKit
 
-/// Compares tables with the log where the replication slot did not send everything.
+/// Compares tables with the log if the replication slot did not send everything.
 struct LogicalComparison {
     private let connection: PostgresConnection
     private let schema: PostgresSchema
     /// The tables whose rows are compared by transactions, and those whose rows are compared by values.
     private let (byNumber, byValue): (Set<Int64>, Set<Int64>)
-    /// The tables that miss deletions and new records at most.
+    /// The tables that miss at most deletions and new records.
     private let byKey: Set<Int64>
     private let horizon: UInt64
 
+    /// Decides how each table is compared.
     /// - Parameters:
-    ///   - owed: The tables that the slot did not send all of.
-    ///   - horizon: The transaction before which all others have been read, if all tables have to be
-    ///     compared; 0 if numbers of transactions say nothing, because the database is a copy.
+    ///   - owed: The tables whose writes the slot did not send completely.
+    ///   - horizon: The transaction before which all others have been read, if all tables must be
+    ///     compared; 0 if numbers of transactions mean nothing, because the database is a copy.
     init(
         on connection: PostgresConnection, _ schema: PostgresSchema,
         owed: [LogicalPublication.Line], since horizon: UInt64?
@@ -28,14 +29,14 @@ struct LogicalComparison {
         byKey = Set(owed.map(\.table.number)).subtracting(byValue).subtracting(byNumber)
     }
 
-    /// Returns the records whose rows differ from the log, and those whose values the log has only in part. If
-    /// a transaction is open, this reads the tables as the transaction sees them.
+    /// Returns the records whose rows differ from the log, and those whose values the log has only
+    /// in part. In an open transaction it reads the tables as the transaction sees them.
     func find() throws -> [ValueComparison.Found] {
         guard !byValue.isEmpty else { return [] }
         return try ValueComparison(on: connection, schema).find(.all, in: byValue)
     }
 
-    /// Notes what was found, and what else differs, within the open transaction.
+    /// Notes the found records and all other differences, within the open transaction.
     func enter(
         _ found: [ValueComparison.Found]
     ) throws(PostgresError) -> PostgresComparison.Differences {

@@ -1,15 +1,16 @@
 import MartletModel
 import PostgresKit
 
-/// Notes what a slot sends in Martlet's tables, as triggers would have: for each transaction of another
-/// program the records it touched. What Martlet did itself says so, and is passed over.
+/// Notes a slot's messages in Martlet's tables, as triggers would: for each external transaction,
+/// the records that it touched. Martlet's own transactions are marked, and skipped.
 ///
-/// Changes and how far they have been read go into one transaction, so that nothing is noted twice.
+/// Changes, and the position up to which the log has been read, are committed in one transaction,
+/// so that nothing is noted twice.
 struct LogicalIntake {
-    /// What names a record of a table that is read.
+    /// The columns that identify a record of a table.
     private struct Source {
         let number: Int64
-        /// The key's place among the columns that are sent.
+        /// The key's index among the columns that the slot sends.
         let key: Int
     }
 
@@ -21,7 +22,7 @@ struct LogicalIntake {
         var hasChanges = false
     }
 
-    /// Records noted with one statement.
+    /// The most records noted with one statement.
     private static let atOnce = 1_000
 
     private let connection: PostgresConnection
@@ -30,26 +31,28 @@ struct LogicalIntake {
     private var received: Received?
     private var types: [Int64] = []
     private var ids: [String] = []
-    /// External transactions in the open transaction.
+    /// The external transactions noted in the open transaction.
     private var entered: Int64 = 0
-    /// The transactions among them that may still be running for readers of the tables.
+    /// Those of them that may still be running for readers of the tables.
     private var ending: [Int64] = []
-    /// The number the next transaction of the cluster gets, at least.
+    /// A lower bound of the number that the cluster's next transaction gets.
     private var next: UInt64 = 0
-    /// Every transaction below `number` had ended before `place`.
+    /// A position of the write-ahead log, and a number: every transaction below `number` had ended
+    /// before `place`.
     private var mark: (place: UInt64, number: UInt64)?
-    /// Everything that ended before it has been taken.
+    /// The position before which everything that ended has been taken.
     private(set) var position: UInt64
-    /// What the tables say of it.
+    /// The horizon in Martlet's tables.
     private var horizon: UInt64
-    /// Somebody waits to read how far this has come.
+    /// Whether another session waits to read how far reading has come.
     private(set) var isAwaited = false
-    /// Whether the slot was found not to name deleted records: the table has to be compared.
+    /// Whether the slot was found not to name deleted records, so that the table must be compared.
     private(set) var hasMissed = false
-    /// Transactions received since that was last said.
+    /// The transactions received since the position was last committed.
     private(set) var unsaid = 0
 
-    /// - Parameter connection: Is this one's alone.
+    /// Makes an intake that continues at a position.
+    /// - Parameter connection: A connection that only this intake uses.
     init(
         on connection: PostgresConnection, position: UInt64, horizon: UInt64
     ) throws {
@@ -68,17 +71,17 @@ struct LogicalIntake {
             uniquingKeysWith: { first, _ in first })
     }
 
-    /// Whether a transaction is being received: nothing can be committed before its end.
+    /// Whether a transaction is being received. Nothing can be committed before its end.
     var isWithin: Bool { received != nil }
 
     /// Whether the intake waits for received transactions to end. Until then it receives nothing
     /// more, or the wait might never end.
     var isEnding: Bool { received == nil && !ending.isEmpty }
 
-    /// Whether something was taken that a commit has yet to keep.
+    /// Whether there are notes that are not committed yet.
     var hasChanges: Bool { entered > 0 }
 
-    /// Whether rows may be known to have been read that the tables do not say so of.
+    /// Whether more rows may be known to have been read than the tables say.
     var hasNews: Bool {
         if hasMissed { return true }
         if let mark, mark.place <= position { return true }
@@ -125,7 +128,8 @@ struct LogicalIntake {
         sources[relation] = nil
         guard let table = tables[relation] else { return }
         let keys = columns.indices.filter { columns[$0].isKey }
-        // The key may have had another name then, or have one now that another column had.
+        // The key may have had another name at that time, or may have a name now that another
+        // column had.
         let sole = keys.count == 1 ? keys[0] : nil
         let named = columns.firstIndex { $0.name == table.key.name }
         let goesByKey = identity == UInt8(ascii: "d")
@@ -157,8 +161,8 @@ struct LogicalIntake {
         if ids.count >= Self.atOnce { try write() }
     }
 
-    /// All records that the log has of a table and that are not there any more. What came back
-    /// since is sent by itself.
+    /// Notes all records of the log whose rows no longer exist in a table. Rows that returned since
+    /// have their own messages.
     private mutating func empty(_ relation: UInt32) throws {
         guard let current = received, !current.isOwn else { return }
         if tables[relation] == nil { tables = try Self.tables(connection) }
@@ -215,7 +219,7 @@ struct LogicalIntake {
         position = max(position, end)
     }
 
-    /// A transaction's number with the rounds that such numbers have made.
+    /// Returns a transaction's number including the wrap-arounds of such numbers.
     private func number(_ transaction: UInt32) -> UInt64 {
         let number = next & ~0xffff_ffff | UInt64(transaction)
         return number > next + (1 << 31) && number >> 32 > 0 ? number - (1 << 32) : number
@@ -227,9 +231,10 @@ struct LogicalIntake {
         try look()
     }
 
-    /// Looks which transactions have ended, and where the write-ahead log was then.
+    /// Reads which transactions have ended, and the position of the write-ahead log at that time.
     private mutating func look() throws(PostgresError) {
-        // The snapshot is taken first: what it sees has its end before the place.
+        // The statement takes its snapshot first, so everything that it sees ended before the
+        // position.
         let row = try connection.query(
             """
             SELECT pg_snapshot_xmin(pg_current_snapshot()), pg_snapshot_xmax(pg_current_snapshot()), \
@@ -241,17 +246,17 @@ struct LogicalIntake {
         }
     }
 
-    /// Waits until the tables show the rows of all transactions taken.
+    /// Waits until the tables show the rows of all received transactions.
     ///
-    /// A commit can be read from the write-ahead log before it has ended for other sessions:
-    /// PostgreSQL flushes it, waits for synchronous standbys, and only then lets its rows show. A
-    /// drain of an earlier note would read the old rows, and nothing would look again.
+    /// A commit can be read from the write-ahead log before it has ended for other sessions.
+    /// PostgreSQL flushes it, waits for synchronous standbys, and only then shows its rows. A drain
+    /// of an earlier note would read the old rows, and nothing would read them again.
     /// - Parameter rounds: The number of looks, about two milliseconds apart.
-    /// - Returns: Whether they show.
+    /// - Returns: Whether the tables show them.
     mutating func awaitEnds(rounds: Int = 25) throws(PostgresError) -> Bool {
         for round in 0..<rounds where !ending.isEmpty {
             if round > 0 { _ = try connection.query("SELECT pg_catalog.pg_sleep(0.002)") }
-            // Each statement has a snapshot of its own.
+            // Each statement has its own snapshot.
             let rows = try connection.query(
                 """
                 SELECT t FROM unnest($1::bigint[]) AS t \
@@ -263,14 +268,14 @@ struct LogicalIntake {
         return ending.isEmpty
     }
 
-    /// Commits the notes and the place up to which the log has been read. It does nothing while a
-    /// transaction is being received, or before all transactions have ended.
+    /// Commits the notes, and the position up to which the log has been read. The caller must not
+    /// call it while a transaction is being received, or before all transactions have ended.
     mutating func keep() throws(PostgresError) {
         if let mark, mark.place <= position {
             horizon = max(horizon, mark.number)
             self.mark = nil
         }
-        // What is only how far it has come may be lost with the machine: it is read again.
+        // A mere position may be lost with the machine, because the log can be read again.
         let isWorth = entered > 0
         if !connection.isInTransaction { try connection.begin() }
         var statements = [
@@ -290,7 +295,8 @@ struct LogicalIntake {
         }
         statements.append(PostgresStatement("COMMIT"))
         for answer in try connection.pipeline([statements])[0] { _ = try answer.get() }
-        // Only transactions of somebody's are worth another mark: this one's own have no end.
+        // Only received transactions make a new mark useful. This intake's own transactions would
+        // make marks without end.
         if unsaid > 0 { try look() }
         entered = 0
         unsaid = 0

@@ -1,29 +1,32 @@
 import MartletModel
 import PostgresKit
 
-/// Mends how other programs' writes are read: remakes the publication and the slot if they are gone, puts
-/// tables back into the publication, and has the log take what was missed meanwhile.
+/// Repairs the reading of external writes: recreates the publication and the slot if they are gone,
+/// adds tables to the publication again, and makes the log take the writes that were missed
+/// meanwhile.
 struct LogicalMending {
-    /// Tells what the mending changed, and what the operator still has to do.
+    /// The repairs, and the work that is left for the operator.
     struct Outcome {
-        /// Sentences about what was done.
+        /// Sentences about the repairs.
         var notes: [String] = []
-        /// Sentences about tables whose writes are not all read, with what to do.
+        /// Sentences about tables whose writes are not all read, and what to do.
         var faults: [String] = []
-        /// Whether tables are yet to be compared, because transactions are open.
+        /// Whether tables must still be compared, because transactions are open.
         var isWaiting = false
     }
 
     private let connection: PostgresConnection
     private let slot: LogicalSlot
 
-    /// - Parameter connection: Without a limit of time for statements: tables may be large.
+    /// Makes a repair on a connection.
+    /// - Parameter connection: A connection without a time limit for statements, because tables may
+    ///   be large.
     init(on connection: PostgresConnection) {
         self.connection = connection
         slot = LogicalSlot(on: connection)
     }
 
-    /// Whether the publication or the slot has to be mended.
+    /// Returns whether the publication or the slot needs repair.
     func isNeeded(_ state: LogicalState, _ tables: [PostgresTable]) throws(PostgresError) -> Bool {
         let publication = LogicalPublication(state.publication, on: connection)
         let standing = try slot.standing(state.slot)
@@ -31,8 +34,8 @@ struct LogicalMending {
         return try publication.lines(of: tables).contains { $0.member == nil }
     }
 
-    /// Mends everything. The caller has the lock of the one who reads.
-    /// - Throws: `PostgresError`, `AdoptionError`. The next attempt goes on from there.
+    /// Repairs everything. The caller must hold the reader's lock.
+    /// - Throws: `PostgresError` or `AdoptionError`. The next attempt continues from there.
     func run() throws -> Outcome {
         guard let state = try LogicalState.read(connection) else { return Outcome() }
         let schema = try PostgresSchema.read(connection)
@@ -90,9 +93,10 @@ struct LogicalMending {
             """
     }
 
-    /// Makes the publication and the slot again if one of the two is gone. After its publication was dropped
-    /// PostgreSQL cannot read a slot any further, even if somebody makes another publication of that name.
-    /// - Returns: Sentences about it; all tables have to be compared if there are any.
+    /// Recreates the publication and the slot if one of the two is gone. When its publication was
+    /// dropped, PostgreSQL cannot read a slot any further, even if another publication of that name
+    /// is made.
+    /// - Returns: Sentences about the repairs. If there are any, all tables must be compared.
     private func remake(
         _ state: LogicalState, _ publication: LogicalPublication, _ tables: [PostgresTable]
     ) throws -> [String] {
@@ -101,7 +105,7 @@ struct LogicalMending {
         guard !isPublished || (standing?.isLost ?? true) else { return [] }
         var notes: [String] = []
         try connection.transaction {
-            // First, so that whoever goes on from here knows.
+            // This is first, so that any process that continues from here knows it.
             _ = try connection.query("UPDATE _martlet.capture SET position = NULL")
             guard !isPublished else { return }
             let known = try publication.lines(of: tables).filter(\.isKnown)
@@ -116,8 +120,8 @@ struct LogicalMending {
         return notes
     }
 
-    /// Puts tables back into the publication.
-    /// - Returns: How all tables stand then.
+    /// Adds tables to the publication again.
+    /// - Returns: The lines of all tables afterwards.
     private func complete(
         _ publication: LogicalPublication, _ tables: [PostgresTable], _ outcome: inout Outcome
     ) throws(PostgresError) -> [LogicalPublication.Line] {
@@ -140,10 +144,10 @@ struct LogicalMending {
     }
 
     /// Waits until the tables show every transaction that may have been committed before the slot
-    /// begins, or before a table was put back. The slot sends none of them, so the tables are compared with
-    /// all of them.
+    /// begins, or before a table was added again. The slot sends none of these, so the comparison
+    /// must see all of them.
     /// - Returns: The number below which all transactions have ended.
-    /// - Throws: `PostgresError`, `.busy` if other transactions did not end in time.
+    /// - Throws: `PostgresError`; `.busy` if other transactions did not end in time.
     private func awaitEarlier(rounds: Int) throws(PostgresError) -> UInt64 {
         let next = try connection.query("SELECT pg_snapshot_xmax(pg_current_snapshot())")
             .integer(0, 0)

@@ -1,12 +1,12 @@
 import PostgresKit
 
-/// Whether a transaction sees what other programs committed and nobody has read from the write-ahead
-/// log yet.
+/// Finds out if a transaction sees external writes that have not been read from the write-ahead log
+/// yet.
 final class LogicalMoment {
     private let wait: LogicalWait
     private let other: PostgresConnection
 
-    /// nil where triggers note everything.
+    /// Connects; nil if triggers note all writes.
     init?(_ connection: PostgresConnection) throws(PostgresError) {
         guard try LogicalState.read(connection) != nil else { return nil }
         wait = LogicalWait(connection.address)
@@ -19,17 +19,19 @@ final class LogicalMoment {
         other.close()
     }
 
-    /// - Parameter connection: In a transaction of one moment.
-    /// - Throws: `PostgresError` of kind `busy` where nobody reads.
+    /// Returns whether the transaction sees such writes.
+    /// - Parameter connection: A connection with a transaction that sees one moment.
+    /// - Throws: `PostgresError` of kind `busy` if no process reads the slot.
     func hasUnread(_ connection: PostgresConnection) throws(PostgresError) -> Bool {
         let seen = try LogicalState.read(connection)?.entered
         try awaitAll()
-        // Whatever was committed before that moment has been read now: was anything of it new?
+        // Everything committed before that moment has been read now. The count shows if any of it
+        // was new.
         return try LogicalState.read(other)?.entered != seen
     }
 
-    /// Waits until what is committed now has been read.
-    /// - Throws: `PostgresError` of kind `busy` where nobody reads.
+    /// Waits until everything that is committed now has been read.
+    /// - Throws: `PostgresError` of kind `busy` if no process reads the slot.
     func awaitAll() throws(PostgresError) {
         guard try wait.wait(rounds: 5_000) else {
             throw PostgresError(

@@ -1,40 +1,41 @@
 package import MartletServerCore
 package import PostgresKit
 
-/// Reads what other programs wrote from a data set's replication slot, and notes it for the log.
+/// Reads external writes from a data set's replication slot, and notes them for the log.
 ///
-/// One process at a time does: it holds a lock of the database's for as long as it is connected. The
-/// others try again and again. A slot that is gone, or has lost what was not read, is made anew, and
-/// what the tables hold is compared with the log. Confined to whoever holds it; blocks.
+/// Only one process reads at a time. It holds a lock of the database as long as it is connected,
+/// and other processes try again and again. If the slot is gone, or has lost unread writes, the
+/// reader recreates it, and compares the tables with the log. The reader is confined to its holder,
+/// and blocks.
 package final class LogicalReader {
-    /// What a step found.
+    /// The result of a step.
     package enum Outcome: Hashable, Sendable {
-        /// It reads, and has noted what the log has yet to take.
+        /// This process reads, and has noted writes for the log.
         case found
-        /// It reads; there was nothing.
+        /// This process reads, and there was nothing.
         case reading
-        /// Another process does.
+        /// Another process reads.
         case elsewhere
-        /// The data set has triggers.
+        /// The data set has triggers in place of a slot.
         case unused
     }
 
-    /// How many messages are taken before they are kept, where they do not end.
+    /// The most messages to take before they are committed, if they do not end.
     private static let mostMessages = 20_000
-    /// Transactions of Martlet's own after which it is said how far this has come.
+    /// The number of Martlet's own transactions after which the position is committed.
     private static let mostUnsaid = 64
     /// The number of the lock: “martlet” in ASCII.
     private static let lock: Int64 = 0x6d_6172_746c_6574
 
     private let address: PostgresAddress
     private var open: Open?
-    /// Sentences for the server's log about what was repaired; taken by whoever reads them.
+    /// Sentences for the server's log about repairs, until the caller takes them.
     private var notes: [String] = []
-    /// Sentences about tables whose writes are not all read, with what to do.
+    /// Sentences about tables whose writes are not all read, and what to do.
     package private(set) var faults: [String] = []
-    /// When it begins again, because tables are yet to be compared with the log.
+    /// The moment when the reader restarts, because tables must still be compared with the log.
     private var again: ContinuousClock.Instant?
-    /// How long transactions are waited for before the tables are looked at again.
+    /// The time to wait for transactions before the tables are checked again.
     private static let pause = Duration.seconds(10)
 
     private struct Open {
@@ -48,26 +49,28 @@ package final class LogicalReader {
         self.address = address
     }
 
-    /// Ends the connections; the slot is anybody's.
+    /// Closes the connections. Any process may then read the slot.
     package func close() {
         open?.stream.close()
         open?.connection.close()
         open = nil
     }
 
+    /// Returns the sentences about repairs, and clears them.
     package func takeNotes() -> [String] {
         defer { notes = [] }
         return notes
     }
 
-    /// The place up to which the reader has read and committed its notes; nil if it does not read.
+    /// The position up to which the reader has read and committed its notes; nil if it does not
+    /// read.
     var position: UInt64? {
         guard let intake = open?.intake, !intake.hasChanges else { return nil }
         return intake.position
     }
 
-    /// Takes what has come, waiting for it no longer than said.
-    /// - Throws: `StorageFault`; the next step begins anew.
+    /// Takes the messages that have arrived, or waits for some for at most `limit`.
+    /// - Throws: `StorageFault`. The next step then reconnects.
     package func step(within limit: Duration) throws(StorageFault) -> Outcome {
         do {
             return try read(within: limit)
@@ -88,7 +91,7 @@ package final class LogicalReader {
             }
         }
         guard var open else { return .elsewhere }
-        // What is thrown away with an error is read again.
+        // After an error the discarded messages are read again.
         self.open = nil
         let hasFound: Bool
         do {
@@ -103,6 +106,7 @@ package final class LogicalReader {
         return hasFound ? .found : .reading
     }
 
+    /// Takes messages, and commits their notes if they are due.
     /// - Returns: Whether other programs have written anything.
     private func take(_ open: inout Open, within limit: Duration) throws -> Bool {
         var taken = 0
@@ -121,7 +125,7 @@ package final class LogicalReader {
         }
         guard !open.intake.isWithin else { return false }
         guard try open.intake.awaitEnds() else {
-            // PostgreSQL ends a stream from which it receives nothing for long.
+            // PostgreSQL ends a stream if it receives nothing from the reader for long.
             try open.stream.confirmReplicated(
                 written: open.confirmed, flushed: open.confirmed)
             return false
@@ -131,7 +135,7 @@ package final class LogicalReader {
             intake.hasChanges || intake.isAwaited || intake.hasNews
             || intake.unsaid >= (isQuiet && taken == 0 ? 1 : Self.mostUnsaid)
         if isDue { try open.intake.keep() }
-        // Whatever was of another program has been kept.
+        // All external writes up to there are committed.
         if open.confirmed < open.intake.position {
             open.confirmed = open.intake.position
             try open.stream.confirmReplicated(
@@ -165,9 +169,9 @@ package final class LogicalReader {
             notes += mending.notes
             faults = mending.faults
             again = mending.isWaiting ? .now + Self.pause : nil
-            // What is only how far this has come may be lost.
+            // A mere position may be lost.
             try connection.execute("SET synchronous_commit = off")
-            // Again: what it says is the lock's holder's to change.
+            // The state is read again, because only the lock's holder may change it.
             guard let state = try LogicalState.read(connection), let position = state.position
             else {
                 connection.close()
@@ -180,7 +184,7 @@ package final class LogicalReader {
                     slot: state.slot, publication: state.publication, from: position)
             } catch {
                 stream.close()
-                // Whoever read it before has yet to leave.
+                // The previous reader has not disconnected yet.
                 guard error.sqlState == "55006" else { throw error }
                 connection.close()
                 return .elsewhere

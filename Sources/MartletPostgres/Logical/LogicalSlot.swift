@@ -2,10 +2,10 @@ import PostgresKit
 
 /// The replication slot and the publication of a data set.
 struct LogicalSlot {
-    /// What the server says of a slot.
+    /// The server's description of a slot.
     struct Standing: Hashable {
         let isActive: Bool
-        /// What it has yet to send is gone: it is of no use any more.
+        /// Whether the log that the slot has yet to send is gone. The slot is then useless.
         let isLost: Bool
     }
 
@@ -15,7 +15,7 @@ struct LogicalSlot {
         self.connection = connection
     }
 
-    /// nil where there is no such slot, or it is another database's.
+    /// Returns the state of a slot; nil if there is none, or if it belongs to another database.
     func standing(_ name: String) throws(PostgresError) -> Standing? {
         let rows = try connection.query(
             """
@@ -27,10 +27,10 @@ struct LogicalSlot {
         return Standing(isActive: try rows.boolean(0, 0), isLost: try rows.boolean(0, 1))
     }
 
-    /// Makes the slot, outside any transaction. Waits for transactions that are open now, wherever in
-    /// the cluster, as long as the connection waits for locks.
-    /// - Returns: From where it has everything.
-    /// - Throws: `PostgresError`, `.busy` where others did not end in time.
+    /// Makes the slot, outside any transaction. It waits for transactions that are open now,
+    /// anywhere in the cluster, as long as the connection waits for locks.
+    /// - Returns: The position from which the slot has everything.
+    /// - Throws: `PostgresError`; `.busy` if other transactions did not end in time.
     func make(_ name: String) throws(PostgresError) -> UInt64 {
         let rows: PostgresRows
         do throws(PostgresError) {
@@ -52,8 +52,8 @@ struct LogicalSlot {
         return place
     }
 
-    /// Drops the slot, outside any transaction; does nothing if there is none. It waits a moment for a session
-    /// that has just stopped reading it.
+    /// Drops the slot, outside any transaction; does nothing if there is none. It waits a moment
+    /// for a session that has just stopped reading the slot.
     func drop(_ name: String) throws(PostgresError) {
         for attempt in 0..<100 {
             guard try standing(name) != nil else { return }
@@ -62,7 +62,7 @@ struct LogicalSlot {
                     "SELECT pg_catalog.pg_drop_replication_slot($1)", [.text(name)])
                 return
             } catch {
-                // It went with the session that was making it.
+                // The slot disappeared with the session that was making it.
                 if error.sqlState == "42704" { return }
                 guard error.sqlState == "55006", attempt < 99 else { throw error }
             }
@@ -71,7 +71,7 @@ struct LogicalSlot {
     }
 
     /// Ends the session that reads the slot, so that the slot can be dropped.
-    /// - Throws: `AdoptionError` if the role may not do that.
+    /// - Throws: `AdoptionError` if the role may not do that; `PostgresError`.
     func endReader(_ name: String) throws {
         do throws(PostgresError) {
             _ = try connection.query(
@@ -99,8 +99,8 @@ struct LogicalSlot {
         return names
     }
 
-    /// Makes the slot, under another name if a copy of the data set, in another database of the server, has
-    /// it.
+    /// Makes the slot. It takes another name if a copy of the data set in another database of the
+    /// server has the name.
     func makeAnew(_ name: String) throws(PostgresError) {
         let taken = try connection.query(
             """
@@ -117,7 +117,7 @@ struct LogicalSlot {
         _ = try connection.query("UPDATE _martlet.capture SET slot = $1", [.text(other)])
     }
 
-    /// From where the data set's slot has everything that nobody has read.
+    /// Returns the position from which the data set's slot has everything that is still unread.
     func place() throws(PostgresError) -> String {
         let rows = try connection.query(
             """

@@ -1,9 +1,10 @@
 import PostgresKit
 
-/// Waits until what other programs have committed by now has been read from the write-ahead log.
+/// Waits until everything that other programs have committed by now has been read from the
+/// write-ahead log.
 ///
-/// On a connection of its own: what it asks for must be written to disk before anybody can read it, and
-/// the caller's transaction is open.
+/// It uses a separate connection, because its message must be written to disk before the reader can
+/// see it, while the caller's transaction is open.
 final class LogicalWait {
     private let address: PostgresAddress
     private var connection: PostgresConnection?
@@ -17,8 +18,8 @@ final class LogicalWait {
         connection = nil
     }
 
-    /// Has everything that was committed until now written to disk.
-    /// - Returns: A place in the write-ahead log behind all of it.
+    /// Makes PostgreSQL write everything that was committed until now to disk.
+    /// - Returns: A position in the write-ahead log after all of it.
     func place() throws(PostgresError) -> UInt64 {
         let open: PostgresConnection
         if let connection {
@@ -27,7 +28,8 @@ final class LogicalWait {
             open = try connect()
             connection = open
         }
-        // Its commit writes out whatever was committed before it, and it is a sign for who reads.
+        // The commit of this message writes out everything committed before it, and the message
+        // signals the reader.
         let text = try open.query(
             "SELECT pg_catalog.pg_logical_emit_message(true, 'martlet.wait', '')::text"
         ).text(0, 0)
@@ -37,8 +39,9 @@ final class LogicalWait {
         return position
     }
 
-    /// - Parameter rounds: How often it is looked, about a millisecond apart.
-    /// - Returns: Whether it has been read.
+    /// Waits until the reader has read everything committed until now.
+    /// - Parameter rounds: The number of checks, about a millisecond apart.
+    /// - Returns: Whether everything has been read.
     func wait(rounds: Int = 500) throws(PostgresError) -> Bool {
         if let connection, !connection.isUsable() { close() }
         do throws(PostgresError) {
@@ -53,12 +56,12 @@ final class LogicalWait {
                     """, [.text(place)]),
             ]
             for _ in 0..<rounds {
-                // Each a transaction of its own, which sees what was committed meanwhile.
+                // Each statement is a separate transaction, which sees later commits.
                 let rows = try connection.pipeline(look.map { [$0] })[1][0].get()
-                // Without a row there are triggers again.
+                // Without a row, the data set has triggers again.
                 guard rows.count > 0 else { return true }
                 if try rows.boolean(0, 0) { return true }
-                // The tables have to be compared first, which may take its time.
+                // The tables must be compared first, which may take long.
                 if try rows.boolean(0, 1) { return false }
             }
             return false

@@ -1,31 +1,33 @@
-/// A message of the output plug-in pgoutput, protocol version 1, as far as it matters here
+/// A message of the output plug-in pgoutput, protocol version 1, as far as Martlet needs it
 /// (https://www.postgresql.org/docs/15/protocol-logicalrep-message-formats.html).
 enum OutputMessage: Hashable {
-    /// A column of a table as it was when a row was written.
+    /// A column of a table at the time when a row was written.
     struct Column: Hashable {
         let name: String
-        /// Whether it is part of what names a row.
+        /// Whether the column is part of the replica identity of a row.
         let isKey: Bool
     }
 
-    /// The values of a row as texts; nil for null and for what was not sent.
+    /// The values of a row as texts; nil for null, and for values that were not sent.
     typealias Row = [String?]
 
     case begin(transaction: UInt32)
-    /// - Parameter end: Where the transaction ends in the write-ahead log.
+    /// A transaction was committed.
+    /// - Parameter end: The end of the transaction in the write-ahead log.
     case commit(end: UInt64)
-    /// What `pg_logical_emit_message` said.
+    /// A message from `pg_logical_emit_message`.
     case said(prefix: String, content: String)
     case relation(UInt32, identity: UInt8, columns: [Column])
     case insert(UInt32, Row)
-    /// - Parameter old: What named the row before, where that has changed.
+    /// A row was updated.
+    /// - Parameter old: The replica identity of the row before, if it has changed.
     case update(UInt32, old: Row?, Row)
     case delete(UInt32, Row)
     case truncate([UInt32])
-    /// Anything else.
+    /// Any other message.
     case other
 
-    /// nil for bytes that are no such message.
+    /// Reads a message; nil if the bytes are none.
     init?(_ bytes: [UInt8]) {
         var reader = OutputReader(bytes)
         guard let kind = reader.byte(), let message = Self.read(kind, &reader),
@@ -92,11 +94,11 @@ enum OutputMessage: Hashable {
     }
 }
 
-/// Reads a message's fields. What is cut off reads as nothing, and is told of.
+/// Reads a message's fields. A field that is cut off reads as empty, and sets `isShort`.
 private struct OutputReader {
     private let bytes: [UInt8]
     private var place = 0
-    /// Whether more was asked for than there is.
+    /// Whether a field was longer than the bytes that are left.
     private(set) var isShort = false
 
     init(_ bytes: [UInt8]) {
@@ -130,7 +132,7 @@ private struct OutputReader {
         String(decoding: take(count) ?? [], as: UTF8.self)
     }
 
-    /// Up to the next NUL.
+    /// Reads a text up to the next NUL.
     mutating func text() -> String {
         let end = bytes[place...].firstIndex(of: 0) ?? bytes.endIndex
         let text = text(end - place)

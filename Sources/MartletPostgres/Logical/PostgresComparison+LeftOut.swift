@@ -2,7 +2,7 @@ import MartletModel
 internal import MartletServerCore
 import PostgresKit
 
-/// Rows that no device can be sent.
+/// The comparison of rows that no device can receive.
 extension PostgresComparison {
     /// Returns SQL for the ids of rows whose keys no record can have, and of records that are marked as left out
     /// of the log. Records with a note that the log has not taken in yet are not among them.
@@ -37,8 +37,8 @@ extension PostgresComparison {
         }
     }
 
-    /// Notes the records that are marked as left out, within the open transaction: their rows may have been
-    /// corrected without a note, or the column is gone that could not be sent.
+    /// Notes the records that are marked as left out, within the open transaction. Their rows may
+    /// have been corrected without a note, or the column that could not be sent may be gone.
     /// - Parameter wanted: The tables' numbers; nil for all.
     func enterLeftOut(of wanted: Set<Int64>? = nil) throws(PostgresError) {
         var isNoted = false

@@ -2,49 +2,51 @@ import MartletModel
 internal import MartletServerCore
 package import PostgresKit
 
-/// Compares the tables of a data set with its log, and has the log take what it lacks.
+/// Compares the tables of a data set with its log, and makes the log take the differences.
 ///
-/// PostgreSQL knows which transaction wrote a row, and which wrote what the log last says of it. If nothing
-/// differs by that, this is one scan of the tables, in the server, and nothing of a row is read. A row that a
-/// later transaction wrote is only suspect: a drain takes in transactions that began after its own. The
-/// values of such rows are compared with those that the log has.
+/// PostgreSQL knows which transaction wrote a row, and which one wrote the log's facts of it. If
+/// these agree everywhere, the comparison is one scan of the tables in the server, and reads no
+/// rows. A row that a later transaction wrote is only suspect, because a drain takes in
+/// transactions that began after its own. The values of such rows are compared with the log's
+/// values.
 package struct PostgresComparison {
-    /// When a row that the log knows is other than the log says.
+    /// The condition for a row that the log knows to be different.
     package enum Rule: Hashable, Sendable {
-        /// A transaction wrote it that nobody has read: one of this number or a later one.
+        /// A transaction with this number or a later one wrote it, which has not been read.
         case unread(since: UInt64)
-        /// It was written after the log was told of it last.
+        /// It was written after the log's facts of it.
         case newer
-        /// All rows: the table is another one than the log knows.
+        /// All rows are different, because the table is another one than the log knows.
         case every
-        /// No row that the log knows: what such rows hold is compared otherwise.
+        /// No row that the log knows is different. The values of such rows are compared in another
+        /// way.
         case unknown
     }
 
-    /// What was found.
+    /// The differences found.
     package struct Differences: Hashable, Sendable {
-        /// One record.
+        /// One different record.
         package struct Record: Hashable, Sendable {
             package let type: String
             package let id: String
             package let isDeleted: Bool
-            /// Whether no device can be sent the row.
+            /// Whether no device can receive the row.
             package var isLeftOut = false
         }
 
-        /// Rows that the log knows otherwise, or not at all.
+        /// The number of rows that the log knows with other values, or not at all.
         package var changed: Int64 = 0
-        /// Records of the log whose rows are gone.
+        /// The number of records of the log whose rows are gone.
         package var deleted: Int64 = 0
-        /// Rows that no device can be sent: under keys that no record has, and those of records whose
-        /// edits are refused until the rows are corrected.
+        /// The number of rows that no device can receive: rows with keys that no record has, and
+        /// rows of records whose edits are refused until the rows are corrected.
         package var leftOut: Int64 = 0
-        /// Some of them.
+        /// Some of the different records.
         package var records: [Record] = []
 
         package var isEmpty: Bool { changed == 0 && deleted == 0 && leftOut == 0 }
 
-        /// Adds one record whose row is other than the log says.
+        /// Adds one record whose row differs from the log.
         fileprivate mutating func add(_ type: String, _ id: String) {
             changed += 1
             guard records.count < PostgresComparison.mostNamed else { return }
@@ -52,24 +54,27 @@ package struct PostgresComparison {
         }
     }
 
-    /// Records that are noted with one statement.
+    /// The most records noted with one statement.
     private static let atOnce = 10_000
-    /// Records that are named at most.
+    /// The most records that are named.
     static let mostNamed = 20
 
     let connection: PostgresConnection
     let schema: PostgresSchema
 
-    /// - Parameter connection: Without limits of time for statements: tables may be large.
+    /// Makes a comparison.
+    /// - Parameter connection: A connection without a time limit for statements, because tables may
+    ///   be large.
     package init(on connection: PostgresConnection, _ schema: PostgresSchema) {
         self.connection = connection
         self.schema = schema
     }
 
-    /// Compares a data set's tables with its log, and if asked has the log take what differs. Blocks.
-    /// - Parameter comparesValues: Whether the values of rows are compared, too, as far as the log has
-    ///   them: reads the log and the tables whole.
-    /// - Throws: `AdoptionError` where there is no data set, or nobody reads its replication slot;
+    /// Compares a data set's tables with its log, and makes the log take the differences if
+    /// `repairs` is true. Blocks.
+    /// - Parameter comparesValues: Whether to compare the values of rows, too, as far as the log
+    ///   has them. This reads the log and the tables completely.
+    /// - Throws: `AdoptionError` if there is no data set, or no process reads its replication slot;
     ///   `PostgresError`.
     package static func run(
         on connection: PostgresConnection, repairs: Bool, comparesValues: Bool = false
@@ -104,12 +109,12 @@ package struct PostgresComparison {
         return found
     }
 
-    /// SQL for a row `t` with a line `r` whose values have to be compared.
+    /// Returns SQL for whether the values of a row `t` with a line `r` must be compared.
     private static func suspects(_ table: PostgresTable, _ agreed: UInt64?) -> String {
         "r.others <> \(RowFacts.leftOut) AND (\(isNewer(agreed)))"
     }
 
-    /// Waits until what other programs have committed is noted.
+    /// Waits until everything that other programs have committed is noted.
     private static func awaitReading(on connection: PostgresConnection) throws {
         guard let moment = try LogicalMoment(connection) else { return }
         defer { moment.close() }
@@ -121,8 +126,8 @@ package struct PostgresComparison {
         }
     }
 
-    /// Adds records whose values differ to what was found; not those that are noted, changed since they
-    /// were compared, or found already. Within an open transaction.
+    /// Adds records whose values differ, within an open transaction. It leaves out records that are
+    /// noted, that changed since they were compared, or that were found already.
     private func addDiffering(
         _ others: [ValueComparison.Found], notes: Bool, into found: inout Differences
     ) throws(PostgresError) {
@@ -153,7 +158,9 @@ package struct PostgresComparison {
         if isNoted { try noteTransaction() }
     }
 
-    /// Looks, and changes nothing. What is noted and not in the log yet is no difference.
+    /// Finds differences, and changes nothing. Records with notes that are not in the log yet are
+    /// no difference.
+    /// - Throws: `PostgresError` if a query fails.
     package func find(_ rule: Rule) throws(PostgresError) -> Differences {
         var found = Differences()
         let agreed = try agreed()
@@ -181,22 +188,24 @@ package struct PostgresComparison {
         return found
     }
 
-    /// Notes what differs as one transaction of another program, within the open transaction. What
-    /// comes of it the next batch decides, by the rows as they are then.
+    /// Notes the differences as one external transaction, within the open transaction. The next
+    /// batch takes the rows in their state at that time.
     /// - Parameter wanted: The tables' numbers; nil for all.
+    /// - Throws: `PostgresError` if a statement fails.
     package func enter(
         _ rule: Rule, of wanted: Set<Int64>? = nil
     ) throws(PostgresError) -> Differences {
         try enter(rule, of: wanted, also: [])
     }
 
-    /// - Parameter others: Records of these tables that are noted, too.
+    /// Notes the differences and other records as one external transaction.
+    /// - Parameter others: Other records of these tables to note.
     func enter(
         _ rule: Rule, of wanted: Set<Int64>?, also others: [ValueComparison.Found]
     ) throws(PostgresError) -> Differences {
         var found = Differences()
         let agreed = try agreed()
-        // What others refer to comes first, and goes last.
+        // Parents are noted first, and their deletions last.
         let tables = Self.parentsFirst(schema.tables).filter {
             wanted?.contains($0.number) ?? true
         }
@@ -223,8 +232,8 @@ package struct PostgresComparison {
             """)
     }
 
-    /// Notes that the log knows the rows of a table as they are, because devices have been told of
-    /// the changes.
+    /// Notes that the log knows the present rows of a table, because devices have received the
+    /// changes.
     func acknowledge(_ table: PostgresTable) throws(PostgresError) {
         _ = try connection.query(
             """
@@ -233,8 +242,8 @@ package struct PostgresComparison {
             """)
     }
 
-    /// The transaction before which all rows are as the log says; nil if there is none, or if it is
-    /// so old that no row is as old.
+    /// Returns the transaction before which all rows agree with the log; nil if there is none, or
+    /// if it is older than any row.
     private func agreed() throws(PostgresError) -> UInt64? {
         let row = try connection.query(
             "SELECT settled, pg_snapshot_xmax(pg_current_snapshot()) FROM _martlet.dataset")
@@ -266,7 +275,7 @@ package struct PostgresComparison {
 
     // MARK: - SQL
 
-    /// Keys of rows that the log does not know as they are.
+    /// Returns SQL for the keys of rows that the log does not know in their present state.
     private static func changed(
         _ table: PostgresTable, _ rule: Rule, _ agreed: UInt64?
     ) -> String {
@@ -286,20 +295,22 @@ package struct PostgresComparison {
             """
     }
 
-    /// SQL for whether a row was written after the log was told of it last.
+    /// Returns SQL for whether a row was written after the log's facts of it.
     private static func isNewer(_ agreed: UInt64?) -> String {
         let isAfterMark = isAfter("t.xmin", "r.xmin::text::bigint", orSame: false)
         guard let agreed else { return isAfterMark }
         return isAfterMark + " AND " + isAfter("t.xmin", "\(agreed & 0xffff_ffff)", orSame: true)
     }
 
-    /// A row with such a key can be sent to nobody.
+    /// Returns SQL for whether a row has a key that a record can have. No device can receive a row
+    /// with another key.
     private static func mayBeKnown(_ table: PostgresTable) -> String {
         table.type.keyKind == .integer ? "t.\(table.key.sqlName) > 0" : "true"
     }
 
-    /// Numbers of transactions go round: of two, one is after the other by less than half a round.
-    /// Below 3 they stand for what is older than all.
+    /// Returns SQL for whether one transaction is after another. The numbers wrap around, so the
+    /// later one follows by less than half of their range. Numbers below 3 mean that a row is older
+    /// than all.
     private static func isAfter(_ version: String, _ other: String, orSame: Bool) -> String {
         """
         \(version)::text::bigint > 2 AND \

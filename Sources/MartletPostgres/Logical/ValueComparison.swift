@@ -4,18 +4,19 @@ import MartletServerCore
 import PostgresKit
 import SQLiteKit
 
-/// Compares the values of rows with the values that the log says they have, as far as the log still has
-/// them: those written since the revision up to which its entries may be emptied.
+/// Compares the values of rows with the log's values, as far as the log still has them: the values
+/// written since the revision up to which its entries may be emptied.
 ///
-/// It finds what numbers of transactions cannot tell: a row that another program changed, whose change
-/// was lost on its way, while the log's own line of the record was written later. The log is folded into
-/// a temporary file, so memory does not grow with it.
+/// It finds differences that numbers of transactions cannot show: another program changed a row,
+/// its change was lost on the way, and the log's own line of the record was written later. The log
+/// is folded into a temporary file, so memory does not grow with it.
 struct ValueComparison {
-    /// A record whose row is other than the log says.
+    /// A record whose row differs from the log.
     struct Found: Hashable {
         let type: Int
         let id: RecordID
-        /// The log's revision of the record that its row was compared with; 0 if no device can be sent the row.
+        /// The log's revision of the record that its row was compared with; 0 if no device can
+        /// receive the row.
         let revision: Revision
     }
 
@@ -40,17 +41,18 @@ struct ValueComparison {
 
     /// The rows that are compared.
     struct Extent: Sendable {
-        /// SQL about a row `t` and its line `r`: those are found, too, if the log does not have all of their
-        /// values, or if no device can be sent them.
+        /// Returns SQL about a row `t` and its line `r`. Such rows are found even if the log does
+        /// not have all of their values, or if no device can receive them.
         let suspects: @Sendable (PostgresTable) -> String
-        /// Whether the others are compared as well.
+        /// Whether to compare the other rows as well.
         var takesOthers = false
 
         static let all = Extent(suspects: { _ in "true" })
     }
 
-    /// Looks, and changes nothing. What other programs wrote meanwhile may be among what is found: the
-    /// caller looks again. In an open transaction it reads what that sees.
+    /// Finds differences, and changes nothing. It may also find rows that other programs wrote
+    /// meanwhile, so the caller checks again. In an open transaction it reads what that transaction
+    /// sees.
     /// - Parameter wanted: The tables' numbers; nil for all.
     func find(_ extent: Extent, in wanted: Set<Int64>? = nil) throws -> [Found] {
         let isOpen = connection.isInTransaction
@@ -161,7 +163,7 @@ struct ValueComparison {
         _ id: RecordID, _ row: Attributes, _ type: Int, _ takesUnknown: Bool
     ) throws -> Bool {
         guard let known = try folded(id, type) else { return takesUnknown }
-        // The log reads back each value as it was written.
+        // A value read from the log equals the value that was written.
         return zip(row.names, row.values).contains { name, value in
             guard let told = known.attributes[name] else {
                 return known.isWhole ? value != .null : takesUnknown
