@@ -2,25 +2,24 @@ package import MartletModel
 package import MartletServerCore
 package import PostgresKit
 
-/// Puts into the log what other programs wrote to the tables: one set for each transaction of
-/// theirs.
+/// Adds external writes to the log, one set for each of their transactions.
 ///
-/// Runs within the transaction of the data set's one writer. It takes what the triggers noted and
-/// others have committed by then; a transaction that commits later is taken later, and nothing
-/// waits for it. Rows are read as they are, with what was noted, at one snapshot.
+/// It runs within the transaction of the data set's one writer. It takes the notes that other
+/// transactions have committed by then. A transaction that commits later is taken later, and
+/// nothing waits for it. It reads the notes and the present rows at one snapshot.
 package struct ExternalDrain {
-    /// How much is done at once.
+    /// The amounts of work done at once.
     struct Extent {
-        /// Changes that are read with one statement, which is planned once for all.
+        /// The most changes that are read with one statement, which is planned once for all.
         var few = 100
-        /// Changes up to which transactions stay whole, whatever they share.
+        /// The most changes for which transactions stay complete, even if they share records.
         var many = 10_000
-        /// Changes that are read at once where there are more.
+        /// The changes that are read at once if there are more.
         var page = 500
-        /// How long rows are read to take transactions whole, and how long to take them in parts. All
-        /// who write wait meanwhile.
+        /// The time for reading rows to take complete transactions, and the time for taking them in
+        /// parts. All writers wait meanwhile.
         var time = Duration.seconds(1)
-        /// The bytes of deletions that stay together if types refer to each other, or to themselves.
+        /// The bytes of deletions that stay together if types refer to each other or to themselves.
         var circle = 8 << 20
     }
 
@@ -31,13 +30,14 @@ package struct ExternalDrain {
     private let reading: ExternalScan
     private let held: ExternalHeld
 
-    /// SQL whose value is whether there is anything to take: one look into a small table.
+    /// The SQL for whether there are pending external writes: one look into a small table.
     package static let isPending = "EXISTS (SELECT FROM _martlet.foreign_transactions)"
 
+    /// Makes a drain for the tables of a schema.
     /// - Parameters:
-    ///   - tables: In the order of the schema's types.
-    ///   - catchUp: Waits until all that others have committed is noted, and returns whether it is; nil
-    ///     if it always is.
+    ///   - tables: The tables, in the order of the schema's types.
+    ///   - catchUp: Waits until all commits of others are noted, and returns whether they are; nil
+    ///     if they always are.
     package init(
         schema: Schema, tables: [PostgresTable], unsendable: UnsendableRows,
         catchUp: (() -> Bool)? = nil
@@ -59,14 +59,15 @@ package struct ExternalDrain {
         held = ExternalHeld(columns, catchUp: catchUp ?? { true })
     }
 
-    /// Takes what is pending into the log, within the open transaction, which holds the data set's
-    /// row.
+    /// Adds pending external writes to the log, within the open transaction, which must hold the
+    /// data set's row.
     /// - Parameters:
     ///   - head: The end of the log.
     ///   - now: Milliseconds since 1970.
-    ///   - maxBytes: About how many bytes of entries are made. What is far more than that is taken
-    ///     in parts, in order: the rest stays noted, and its records count as changed.
-    /// - Returns: The new entries; log, records and the data set's row have them.
+    ///   - maxBytes: The approximate bytes of the entries to make. Much larger writes are taken in
+    ///     parts, in order. The rest stays noted, and its records count as changed.
+    /// - Returns: The new entries. They are stored in the log, the records and the data set's row.
+    /// - Throws: `PostgresError` if a statement fails.
     package func entries(
         on connection: PostgresConnection, head: LogHead, now: Int64, maxBytes: Int
     ) throws(PostgresError) -> [LogEntry] {
@@ -86,14 +87,15 @@ package struct ExternalDrain {
         return entries.made
     }
 
-    /// What holds while a transaction drains: all of it goes along indexes, whatever the planner
-    /// makes of tables that were empty when they were last looked at.
+    /// The planner's settings to switch off during a drain. Its statements then use indexes, even
+    /// if the planner knows the tables only as empty.
     private static let planning = [
         "enable_sort", "enable_bitmapscan", "enable_seqscan", "enable_hashjoin",
         "enable_mergejoin", "jit",
     ]
 
-    /// - Returns: What the settings were.
+    /// Switches the planner's settings off.
+    /// - Returns: The previous settings.
     private func planAlongIndexes(
         _ connection: PostgresConnection
     ) throws(PostgresError) -> [String] {
@@ -112,7 +114,7 @@ package struct ExternalDrain {
         _ = try connection.query("SELECT \(sets.joined(separator: ", "))")
     }
 
-    /// Takes all of it: whole transactions.
+    /// Takes all pending writes as complete transactions.
     private func take(
         _ changes: ExternalScan.Changes, _ entries: inout ExternalEntries
     ) throws(PostgresError) {
@@ -122,7 +124,8 @@ package struct ExternalDrain {
         }
         let transactions = PostgresValue.array(
             PostgresArray(changes.transactions.sorted().map { .integer($0) }))
-        // The change rows first: the list of transactions drives both.
+        // The change rows are deleted first, because the list of transactions drives both
+        // statements.
         let those = "IN (SELECT t::text::xid8 FROM unnest($1::bigint[]) AS t)"
         try entries.write([
             PostgresStatement(
@@ -133,8 +136,9 @@ package struct ExternalDrain {
         ])
     }
 
-    /// Gives changes a place among the transactions that have none: after a restored dump, whose
-    /// transaction numbers are another server's. For the opening of a data set.
+    /// Adds a transaction for changes that have none. Such changes are in a restored dump, whose
+    /// transaction numbers are another server's. Call it when a data set is opened.
+    /// - Throws: `PostgresError` if the statement fails.
     package static func findStrays(
         on connection: PostgresConnection
     ) throws(PostgresError) {

@@ -3,7 +3,7 @@ import MartletProtocol
 import MartletServerCore
 import PostgresKit
 
-/// Makes entries of the log from what other programs wrote, and writes them with one pipeline.
+/// Makes entries of the log from external writes, and writes them with one pipeline.
 struct ExternalEntries {
     private let connection: PostgresConnection
     private let schema: Schema
@@ -15,8 +15,9 @@ struct ExternalEntries {
     private(set) var made: [LogEntry] = []
     private var statements: [PostgresStatement] = []
 
+    /// Begins at the end of the log.
     /// - Parameters:
-    ///   - head: The end of the log, which is the writer's alone.
+    ///   - head: The end of the log, which only the caller writes.
     ///   - now: Milliseconds since 1970.
     init(
         on connection: PostgresConnection, schema: Schema, forms: [ExternalRowCodec],
@@ -31,9 +32,10 @@ struct ExternalEntries {
         self.now = now
     }
 
-    /// Makes one entry, or several if one could not be sent, or none if devices get none of the
-    /// changes.
-    /// - Parameter records: Each once, parents before children where that matters.
+    /// Makes one entry, or several if one would be too large to send, or none if devices receive
+    /// none of the changes.
+    /// - Parameter records: The records, each once, with parents before children if the order
+    ///   matters.
     mutating func enter(
         _ records: [ExternalRecord], authors: [String?]
     ) throws(PostgresError) {
@@ -83,8 +85,8 @@ struct ExternalEntries {
         note(touched, at: revision)
     }
 
-    /// Runs what has to be written, in one round trip.
-    /// - Parameter more: Statements that belong to it.
+    /// Runs the collected statements in one round trip.
+    /// - Parameter more: Other statements to run with them.
     mutating func write(_ more: [PostgresStatement]) throws(PostgresError) {
         statements += more
         if !made.isEmpty {
@@ -130,7 +132,7 @@ struct ExternalEntries {
                 ]))
     }
 
-    /// Marks records of the log whose rows no device can be sent: see `RowFacts.isLeftOut`.
+    /// Marks records of the log whose rows no device can receive; see `RowFacts.isLeftOut`.
     private mutating func noteAsLeftOut(_ addresses: [RecordAddress]) {
         statements.append(
             PostgresStatement(

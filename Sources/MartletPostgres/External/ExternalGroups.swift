@@ -1,13 +1,13 @@
 import MartletModel
 import MartletServerCore
 
-/// Parts what was drained into change sets.
+/// Divides drained changes into change sets.
 enum ExternalGroups {
-    /// One group for each transaction, in the order of the transactions' last changes: who saw
-    /// another's work comes behind it. Rows are read as they are now, so transactions that touched
-    /// the same record are one group, and with them those between.
-    /// - Parameter changes: In the order of their numbers.
-    /// - Returns: The changes of each group, each record once, where it was last changed.
+    /// Returns one group for each transaction, in the order of their last changes, so that a
+    /// transaction that saw another's work follows it. Rows are read in their present state, so
+    /// transactions that touched the same record form one group, together with those between them.
+    /// - Parameter changes: The changes, in the order of their numbers.
+    /// - Returns: The changes of each group. Each record is listed once, at its last change.
     static func of(_ changes: [ExternalChange]) -> [[ExternalChange]] {
         var last: [Int64: Int64] = [:]
         for change in changes {
@@ -19,7 +19,7 @@ enum ExternalGroups {
         }
         func place(_ change: ExternalChange) -> Int { places[change.transaction] ?? 0 }
 
-        // How far a group reaches that begins with a transaction.
+        // `reach` is the last transaction of a group that begins with a transaction.
         var first: [RecordAddress: Int] = [:]
         var reach = Array(0..<places.count)
         var ends: [RecordAddress: Int] = [:]

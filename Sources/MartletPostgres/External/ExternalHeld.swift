@@ -4,27 +4,29 @@ import PostgresKit
 
 /// The deletions that wait while transactions are taken in parts.
 ///
-/// A record that is gone from its table may go from the log only after all records that refer to
-/// it there have changed. Nobody knows which ones do; but each of them has changed in the tables,
-/// so it is noted. If other types may refer to a record's type, its deletion is therefore noted again,
-/// under a transaction of its own. The drain takes it after all that was noted by the time
-/// of the deletion: first the records that refer to others, then those others. Records that may refer
-/// to each other go together.
+/// If a record is gone from its table, it may leave the log only after all records that refer to it
+/// there have changed. Which records these are is unknown, but each of them has changed in the
+/// tables, so it is noted. If other types may refer to a record's type, its deletion is therefore
+/// noted again, under a transaction of its own. The drain takes it after everything that was noted
+/// by the time of the deletion: first the records that refer to others, then those others. Records
+/// that may refer to each other are taken together.
 struct ExternalHeld {
-    /// Stands for no transaction of the database, whose numbers stay far below.
+    /// The number for held deletions. No transaction of the database has it, because their numbers
+    /// stay far below.
     static let transaction: Int64 = 1 << 62
 
     static let sql = "'\(transaction)'::xid8"
 
-    /// SQL for whether a note `h` is held. The comparison of texts leads along the index of types and ids:
-    /// that of transactions would find all that are held.
+    /// The SQL for whether a note `h` is held. The comparison of texts uses the index of types and
+    /// ids; a comparison of transactions would find all held notes.
     static let isHeld = "h.transaction::text = '\(transaction)'"
 
-    /// Types that refer to each other, in one group; before the types that they refer to.
+    /// The types in groups. Types that refer to each other are in one group, which precedes the
+    /// types that they refer to.
     let groups: [[Int]]
     private let referred: Set<Int>
     private let circular: Set<Int>
-    /// Waits until all that others have committed is noted.
+    /// Waits until all commits of others are noted.
     let catchUp: () -> Bool
 
     init(_ columns: [TypeColumns], catchUp: @escaping () -> Bool) {
@@ -36,12 +38,13 @@ struct ExternalHeld {
             targets.indices.filter { type in
                 targets[type].contains { reached[$0].contains(type) }
             })
-        // Whoever refers to a type reaches more than it does, unless it reaches back.
+        // A type that refers to another reaches more types than that one, unless that one refers
+        // back.
         groups = Dictionary(grouping: targets.indices) { reached[$0] }
             .sorted { ($1.key.count, $0.value[0]) < ($0.key.count, $1.value[0]) }.map(\.value)
     }
 
-    /// Types to which a type's records may lead by way of references, itself among them.
+    /// Returns the types that a type's records lead to by references, including itself.
     private static func reached(from type: Int, _ targets: [Set<Int>]) -> Set<Int> {
         var found: Set<Int> = [type]
         var next = [type]
@@ -51,18 +54,18 @@ struct ExternalHeld {
         return found
     }
 
-    /// Whether a record's deletion has to wait.
+    /// Returns whether a record's deletion must wait.
     func holds(_ record: ExternalRecord) -> Bool {
         record.row == .absent && record.isKnown && referred.contains(record.address.type)
     }
 
-    /// Whether records of a group may refer to each other.
+    /// Returns whether records of a group may refer to each other.
     func isCircular(_ group: [Int]) -> Bool { group.contains(where: circular.contains) }
 
     // MARK: - Statements
 
-    /// Notes changes once more, as deletions that wait.
-    /// - Parameter numbers: The changes, of these transactions.
+    /// Notes changes again as deletions that wait.
+    /// - Parameter numbers: The numbers of the changes, which belong to these transactions.
     static func hold(
         _ numbers: [Int64], of transactions: [Int64], authors: [String?]
     ) -> [PostgresStatement] {
@@ -84,7 +87,8 @@ struct ExternalHeld {
         ]
     }
 
-    /// - Parameter id: The last of the type that was taken.
+    /// Removes the notes of held deletions that were taken.
+    /// - Parameter id: The last id of the type that was taken.
     static func taken(_ type: Int64, through id: String) -> PostgresStatement {
         PostgresStatement(
             """
@@ -93,13 +97,14 @@ struct ExternalHeld {
             """, [.integer(type), .text(id)])
     }
 
-    /// When all were taken. What is left is of tables that are not synchronized any more.
+    /// The statements to run when all held deletions were taken. The remaining notes are for tables
+    /// that are no longer synchronised.
     static let end = [
         PostgresStatement("DELETE FROM _martlet.foreign_changes WHERE transaction = \(sql)"),
         PostgresStatement("DELETE FROM _martlet.foreign_transactions WHERE transaction = \(sql)"),
     ]
 
-    /// The author of the deletions that wait.
+    /// Returns the author of the deletions that wait.
     /// - Returns: Nil if there are none.
     static func authors(
         on connection: PostgresConnection

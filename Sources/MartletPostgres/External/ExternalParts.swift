@@ -4,13 +4,13 @@ import MartletProtocol
 import MartletServerCore
 import PostgresKit
 
-/// Takes a large transaction in parts, each an entry of its own, in the order of the changes. It
+/// Takes a large transaction in parts, in the order of its changes, with an entry for each part. It
 /// takes very many small transactions several to an entry.
 ///
-/// Rows are read page by page, each page at a snapshot of its own, so a row may already hold what
-/// a later change gave it, or be gone. No entry leaves a record that refers to one the log does not
-/// have: what a row refers to and the log lacks is taken along, and the deletion of what others may
-/// refer to waits (`ExternalHeld`).
+/// It reads rows page by page, each page at its own snapshot. So a row may already have the values
+/// of a later change, or be gone. No entry leaves a record that refers to one missing in the log:
+/// such missing records are taken along, and deletions of records that others may refer to wait
+/// (`ExternalHeld`).
 struct ExternalParts {
     private let connection: PostgresConnection
     private let reading: ExternalScan
@@ -30,16 +30,16 @@ struct ExternalParts {
         self.numbers = numbers
     }
 
-    /// A part being gathered.
+    /// A part that is being collected.
     private struct Part {
         var records: [ExternalRecord] = []
         var places: [RecordAddress: Int] = [:]
         var bytes = 0
-        /// The numbers of changes that are noted once more, as deletions that wait.
+        /// The numbers of changes that are noted again as deletions that wait.
         var held: [Int64] = []
         /// The last change that was read.
         var number: Int64 = 0
-        /// Whether nothing comes behind it.
+        /// Whether nothing follows this part.
         var isLast = false
 
         mutating func add(_ record: ExternalRecord) {
@@ -50,16 +50,17 @@ struct ExternalParts {
         }
     }
 
-    /// The most transactions that one drain looks at. A drain takes so many of a backlog before the
-    /// devices' sets that wait for it.
+    /// The most transactions that one drain looks at. If there is a backlog, a drain takes this
+    /// many before the waiting sets of devices.
     private static let mostTransactions = 1_000
     /// The most small transactions in one entry.
     private static let together = 100
-    /// How often a part is read if rows go while it is read.
+    /// The number of times that a part is read if rows disappear meanwhile.
     private static let attempts = 3
 
-    /// Takes changes of about the given number of bytes, one part for each transaction, and begins no
-    /// page after the time for it. In a long backlog, consecutive small transactions become one part.
+    /// Takes changes of about the given number of bytes, one part for each transaction, and begins
+    /// no page after the allowed time. In a long backlog, consecutive small transactions become one
+    /// part.
     func take(maxBytes: Int, into entries: inout ExternalEntries) throws(PostgresError) {
         let pending = try reading.transactions(on: connection, limit: Self.mostTransactions)
         let isBacklog = pending.count >= Self.mostTransactions
@@ -170,13 +171,13 @@ struct ExternalParts {
 // MARK: - What records refer to
 
 extension ExternalParts {
-    /// Gathers a part with all that its records refer to and the log does not have.
+    /// Collects a part, with all records that its records refer to and the log does not have.
     private func completed(
         _ gather: () throws(PostgresError) -> Part
     ) throws(PostgresError) -> Part {
         var part = try gather()
-        // A record no longer refers to one that another program deleted in between. Without foreign keys,
-        // such as in a session of a replica, it may: the tables then say the same.
+        // A record no longer refers to one that another program deleted meanwhile. Without foreign
+        // keys, such as in a session of a replica, it may; the tables then have the same state.
         for attempt in 1... {
             guard try !complete(&part), attempt < Self.attempts else { break }
             part = try gather()
@@ -184,8 +185,8 @@ extension ExternalParts {
         return part
     }
 
-    /// Takes along what the part's records refer to and the log does not have.
-    /// - Returns: Whether it is there.
+    /// Adds the records that the part's records refer to and the log does not have.
+    /// - Returns: Whether all of them exist.
     private func complete(_ part: inout Part) throws(PostgresError) -> Bool {
         var next = 0
         while next < part.records.count {
@@ -214,7 +215,7 @@ extension ExternalParts {
 // MARK: - Deletions that wait
 
 extension ExternalParts {
-    /// Takes the deletions that wait. Everything that was pending has been taken.
+    /// Takes the deletions that wait. Everything else that was pending has been taken.
     private func takeHeld(
         maxBytes: Int, until deadline: ContinuousClock.Instant, into entries: inout ExternalEntries
     ) throws(PostgresError) {
@@ -243,9 +244,10 @@ extension ExternalParts {
         try entries.write(ExternalHeld.end)
     }
 
-    /// Whether nothing more is noted of deletions that were just read. If a record is gone, and no note of
-    /// it is pending, then the transaction that deleted it has been taken, and with it all those
-    /// that were noted by then: they hold the last change of whatever had referred to the record.
+    /// Returns whether there are no other notes of deletions that were just read. If a record is
+    /// gone, and no note of it is pending, the transaction that deleted it has been taken, together
+    /// with all those noted by then. These contain the last change of every record that had
+    /// referred to it.
     private func isComplete(_ last: [(key: Int, value: String)]) throws(PostgresError) -> Bool {
         guard held.catchUp() else { return false }
         for (type, id) in last
@@ -253,9 +255,9 @@ extension ExternalParts {
         return true
     }
 
-    /// Gathers deletions of a group of types that wait: all, if the group's records may refer to each
-    /// other, up to `Extent.circle`.
-    /// - Parameter through: For each type the last id that was read.
+    /// Collects waiting deletions of a group of types. If the group's records may refer to each
+    /// other, it collects all, up to `Extent.circle`.
+    /// - Parameter through: The last id that was read, for each type.
     private func gather(
         _ group: [Int], maxBytes: Int, until deadline: ContinuousClock.Instant,
         _ through: inout [Int: String]

@@ -3,22 +3,22 @@ import MartletProtocol
 import MartletServerCore
 import PostgresKit
 
-/// A record that other programs touched, as a drain finds it.
+/// A record that other programs touched, as a drain reads it.
 struct ExternalRecord {
-    /// What there is of it now.
+    /// The present row of the record.
     enum Row: Hashable {
         case present(Attributes)
         case absent
-        /// Nothing that a device can be sent, and why.
+        /// A row that no device can receive, and the reason.
         case unsendable(String)
     }
 
     let address: RecordAddress
-    /// Whether the log has it, and not as deleted.
+    /// Whether the log has the record, and not as deleted.
     let isKnown: Bool
     let row: Row
 
-    /// About how many bytes it takes on the wire.
+    /// The approximate bytes of the record on the wire.
     var byteCount: Int {
         var count = 40 + address.id.wireByteCount
         if case .present(let attributes) = row { count += attributes.wireByteCount }
@@ -28,17 +28,17 @@ struct ExternalRecord {
 
 /// One noted change.
 struct ExternalChange {
-    /// Grows with the order in which the changes were made.
+    /// The number of the change. It grows in the order of the changes.
     let number: Int64
     let transaction: Int64
     let author: String?
     let record: ExternalRecord
 }
 
-/// How a table's rows are read: one column with the values as texts, whatever the table.
+/// The way to read a table's rows: one column with the values as texts, for any table.
 struct ExternalRowCodec {
     let table: PostgresTable
-    /// The type's place in the schema.
+    /// The position of the type in the schema.
     let position: Int
     private let names: [String]
 
@@ -48,11 +48,11 @@ struct ExternalRowCodec {
         names = table.type.attributes.map(\.name)
     }
 
-    /// What selects a row: `k` is the table, `change` what names the record.
+    /// Returns SQL that selects a row: `k` is the table, `change` identifies the record.
     func lookup(of change: String) -> String {
         let values = table.columns.map { Self.text(of: $0) }.joined(separator: ", ")
         let number = "\(change).type = \(table.number)"
-        // Ids of other types need not be of this key's form: they are not cast.
+        // Ids of other types may not fit this key's type, so they are not cast.
         return """
             SELECT ARRAY[\(values)]::text[] AS row FROM \(table.sqlName) AS k \
             WHERE \(number) AND k.\(table.key.sqlName) = \
@@ -61,7 +61,7 @@ struct ExternalRowCodec {
     }
 
     private var keyType: String {
-        // A length or a collation of the column's would change the text.
+        // A length or a collation of the column would change the text.
         switch table.key.form {
         case .integer: "bigint"
         case .uuid: "uuid"
@@ -73,18 +73,18 @@ struct ExternalRowCodec {
         let name = "k.\(column.sqlName)"
         switch column.form {
         case .binary:
-            // Base64 as PostgreSQL writes it has line breaks.
+            // PostgreSQL's base64 has line breaks.
             return "translate(encode(\(name), 'base64'), E'\\n', '')"
         case .text
         where !["text", "character varying"].contains(where: column.declaration.hasPrefix):
-            // A cast takes the padding of `character(5)` away.
+            // A cast would remove the padding of `character(5)`.
             return "CASE WHEN \(name) IS NOT NULL THEN concat(\(name)) END"
         default:
             return "\(name)::text"
         }
     }
 
-    /// The id of a record; nil for a text that is none.
+    /// Returns the id of a record; nil if the text is none.
     func id(_ text: String) -> RecordID? {
         switch table.type.keyKind {
         case .integer: Int64(text).map { .integer($0) }
@@ -92,7 +92,7 @@ struct ExternalRowCodec {
         }
     }
 
-    /// The row that `lookup` gave.
+    /// Reads a row that `lookup` returned.
     func row(_ texts: PostgresArray) -> ExternalRecord.Row {
         var values: [Value] = []
         values.reserveCapacity(texts.elements.count)
@@ -117,7 +117,7 @@ struct ExternalRowCodec {
         switch form {
         case .boolean: .boolean(text == "true")
         case .integer: Int64(text).map { .integer($0) } ?? .text(text)
-        // Of four bytes, the shortest number that they stand for.
+        // A number of four bytes is sent as the shortest decimal that identifies it.
         case .real:
             Float(text).flatMap { Double($0.description) }.map { .real($0) } ?? .text(text)
         case .double: Double(text).map { .real($0) } ?? .text(text)

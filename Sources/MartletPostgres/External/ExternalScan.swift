@@ -2,12 +2,12 @@ import MartletModel
 import MartletServerCore
 import PostgresKit
 
-/// Reads noted changes together with the rows as they are, at one snapshot.
+/// Reads noted changes together with the present rows, at one snapshot.
 struct ExternalScan {
-    /// What is pending, all of it.
+    /// All pending changes.
     struct Changes {
-        /// In the order of their numbers. Those of unknown types, and with keys no device can
-        /// know, are left out.
+        /// The changes in the order of their numbers. Changes of unknown types, and with keys that
+        /// no device can know, are left out.
         var changes: [ExternalChange] = []
         var transactions: Set<Int64> = []
     }
@@ -18,13 +18,13 @@ struct ExternalScan {
             let number: Int64
             /// The record's id as it is noted.
             let id: String
-            /// Nil if no entry is made of the change: the transaction changes the record again, or no
-            /// device can know it.
+            /// The record; nil if the change makes no entry, because the transaction changes the
+            /// record again, or no device can know it.
             let record: ExternalRecord?
         }
 
         var lines: [Line] = []
-        /// Whether nothing of the transaction comes behind it.
+        /// Whether no change of the transaction follows.
         var isLast = false
     }
 
@@ -45,7 +45,7 @@ struct ExternalScan {
         positions = Dictionary(
             forms.map { ($0.table.number, $0.position) }, uniquingKeysWith: { first, _ in first })
         let lookups = forms.map { $0.lookup(of: "c") }
-        // The limits keep the planner from reading whole tables.
+        // The limits prevent the planner from reading whole tables.
         rows =
             lookups.isEmpty
             ? "(SELECT NULL::text[] AS row WHERE false)"
@@ -57,8 +57,8 @@ struct ExternalScan {
         WHERE type = c.type AND id = c.id LIMIT 1) AS r ON true
         """
 
-    /// The columns of a noted change. A comparison under the collation that the notes have cannot use the
-    /// index of a text key: a table would be read whole for each of its rows.
+    /// The columns of a noted change. A comparison under the collation of the notes cannot use the
+    /// index of a text key, so PostgreSQL would read a whole table for each note.
     private static let noted = #"number, transaction, type, id COLLATE "default" AS id"#
 
     // MARK: - All
@@ -81,8 +81,8 @@ struct ExternalScan {
         """
     }
 
-    /// Returns all pending changes; nil if there are more than one transaction takes, if deletions are held, or
-    /// if to read them takes longer than `extent.time`.
+    /// Returns all pending changes; nil if there are more than `extent.many` or more than
+    /// `maxBytes`, if deletions are held, or if reading takes longer than `extent.time`.
     func changes(
         on connection: PostgresConnection, maxBytes: Int
     ) throws(PostgresError) -> Changes? {
@@ -109,7 +109,7 @@ struct ExternalScan {
             return nil
         }
         let deadline = ContinuousClock.now + extent.time
-        // A cursor: one snapshot, and memory for a page.
+        // A cursor reads one snapshot, and needs memory for one page only.
         try connection.execute(
             "DECLARE martlet_foreign NO SCROLL CURSOR FOR \(sql(limit: extent.many + 1))")
         var isWhole = false
@@ -130,7 +130,7 @@ struct ExternalScan {
         for row in 0..<rows.count {
             let transaction = try rows.integer(row, 5)
             changes.transactions.insert(transaction)
-            // A transaction whose changes were rolled back, or taken, has none.
+            // A transaction has no changes if they were rolled back or taken.
             guard !rows.isNull(row, 4), let record = try record(rows, row) else { continue }
             bytes += record.byteCount
             changes.changes.append(
@@ -140,7 +140,7 @@ struct ExternalScan {
         }
     }
 
-    /// Reads type, id, whether it is known, and the row.
+    /// Reads the type, the id, whether the record is known, and the row.
     private func record(
         _ rows: PostgresRows, _ row: Int
     ) throws(PostgresError) -> ExternalRecord? {
@@ -171,8 +171,8 @@ struct ExternalScan {
     /// The most changes of a transaction that may be taken together with others.
     private static let smallChanges = 20
 
-    /// Returns the pending transactions that began first, ordered by the end of their work. It
-    /// looks at no others, because there may be millions.
+    /// Returns the pending transactions that began first, ordered by their last change. It looks at
+    /// no others, because there may be millions.
     func transactions(
         on connection: PostgresConnection, limit: Int
     ) throws(PostgresError) -> [Pending] {
@@ -213,8 +213,8 @@ struct ExternalScan {
             [PendingWrites.integers(transactions)], on: connection)
     }
 
-    /// The next changes of a transaction.
-    /// - Parameter number: Those up to it have been read.
+    /// Returns the next changes of a transaction.
+    /// - Parameter number: The last change that was read.
     func page(
         of transaction: Int64, after number: Int64, on connection: PostgresConnection
     ) throws(PostgresError) -> Page {
@@ -226,12 +226,12 @@ struct ExternalScan {
         return Page(lines: lines, isLast: lines.count < extent.page)
     }
 
-    /// The next deletions of a type that are held, in the order of their ids.
-    /// - Parameter id: Those up to it have been read.
+    /// Returns the next held deletions of a type, in the order of their ids.
+    /// - Parameter id: The last id that was read.
     func held(
         _ type: Int, after id: String?, on connection: PostgresConnection
     ) throws(PostgresError) -> Page {
-        // Each is read; a number of its own keeps the order.
+        // Each deletion is read; a row number keeps the order.
         let lines = try lines(
             "(SELECT row_number() OVER (ORDER BY h.id) AS number, NULL::xid8 AS transaction, h.type, "
                 + #"h.id COLLATE "default" AS id FROM _martlet.foreign_changes AS h "#
@@ -241,8 +241,8 @@ struct ExternalScan {
         return Page(lines: lines, isLast: lines.count < extent.page)
     }
 
-    /// Whether deletions that are held are noted otherwise, too.
-    /// - Parameter id: Those of the type up to it are meant.
+    /// Returns whether held deletions are also noted by other transactions.
+    /// - Parameter id: The last id of the type to consider.
     func isNotedAnew(
         _ type: Int, through id: String, on connection: PostgresConnection
     ) throws(PostgresError) -> Bool {
@@ -256,14 +256,16 @@ struct ExternalScan {
         ).boolean(0, 0)
     }
 
+    /// Reads changes with their rows.
     /// - Parameter changes: SQL that returns the number, transaction, type and id of each change.
     private func lines(
         _ changes: String, _ parameters: [PostgresValue], on connection: PostgresConnection
     ) throws(PostgresError) -> [Page.Line] {
-        // A record that a transaction notes again is taken there: the order is then that of the last
-        // changes, which the tables' own constraints allowed. Of a record with very many notes not all
-        // are looked at, as to take it twice does no harm. It is not left to another transaction:
-        // deletions that are held wait only for those that were pending.
+        // If a transaction notes a record again, the record is taken at the later note. The order
+        // is then that of the last changes, which the tables' own constraints allowed. For a record
+        // with very many notes, not all are checked, because taking it twice does no harm. It is
+        // not left to another transaction, because held deletions wait only for transactions that
+        // were pending.
         let rows = try connection.query(
             """
             SELECT c.type, c.id, NOT r.deleted, k.row, c.number, c.isLater \
@@ -285,7 +287,7 @@ struct ExternalScan {
         return lines
     }
 
-    /// Those of the records that the log does not have, as they are.
+    /// Returns the records that the log does not have, with their present rows.
     func unknown(
         among addresses: [RecordAddress], on connection: PostgresConnection
     ) throws(PostgresError) -> [ExternalRecord] {

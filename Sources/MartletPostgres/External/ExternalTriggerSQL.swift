@@ -10,8 +10,8 @@ struct ExternalTriggerSQL {
     let capture: ExternalCapture
     let truncation: ExternalTriggers.Truncation
 
-    /// The triggers, and in which sessions they fire: O in those of ordinary programs, R in those
-    /// that play back another server's changes, A in all.
+    /// Returns the triggers, and the sessions in which they fire: O for those of ordinary programs,
+    /// R for those that replay another server's changes, A for all.
     static func names(_ capture: ExternalCapture) -> [String: String] {
         switch capture {
         case .triggers:
@@ -23,7 +23,7 @@ struct ExternalTriggerSQL {
         }
     }
 
-    /// All there may be.
+    /// The names of all triggers that a table may have.
     private static let allNames = Set(ExternalCapture.allCases.flatMap { names($0).keys })
 
     private var key: String { table.key.sqlName }
@@ -45,13 +45,14 @@ struct ExternalTriggerSQL {
 
     // MARK: - Triggers
 
-    /// Own writes say so for their transaction, and are not noted.
+    /// The condition for an external write. Martlet's own transactions set this setting, and are
+    /// not noted.
     private static let isExternal =
         "pg_catalog.current_setting('martlet.applying', true) IS DISTINCT FROM 'on'"
 
-    /// Whether the session is the server's, and carries out a set whose rows are to be noted. The setting is
-    /// null in sessions that never set it, and never again in others: what a trigger may have made of it
-    /// counts, too.
+    /// The condition for a session of the server that carries out a set whose rows must be noted.
+    /// In sessions that never set the setting, it is null. In others it never is null again, so any
+    /// value that a trigger may have given it counts, too.
     private static let isBehind = "pg_catalog.current_setting('martlet.applying', true) <> 'on'"
 
     var triggers: [String] {
@@ -73,8 +74,9 @@ struct ExternalTriggerSQL {
         ]
     }
 
-    /// What the database changes on its own behind Martlet's statements belongs to the set, and must
-    /// be known before its transaction ends. Triggers may write in the role of a replica.
+    /// The trigger for changes that the database makes apart from Martlet's statements. They belong
+    /// to the set, and must be known before its transaction ends. The user's triggers may write in
+    /// the role of a replica.
     private var behind: [String] {
         [
             """
@@ -95,7 +97,7 @@ struct ExternalTriggerSQL {
         }
         return [
             statements("INSERT", "NEW"), statements("UPDATE", "NEW"), statements("DELETE", "OLD"),
-            // A new key is a new record, and the old one is gone. The trigger is not “UPDATE OF”
+            // A new key is a new record, and the old record is gone. The trigger is not “UPDATE OF”
             // the key, because another trigger may change the key in a statement that does not name
             // it.
             """
@@ -124,7 +126,7 @@ struct ExternalTriggerSQL {
         }
     }
 
-    /// What the function behind a trigger may hold.
+    /// Returns the bodies that the function of a trigger may have.
     func bodies(of trigger: String) -> [String] {
         switch trigger {
         case "martlet_key": [rowBody(["OLD"])]
@@ -142,7 +144,7 @@ struct ExternalTriggerSQL {
         """
     }
 
-    /// Looks how the key is called now.
+    /// Finds the present name of the key.
     private var nameLookup: String {
         """
         SELECT attname INTO called FROM pg_attribute \
@@ -150,8 +152,8 @@ struct ExternalTriggerSQL {
         """
     }
 
-    /// Notes the transaction, once. Not for changes the database makes behind Martlet's own
-    /// statements: those are taken before the transaction ends.
+    /// Notes the transaction, once. It does not for changes that the database makes apart from
+    /// Martlet's own statements, because those are taken before the transaction ends.
     private static let noteTransaction = """
         IF current_setting('martlet.applying', true) IS DISTINCT FROM 'capture' THEN
             INSERT INTO _martlet.foreign_transactions (transaction, author)
@@ -185,7 +187,7 @@ struct ExternalTriggerSQL {
         """
     }
 
-    /// Notes the rows a row trigger knows under these names.
+    /// Returns the statements that note the rows that a row trigger knows under these names.
     private func notes(_ rows: [String]) -> String {
         rows.map { row in
             """
@@ -263,7 +265,7 @@ struct ExternalTriggerSQL {
         }
     }
 
-    /// Whether a TRUNCATE is noted here. In other sessions the write-ahead log says so.
+    /// The condition for noting a TRUNCATE here. In other sessions the write-ahead log reports it.
     private var isNotedTruncation: String {
         capture == .logical ? "coalesce(\(Self.isBehind), false)" : "true"
     }

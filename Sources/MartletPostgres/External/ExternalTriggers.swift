@@ -1,29 +1,29 @@
 import MartletModel
 package import PostgresKit
 
-/// The triggers by which a table tells what other programs write to it.
+/// The triggers by which a table reports external writes.
 ///
 /// They run in the writer's transaction, and only note which record was touched: one row of
 /// `_martlet.foreign_changes` for each, and one of `_martlet.foreign_transactions` for the
-/// transaction. They work for one statement at a time, with its rows as a set, so that a bulk
-/// UPDATE or COPY costs little. Sessions that play back what another server did
-/// (`session_replication_role = replica`, and subscriptions) fire no such triggers; for them there
-/// is one for each row.
+/// transaction. Most work for one statement at a time, with its rows as a set, so that a bulk
+/// UPDATE or COPY costs little; only a changed key is noted row by row. Sessions that replay
+/// another server's changes (`session_replication_role = replica`, and subscriptions) do not fire
+/// these triggers. For them there is a trigger for each row.
 ///
-/// The functions belong to who installs them and run with that role's rights: those who write to
-/// the table need none on Martlet's schema. They find the key column by its number, so that
-/// columns may be renamed, added and dropped under them.
+/// The functions belong to the role that installs them and run with its rights, so writers of the
+/// table need no rights on Martlet's schema. They find the key column by its number, so columns may
+/// be renamed, added and dropped.
 package enum ExternalTriggers {
-    /// What becomes of TRUNCATE.
+    /// The effect of TRUNCATE.
     package enum Truncation: String, Hashable, Sendable, CaseIterable {
-        /// It fails, with a sentence.
+        /// It fails with a message.
         case refused
-        /// Every row is noted as deleted.
+        /// It notes every row as deleted.
         case deletes
     }
 
-    /// Installs the triggers, in place of those that are there.
-    /// - Throws: `PostgresError`, such as `.forbidden` for a role that does not own the table.
+    /// Installs the triggers, in place of existing ones.
+    /// - Throws: `PostgresError`, for example `.forbidden` if the role does not own the table.
     package static func install(
         on connection: PostgresConnection, table: PostgresTable,
         truncation: Truncation = .refused, capture: ExternalCapture = .triggers
@@ -37,8 +37,9 @@ package enum ExternalTriggers {
                 .joined(separator: ";\n"))
     }
 
-    /// Removes triggers and functions; nothing where there are none. What was noted and not taken
-    /// yet stays.
+    /// Removes the triggers and functions, if there are any. Notes that are not in the log yet
+    /// stay.
+    /// - Throws: `PostgresError`, for example `.forbidden` if the role does not own the table.
     package static func remove(
         on connection: PostgresConnection, table: PostgresTable
     ) throws(PostgresError) {
@@ -48,7 +49,8 @@ package enum ExternalTriggers {
             installation.dropTriggers + ";\n" + installation.dropFunctions)
     }
 
-    /// What is wrong with a table's triggers, in sentences; none when all is well.
+    /// Returns the problems of a table's triggers as sentences; none if all is well.
+    /// - Throws: `PostgresError` if the catalogue cannot be read.
     package static func verify(
         on connection: PostgresConnection, table: PostgresTable,
         capture: ExternalCapture = .triggers
@@ -103,7 +105,7 @@ package enum ExternalTriggers {
         return problems.map { "table “\(table.type.name)”: \($0); \(remedy)" }
     }
 
-    /// The number of the key column in its table: it stays when the column is renamed.
+    /// Returns the number of the key column in its table. Renaming does not change it.
     private static func keyPlace(
         on connection: PostgresConnection, _ table: PostgresTable
     ) throws(PostgresError) -> Int64 {

@@ -1,15 +1,15 @@
 import PostgresKit
 
-/// What becomes of TRUNCATE on a synchronised table.
+/// The effect of TRUNCATE on a synchronised table.
 package enum Truncation: String, Hashable, Sendable, CaseIterable {
-    /// It fails, with a sentence.
+    /// It fails with a message.
     case refuse
-    /// All rows are deleted on devices too.
+    /// It deletes all rows on devices, too.
     case delete
 }
 
 extension Truncation {
-    /// What was chosen for a table.
+    /// Returns the choice for a table.
     static func of(
         _ table: PostgresTable, _ connection: PostgresConnection
     ) throws(PostgresError) -> Truncation {
@@ -18,7 +18,7 @@ extension Truncation {
         return Truncation(rawValue: try rows.text(0, 0)) ?? .refuse
     }
 
-    /// What the triggers do.
+    /// The effect that the triggers give it.
     var triggers: ExternalTriggers.Truncation {
         switch self {
         case .refuse: .refused
