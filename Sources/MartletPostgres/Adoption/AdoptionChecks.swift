@@ -3,12 +3,12 @@ import MartletProtocol
 import PostgresKit
 import SQLiteRecords
 
-/// Looks for everything that stands in the way of adopting tables, without changing anything.
+/// Finds everything that prevents adopting tables, and changes nothing.
 struct AdoptionChecks {
     /// A table that is to be adopted.
     struct Candidate {
         let table: CatalogueTable
-        /// Whether it gets a key of Martlet's.
+        /// Whether the table gets one of Martlet's keys.
         let needsSurrogate: Bool
         let rows: Int64
     }
@@ -16,7 +16,7 @@ struct AdoptionChecks {
     let connection: PostgresConnection
     private(set) var problems: [AdoptionError.Problem] = []
     private(set) var candidates: [Candidate] = []
-    /// Tables asked for that are adopted already.
+    /// The requested tables that are adopted already.
     private(set) var known: [CatalogueTable] = []
 
     init(_ connection: PostgresConnection) {
@@ -27,10 +27,11 @@ struct AdoptionChecks {
         problems.append(AdoptionError.Problem(what, remedy))
     }
 
+    /// Checks the tables.
     /// - Parameters:
-    ///   - names: Of tables, with their schemas or without.
-    ///   - surrogates: Those that may be given a key of Martlet's.
-    ///   - registered: Tables that are synchronised now.
+    ///   - names: The names of tables, with or without their schemas.
+    ///   - surrogates: The tables that may get one of Martlet's keys.
+    ///   - registered: The tables that are synchronised now.
     mutating func check(
         _ names: [String], surrogates: Set<String>, registered: [PostgresSchema.Registered]
     ) throws {
@@ -72,7 +73,7 @@ struct AdoptionChecks {
 
     // MARK: - One table
 
-    /// The oid of a table by its name; nil, with a problem, where there is none.
+    /// Returns the oid of a table by its name; nil if there is none, which adds a problem.
     private mutating func find(_ name: String) throws -> UInt32? {
         let parts = name.split(separator: ".", maxSplits: 1).map(String.init)
         let whole = try connection.query(
@@ -102,7 +103,8 @@ struct AdoptionChecks {
         return nil
     }
 
-    /// - Returns: Whether it is a table at all; of anything else there is no more to say.
+    /// Checks the kind of a table.
+    /// - Returns: Whether it is a table at all. Anything else needs no further checks.
     private mutating func checkKind(_ table: CatalogueTable) -> Bool {
         let what = "table “\(table.name)”"
         switch table.kind {
@@ -161,7 +163,8 @@ struct AdoptionChecks {
         }
     }
 
-    /// - Returns: Whether the table gets a key of Martlet's.
+    /// Checks the columns of a table.
+    /// - Returns: Whether the table gets one of Martlet's keys.
     private mutating func checkColumns(
         _ table: CatalogueTable, _ catalogue: Catalogue, allowsSurrogate: Bool
     ) -> Bool {
@@ -194,15 +197,15 @@ struct AdoptionChecks {
         }
     }
 
-    /// Looks at the rows' keys and at numbers that no device can be sent.
-    /// - Returns: How many there are.
+    /// Checks the rows' keys, and numbers that no device can receive.
+    /// - Returns: The number of rows.
     private mutating func checkRows(
         _ table: CatalogueTable, _ catalogue: Catalogue
     ) throws -> Int64 {
         let mayRead = try connection.query(
             "SELECT pg_catalog.has_table_privilege($1::bigint::oid, 'SELECT')",
             [.integer(Int64(table.oid))])
-        // That the table is another role's is said already.
+        // Another problem already says that the table belongs to another role.
         guard try mayRead.boolean(0, 0) else { return 0 }
         let reading = TableReading(table, in: catalogue)
         var isBad = ["false"]

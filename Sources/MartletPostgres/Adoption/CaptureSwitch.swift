@@ -1,26 +1,27 @@
 package import PostgresKit
 
-/// Changes how Martlet learns what other programs write, without losing any of it.
+/// Changes the way in which Martlet learns of external writes, without losing any.
 package struct CaptureSwitch {
     private let connection: PostgresConnection
 
-    /// Who changes it has this advisory lock of the database; any number would do.
+    /// The advisory lock of the database that a change holds; any number would do.
     private static let lock: Int64 = 0x6D61_7274_6C65_7402
 
-    /// - Parameter connection: Without limits of time for statements.
+    /// Makes a switch on a connection.
+    /// - Parameter connection: A connection without a time limit for statements.
     package init(on connection: PostgresConnection) {
         self.connection = connection
     }
 
-    /// Whether the server and the role allow it, before there is a data set.
-    /// - Throws: `AdoptionError` with all that stands in the way; `PostgresError`.
+    /// Checks if the server and the role allow a way of capture, before there is a data set.
+    /// - Throws: `AdoptionError` with all obstacles; `PostgresError`.
     package func check(_ capture: ExternalCapture) throws {
         guard capture == .logical, try LogicalState.read(connection) == nil else { return }
         try LogicalChecks(connection).check([], isNew: true)
     }
 
-    /// What `change` would do. Changes nothing.
-    /// - Throws: As `change`.
+    /// Returns the steps of `change`, and changes nothing.
+    /// - Throws: The errors of `change`.
     package func plan(_ capture: ExternalCapture) throws -> PostgresAdoption.Report {
         let dataSet = try dataSet()
         let state = try LogicalState.read(connection)
@@ -35,13 +36,13 @@ package struct CaptureSwitch {
         }
     }
 
-    /// Changes it, where it is not so already. Programs that write to the tables wait for a moment;
-    /// the making of a slot waits for transactions that are open.
-    /// - Throws: `AdoptionError` with all that stands in the way; `PostgresError`. It is as before
-    ///   then.
+    /// Changes the way of capture, if it is another one now. Programs that write to the tables wait
+    /// for a moment. Making a slot waits for open transactions.
+    /// - Throws: `AdoptionError` with all obstacles; `PostgresError`. The way of capture is then
+    ///   unchanged.
     package func change(to capture: ExternalCapture) throws -> PostgresAdoption.Report {
         try MartletTables.upgrade(on: connection)
-        // Two at once would drop each other's slot and publication.
+        // Two changes at once would drop each other's slot and publication.
         _ = try connection.query("SELECT pg_advisory_lock($1)", [.integer(Self.lock)])
         defer { _ = try? connection.query("SELECT pg_advisory_unlock($1)", [.integer(Self.lock)]) }
         let report = try plan(capture)
@@ -81,7 +82,7 @@ package struct CaptureSwitch {
         ])
     }
 
-    /// Does what a server does that begins to read; servers may run.
+    /// Repairs like a server that begins to read. Servers may run.
     private func mend() throws -> PostgresAdoption.Report {
         let reader = LogicalReader(connection.address)
         defer { reader.close() }
@@ -106,7 +107,8 @@ package struct CaptureSwitch {
         ])
     }
 
-    /// The publication first: what the slot sends is looked up in it as it was then.
+    /// Changes to logical decoding. The publication is made first, because the slot looks its
+    /// tables up in the state at the time of each write.
     private func changeToLogical(_ name: String) throws {
         let slot = LogicalSlot(on: connection)
         do {
@@ -125,7 +127,7 @@ package struct CaptureSwitch {
                         truncation: try Truncation.of(table, connection).triggers,
                         capture: .logical)
                 }
-                // Nobody writes to the tables now; all that was written has been noted.
+                // No program writes to the tables now, and all earlier writes have been noted.
                 _ = try connection.query(
                     """
                     INSERT INTO _martlet.capture (number, slot, publication, position, horizon) \
@@ -164,13 +166,14 @@ package struct CaptureSwitch {
             reader.close()
             wait.close()
         }
-        // Outside the transaction: a slot that has to be made anew waits for those that are open.
+        // This runs outside the transaction, because a slot that must be made again waits for open
+        // transactions.
         try read(reader, wait)
         try connection.transaction {
             let schema = try PostgresSchema.read(connection)
             try lock(schema)
-            // Nobody writes to the tables now. What was written before the triggers is read here,
-            // and before the triggers keep readers out, too.
+            // No program writes to the tables now. Writes from before the triggers are read here,
+            // and before the triggers lock readers out, too.
             try read(reader, wait)
             reader.close()
             let comparison = LogicalComparison(
@@ -215,7 +218,7 @@ package struct CaptureSwitch {
         }
     }
 
-    /// A server that knows another way does not write.
+    /// Raises the version of the tables. A server that knows another way of capture does not write.
     private func raiseVersion() throws(PostgresError) {
         _ = try connection.query("UPDATE _martlet.dataset SET tables = tables + 1")
     }

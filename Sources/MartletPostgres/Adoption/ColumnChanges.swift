@@ -3,12 +3,12 @@ import MartletProtocol
 import MartletServerCore
 package import PostgresKit
 
-/// Announces to devices the columns of synchronised tables that are new, or whose values ALTER
-/// TABLE changed, with their values.
+/// Announces new columns of synchronised tables to devices with their values, and also columns
+/// whose values ALTER TABLE changed.
 struct ColumnChanges {
     private let log: LogAppender
     private let schema: PostgresSchema
-    /// Sentences about what changed.
+    /// Sentences about the changes.
     private(set) var notes: [String] = []
 
     init(_ log: LogAppender, _ schema: PostgresSchema) {
@@ -16,14 +16,14 @@ struct ColumnChanges {
         self.schema = schema
     }
 
-    /// The notes about a column, and about the file that holds its table's rows.
+    /// The notes about a column, and about the file of its table's rows.
     private struct Note: Hashable {
         /// The column's number in the table, which no later column gets; nil if only the name is
         /// known.
         var place: Int64?
-        /// Its type, with the values of an enumeration, and whether it is the key.
+        /// The type with the values of an enumeration, and whether the column is the key.
         var form: String?
-        /// The transaction that last altered it.
+        /// The transaction that last altered the column.
         var version: String?
         var file: Int64?
 
@@ -37,8 +37,8 @@ struct ColumnChanges {
             return key
         }
 
-        /// Whether the column's type is another one, or a value of its enumeration has another name. New
-        /// values change no row. Notes of earlier releases do not have the values.
+        /// Returns whether the column has another type, or a value of its enumeration has another
+        /// name. New values change no row. Notes of earlier releases do not have the values.
         func hasOtherForm(than old: Note) -> Bool {
             let (was, now) = (old.words, words)
             guard was.prefix(2) == now.prefix(2) else { return true }
@@ -50,8 +50,8 @@ struct ColumnChanges {
         }
     }
 
-    /// Compares the columns with their notes, enters the new and changed ones into the log, and
-    /// notes them as they are now. A table without notes has no news.
+    /// Compares the columns with their notes, adds the new and changed ones to the log, and updates
+    /// the notes. A table without notes has nothing to announce.
     mutating func announce() throws {
         var isOther = false
         for (type, table) in schema.tables.enumerated() {
@@ -65,6 +65,7 @@ struct ColumnChanges {
         }
     }
 
+    /// Announces the changed columns of a type, and adds sentences about them.
     /// - Returns: Whether columns were added, were dropped or have other values.
     private mutating func announce(
         _ type: Int, _ known: [String: Note], _ now: [String: Note]
@@ -77,7 +78,7 @@ struct ColumnChanges {
                 return false
             }
             if place != new.place || new.hasOtherForm(than: old) { return true }
-            // ALTER … USING with the same type rewrites all rows; TRUNCATE and VACUUM FULL alter no
+            // ALTER … USING with the same type rewrites all rows. TRUNCATE and VACUUM FULL alter no
             // column.
             return old.version != new.version && old.file != nil && old.file != new.file
         }
@@ -106,14 +107,14 @@ struct ColumnChanges {
             _ = try comparison.enter(.every, of: [table.number])
             return true
         }
-        // A key that was renamed stands at its place.
+        // A key that was renamed still has its number.
         let isOtherKey = isReplaced(oldKey?.key ?? table.key.name, as: table.key.name)
         if isOtherKey {
             // Other keys are other records.
             _ = try comparison.enter(.newer, of: [table.number])
         }
         if !gone.isEmpty || !replaced.isEmpty {
-            // Rows that were left out for what they held there may be sendable now.
+            // Rows that were left out because of values in these columns may be sendable now.
             try comparison.enterLeftOut(of: [table.number])
         }
         guard !(added + replaced).isEmpty else { return !gone.isEmpty || isOtherKey }
@@ -133,7 +134,7 @@ struct ColumnChanges {
             """, table.number)
     }
 
-    /// Returns the notes to keep; there are none for columns that devices do not get.
+    /// Returns the notes to keep. There are none for columns that devices do not receive.
     private func notes(of table: PostgresTable) throws(PostgresError) -> [String: Note] {
         let names = Set(([table.key] + table.columns).map(\.name))
         var found = try read(
@@ -187,9 +188,10 @@ struct ColumnChanges {
             [type, notes.first?.value.file.map { .integer($0) } ?? .null])
     }
 
-    /// The rows keep their revisions: nobody changed them, and no edit that waits on a device is
-    /// stale for it. A row that no device can be sent has nothing to be announced of.
-    /// - Parameter cleared: The columns whose values devices may hold, even if a row now has none.
+    /// Announces columns. The rows keep their revisions, because no program changed them, and no
+    /// waiting edit of a device is stale because of it. Rows that no device can receive are not
+    /// announced.
+    /// - Parameter cleared: The columns whose values devices may have, even if a row now has none.
     private func announce(
         _ columns: [PostgresColumn], of type: Int, cleared: Set<String>
     ) throws {
@@ -216,8 +218,8 @@ struct ColumnChanges {
         try enter(pending, of: type)
     }
 
-    /// Enters those that are records of the log; of a row that another program made just now, the
-    /// log has yet to be told.
+    /// Adds the rows that are records of the log. A row that another program has just made is not
+    /// in the log yet.
     private func enter(_ pending: [RecordEntry], of type: Int) throws {
         guard !pending.isEmpty else { return }
         let table = schema.tables[type]
@@ -228,7 +230,8 @@ struct ColumnChanges {
             SELECT id, revision FROM _martlet.records \
             WHERE type = $1 AND id = ANY ($2::text[]) AND NOT deleted
             """, [.integer(table.number), ids])
-        // Keys differ if their bytes differ; two strings are the same if they show the same characters.
+        // Two keys differ if their bytes differ, but two strings are equal if they show the same
+        // characters.
         var revisions: [[UInt8]: Int64] = [:]
         for row in 0..<rows.count {
             revisions[Array(try rows.text(row, 0).utf8)] = try rows.integer(row, 1)
@@ -252,10 +255,10 @@ struct ColumnChanges {
 }
 
 extension PostgresSchema {
-    /// Reads the tables as they are now, as a server does when it starts: Martlet's tables are
-    /// brought to this release's form, and columns that are new are announced to devices.
+    /// Reads the present tables, as a server does when it starts. It upgrades Martlet's tables to
+    /// this release's format, and announces new columns to devices.
     /// - Parameter now: Milliseconds since 1970.
-    /// - Throws: `AdoptionError`, `PostgresError`.
+    /// - Throws: `AdoptionError` if the tables can no longer be synchronised; `PostgresError`.
     package static func refresh(
         _ connection: PostgresConnection, now: Int64
     ) throws -> PostgresSchema {

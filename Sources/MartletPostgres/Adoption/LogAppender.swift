@@ -3,14 +3,14 @@ import MartletProtocol
 import MartletServerCore
 import PostgresKit
 
-/// Puts entries of the server's own at the end of the log, within a transaction that holds the data
+/// Adds the server's own entries to the end of the log, within a transaction that holds the data
 /// set's row.
 final class LogAppender {
     let connection: PostgresConnection
     private let now: Int64
     private(set) var head: LogHead
 
-    /// Takes the data set's row: nobody else writes to the log until the transaction ends.
+    /// Locks the data set's row, so no other transaction writes to the log until this one ends.
     /// - Parameter now: Milliseconds since 1970.
     init(on connection: PostgresConnection, now: Int64) throws(PostgresError) {
         self.connection = connection
@@ -37,7 +37,7 @@ final class LogAppender {
             ])
     }
 
-    /// Notes the end of the log in the data set's row.
+    /// Stores the end of the log in the data set's row.
     func finish() throws(PostgresError) {
         _ = try connection.query(
             "UPDATE _martlet.dataset SET revision = $1, hash = $2",

@@ -2,18 +2,18 @@ import MartletModel
 import MartletServerCore
 package import PostgresKit
 
-/// Makes tables of a database a data set, or adds tables to one.
+/// Makes a data set of a database's tables, or adds tables to one.
 package struct PostgresAdoption {
-    /// What is to be adopted.
+    /// The tables to adopt, and the choices for them.
     package struct Request: Hashable, Sendable {
         /// The data set's name.
         package var name: String
-        /// Tables, with their schemas or as the search path finds them.
+        /// The tables, with their schemas or as the search path finds them.
         package var tables: [String]
-        /// nil: as it was for tables that are adopted already, `refuse` for others.
+        /// The effect of TRUNCATE. If it is nil, adopted tables keep theirs, and others get
+        /// `refuse`.
         package var truncation: Truncation?
-        /// Those of the tables that may be given a key of Martlet's, where they have none of one
-        /// column.
+        /// The tables that may get one of Martlet's keys if they have no key of one column.
         package var surrogates: Set<String> = []
 
         package init(name: String, tables: [String]) {
@@ -22,13 +22,13 @@ package struct PostgresAdoption {
         }
     }
 
-    /// What was done, or would be.
+    /// The steps that were done, or would be done.
     package struct Report: Hashable, Sendable {
-        /// Sentences about what is added where.
+        /// Sentences about the additions.
         package var steps: [String] = []
-        /// Sentences about what is worth knowing.
+        /// Sentences that the operator should know.
         package var notes: [String] = []
-        /// Rows that became entries of the log.
+        /// The number of rows that became entries of the log.
         package var rows: Int64 = 0
 
         package init(steps: [String] = []) {
@@ -39,16 +39,18 @@ package struct PostgresAdoption {
     private let connection: PostgresConnection
     private let now: Int64
 
+    /// Makes an adoption on a connection.
     /// - Parameters:
-    ///   - connection: Without limits of time for statements: tables may be large.
+    ///   - connection: A connection without a time limit for statements, because tables may be
+    ///     large.
     ///   - now: Milliseconds since 1970.
     package init(on connection: PostgresConnection, now: Int64) {
         self.connection = connection
         self.now = now
     }
 
-    /// What `adopt` would do. Changes nothing, and locks nothing.
-    /// - Throws: As `adopt`.
+    /// Returns the steps of `adopt`. It changes nothing and locks nothing.
+    /// - Throws: The errors of `adopt`.
     package func plan(_ request: Request) throws -> Report {
         try Catalogue.readOnly(on: connection) {
             let dataSet = try dataSet(of: request)
@@ -57,12 +59,13 @@ package struct PostgresAdoption {
         }
     }
 
-    /// Adopts the tables, in one transaction: Martlet's tables and triggers, and an entry of the log
-    /// for every thousand rows. Programs that write to the tables wait until it is done.
+    /// Adopts the tables in one transaction: adds Martlet's tables and triggers, and entries of at
+    /// most a thousand rows to the log. Programs that write to the tables wait until it is done.
     ///
-    /// A table that is adopted already gets its triggers anew, and its new columns are announced.
-    /// - Throws: `AdoptionError` with all that stands in the way; `PostgresError`. Nothing has
-    ///   happened then.
+    /// If a table is adopted already, its triggers are installed again, and its new columns are
+    /// announced.
+    /// - Throws: `AdoptionError` with all obstacles; `PostgresError`. Nothing is adopted then, but
+    ///   Martlet's own tables may have been upgraded.
     package func adopt(_ request: Request) throws -> Report {
         try upgrade(request)
         return try connection.transaction { try adoptOpen(request) }
@@ -72,7 +75,7 @@ package struct PostgresAdoption {
         if try dataSet(of: request) != nil { try MartletTables.upgrade(on: connection) }
     }
 
-    /// The same within the open transaction.
+    /// Adopts the tables within the open transaction.
     func adoptOpen(_ request: Request) throws -> Report {
         let dataSet = try dataSet(of: request)
         let checks = try check(request, dataSet)
@@ -129,7 +132,8 @@ package struct PostgresAdoption {
         return report
     }
 
-    /// Has the slot send what is written to the tables. A publication that is gone is a server's to make.
+    /// Makes the slot send the writes to the tables. If the publication is gone, a server makes it
+    /// again.
     private func publish(
         _ tables: [PostgresTable], _ new: [Int], _ state: LogicalState
     ) throws {
@@ -144,7 +148,9 @@ package struct PostgresAdoption {
 
     // MARK: - What is there
 
-    /// - Throws: `AdoptionError` when the database holds a data set of another name.
+    /// Returns the data set of a request; nil if the database has none.
+    /// - Throws: `AdoptionError` if the database has a data set of another name, or the name is
+    ///   invalid.
     private func dataSet(of request: Request) throws -> PostgresDataSet? {
         guard !request.name.isEmpty, request.name.utf8.count <= 64,
             request.name.utf8.allSatisfy({
@@ -220,7 +226,7 @@ package struct PostgresAdoption {
 
     // MARK: - Changing things
 
-    /// 32 random hexadecimal digits.
+    /// Returns 32 random hexadecimal digits.
     private func identity() throws(PostgresError) -> String {
         let rows = try connection.query(
             "SELECT replace(pg_catalog.gen_random_uuid()::text, '-', '')")
@@ -278,7 +284,7 @@ package struct PostgresAdoption {
             ])
     }
 
-    /// Sets a key's sequence above the keys that are there, where it is not: it would give them
+    /// Sets a key's sequence above the present keys if it is below them, because it would give them
     /// again.
     /// - Returns: A sentence about it.
     private func advanceSequence(of table: PostgresTable) throws(PostgresError) -> [String] {

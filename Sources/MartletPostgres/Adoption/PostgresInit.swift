@@ -1,21 +1,23 @@
 package import PostgresKit
 
-/// Makes tables by the user's script and a data set of them.
+/// Makes tables with the user's script, and a data set of them.
 package struct PostgresInit {
     private let connection: PostgresConnection
     private let now: Int64
 
+    /// Makes an initialisation on a connection.
     /// - Parameter now: Milliseconds since 1970.
     package init(on connection: PostgresConnection, now: Int64) {
         self.connection = connection
         self.now = now
     }
 
-    /// Runs the script and adopts every table it makes, in one transaction. Foreign keys between
-    /// them become deferrable, so that the order of a set's records does not matter; programs that
-    /// do not ask for it see no difference.
-    /// - Parameter isDryRun: Whether everything is rolled back at the end.
-    /// - Throws: `AdoptionError`, `PostgresError`. Nothing has happened then.
+    /// Runs the script and adopts every table that it makes, in one transaction. Foreign keys
+    /// between them become deferrable, so that the order of a set's records does not matter.
+    /// Programs that do not defer them see no difference.
+    /// - Parameter isDryRun: Whether to roll everything back at the end.
+    /// - Throws: `AdoptionError` if there is a data set already, or for tables that cannot be
+    ///   adopted; `PostgresError`. Nothing has changed then.
     package func make(
         _ script: String, name: String, isDryRun: Bool = false
     ) throws -> PostgresAdoption.Report {
@@ -37,7 +39,7 @@ package struct PostgresInit {
         }
     }
 
-    /// Ends a transaction whose work is not wanted.
+    /// The error that ends the transaction of a dry run.
     private struct Rehearsal: Error {
         let report: PostgresAdoption.Report
     }
@@ -66,8 +68,8 @@ package struct PostgresInit {
             "leave BEGIN, COMMIT and ROLLBACK out; all of it is one transaction anyway")
     }
 
-    /// Words that would end the transaction half way. Such as stand within a function's body do not
-    /// begin a statement.
+    /// Refuses statements that would end the transaction half way. Such words in a function's body
+    /// do not begin a statement.
     private func checkWords(_ script: String) throws(AdoptionError) {
         for statement in script.split(separator: ";") {
             let words = statement.split(whereSeparator: \.isWhitespace).prefix(2)

@@ -1,6 +1,6 @@
 package import PostgresKit
 
-/// Takes Martlet out of a database again: the user's tables are as they were before.
+/// Removes Martlet from a database. The user's tables are then as they were before.
 package struct PostgresRelease {
     private let connection: PostgresConnection
 
@@ -8,9 +8,9 @@ package struct PostgresRelease {
         self.connection = connection
     }
 
-    /// What `release` would do. Changes nothing.
-    /// - Parameter dropsSurrogates: Whether key columns that adoption added go, too.
-    /// - Throws: `AdoptionError` where there is no data set, or of another name; `PostgresError`.
+    /// Returns the steps of `release`, and changes nothing.
+    /// - Parameter dropsSurrogates: Whether to drop key columns that adoption added, too.
+    /// - Throws: `AdoptionError` if there is no data set, or one of another name; `PostgresError`.
     package func plan(name: String?, dropsSurrogates: Bool) throws -> [String] {
         let left = try leftOver()
         guard left.isEmpty else { return left.map(Self.dropping) }
@@ -20,15 +20,16 @@ package struct PostgresRelease {
         }
     }
 
-    /// Removes the triggers, the schema `_martlet` with the log and everything in it, and, if asked,
-    /// the key columns that were added. Devices keep what they have, and can send it nowhere.
+    /// Removes the triggers, the schema `_martlet` with the log and all its contents, and, if
+    /// asked, the key columns that were added. Devices keep their data, but cannot send it
+    /// anywhere.
     ///
     /// If there is no data set any more, it drops the replication slot that an earlier one left
     /// behind.
-    /// - Returns: Sentences about what was done.
-    /// - Throws: As `plan`, and `AdoptionError` while servers run, or if others who use the tables are in the
-    ///   way again and again. The data set is then as before;
-    ///   if its replication slot is gone already, the next server makes a new one.
+    /// - Returns: Sentences about the steps.
+    /// - Throws: The errors of `plan`, and `AdoptionError` while servers run, or if other users of
+    ///   the tables block it repeatedly. The data set is then unchanged. If its replication slot is
+    ///   gone already, the next server makes a new one.
     package func release(name: String?, dropsSurrogates: Bool) throws -> [String] {
         let slots = LogicalSlot(on: connection)
         let left = try leftOver()
@@ -64,8 +65,9 @@ package struct PostgresRelease {
     /// The most times that the release locks the tables before it gives up because other sessions hold them.
     private static let mostTries = 5
 
-    /// A server that is just reading has locks in another order, so that PostgreSQL ends one of the two. Nothing
-    /// is removed then, and the next try may find the server done.
+    /// Removes Martlet, with several tries. A server that is reading may hold locks in another
+    /// order, so that PostgreSQL ends one of the two. Nothing is removed then, and the server may
+    /// be done at the next try.
     private func removeAgain(_ name: String?, _ dropsSurrogates: Bool) throws {
         for _ in 0..<Self.mostTries {
             do {
@@ -113,7 +115,9 @@ package struct PostgresRelease {
         }
     }
 
-    /// - Throws: `AdoptionError` while a server writes to the data set, as far as the role may see it.
+    /// Checks that no server runs.
+    /// - Throws: `AdoptionError` while a server writes to the data set, as far as the role can see
+    ///   it.
     static func checkServers(_ connection: PostgresConnection) throws {
         let rows = try connection.query(
             """
@@ -127,7 +131,7 @@ package struct PostgresRelease {
         }
     }
 
-    /// What a server's writing connection is called in the database's lists.
+    /// The name of a server's writing connection in the database's lists.
     private static let writer = "martlet writer"
 
     private func steps(_ dropsSurrogates: Bool, _ schema: PostgresSchema) throws -> [String] {

@@ -4,14 +4,14 @@ import MartletProtocol
 import MartletServerCore
 import PostgresKit
 
-/// Makes entries of the log of rows that are in tables when Martlet comes to know them, so that
-/// devices get them. The log folded is then what the tables hold.
+/// Makes entries of the log from the rows that are in tables at their adoption, so that devices
+/// receive them. The folded log then equals the tables.
 struct RowEntries {
-    /// Records in one entry, where references do not ask for more.
+    /// The records of one entry, unless references require more.
     static let recordsPerSet = 1_000
     /// The approximate bytes of texts in one entry.
     static let bytesPerSet = 1 << 20
-    /// Rows that are named when they cannot be sent.
+    /// The most rows that are named if they cannot be sent.
     private static let mostNamed = 10
 
     let log: LogAppender
@@ -24,10 +24,11 @@ struct RowEntries {
         columns = schema.schema.types.map { TypeColumns($0, schema: schema.schema) }
     }
 
-    /// Enters all rows of the types, parents before children. Records that refer to each other in
-    /// a circle stand in one entry together with what refers to them.
-    /// - Parameter types: Positions in the schema.
-    /// - Throws: `AdoptionError` naming rows that no device can be sent.
+    /// Adds all rows of the types, parents before children. Records that refer to each other in a
+    /// circle are in one entry, together with the records that refer to them, unless they are too
+    /// large for one.
+    /// - Parameter types: The positions of the types in the schema.
+    /// - Throws: `AdoptionError` that names rows that no device can receive; `PostgresError`.
     func enter(types: [Int]) throws {
         let wanted = Set(types)
         var components = TypeComponents { type in
@@ -61,7 +62,8 @@ struct RowEntries {
 
     // MARK: - Rows that refer to rows of their own group
 
-    /// Only ids and references are held in memory; the rows are read when their turn comes.
+    /// Adds rows of types that refer to each other. Memory holds only ids and references; the rows
+    /// are read when they are written.
     private func enterLinked(_ types: [Int], _ problems: inout [AdoptionError.Problem]) throws {
         var order = LinkOrder()
         for type in types {
@@ -118,7 +120,7 @@ struct RowEntries {
 
     // MARK: - Entries
 
-    /// Records of one type on their way into the log.
+    /// Records of one type that are being added to the log.
     private struct Entry {
         let type: Int
         var records: [RecordEntry] = []
@@ -178,7 +180,7 @@ struct RowEntries {
     }
 }
 
-/// Records in an order in which each stands behind those it refers to.
+/// Orders records so that each follows the records that it refers to.
 struct LinkOrder {
     private var addresses: [RecordAddress] = []
     private var parents: [(child: RecordAddress, parent: RecordAddress)] = []
@@ -188,9 +190,10 @@ struct LinkOrder {
         for parent in parents { self.parents.append((address, parent)) }
     }
 
-    /// Kahn's algorithm: a record is free once all it refers to is.
-    /// - Returns: Those that can be in order, and those that refer to each other in a circle, or to
-    ///   one that does.
+    /// Sorts the records with Kahn's algorithm: a record is free when all its parents are.
+    /// - Returns: The records that can be ordered, and those that refer to each other in a circle
+    ///   or to a record in one.
+    /// - Complexity: O(*n*) in the records and references.
     func sorted() -> (free: [RecordAddress], bound: [RecordAddress]) {
         let known = Set(addresses)
         var waiting: [RecordAddress: Int] = [:]

@@ -2,7 +2,7 @@ import MartletModel
 import PostgresKit
 
 extension PostgresDoctor {
-    /// Returns a finding for each table with rows that no device can be sent.
+    /// Returns a finding for each table with rows that no device can receive.
     func leftOut(_ schema: PostgresSchema) throws(PostgresError) -> [Finding] {
         var found: [Finding] = []
         for table in schema.tables {
@@ -14,7 +14,7 @@ extension PostgresDoctor {
                     ORDER BY d.id LIMIT 3
                     """)
             } catch {
-                // That the table cannot be read is a finding of its own.
+                // Another finding reports that the table cannot be read.
                 guard error.kind == .forbidden else { throw error }
                 continue
             }

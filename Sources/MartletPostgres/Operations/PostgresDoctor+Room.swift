@@ -1,12 +1,12 @@
 package import PostgresKit
 
-/// What a database says of the room it takes. How much is left, SQL does not tell: see
-/// `localDirectory`.
+/// The space that a database takes. SQL does not tell how much is left; see `localDirectory`.
 extension PostgresDoctor {
-    /// From so many bytes on, Martlet's log is worth a word where it is most of the database.
+    /// The bytes from which Martlet's log is worth a finding if it is most of the database.
     private static let largeLog: Int64 = 1 << 30
 
-    /// The database's bytes on disk; nil where the role may not know.
+    /// Returns the database's bytes on disk; nil if the role may not know them.
+    /// - Throws: `PostgresError` if the query fails.
     package func databaseBytes() throws(PostgresError) -> Int64? {
         let rows = try connection.query(
             """
@@ -16,7 +16,9 @@ extension PostgresDoctor {
         return rows.count == 1 ? try rows.integer(0, 0) : nil
     }
 
-    /// Where the server keeps its files, if that is on this machine and the role may know.
+    /// Returns the folder of the server's files, if it is on this machine and the role may know it;
+    /// else nil.
+    /// - Throws: `PostgresError` if the query fails.
     package func localDirectory() throws(PostgresError) -> String? {
         let rows = try connection.query(
             """
@@ -49,7 +51,7 @@ extension PostgresDoctor {
         ]
     }
 
-    /// The write-ahead log is much larger than it is meant to become.
+    /// Returns a finding if the write-ahead log is much larger than intended.
     private func writeAheadLog() throws(PostgresError) -> [Finding] {
         let may = try connection.query(
             "SELECT pg_catalog.has_function_privilege('pg_catalog.pg_ls_waldir()', 'EXECUTE')")

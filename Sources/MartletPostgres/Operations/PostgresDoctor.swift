@@ -1,14 +1,13 @@
 import MartletModel
 package import PostgresKit
 
-/// Looks what is wrong with a database that a data set stands in. Changes nothing; servers may run.
-/// Blocks.
+/// Finds problems of a database with a data set. It changes nothing, and servers may run. Blocks.
 package struct PostgresDoctor {
-    /// Something that is wrong: what, why it matters, and the fix.
+    /// A problem: what is wrong, why it matters, and how to fix it.
     package struct Finding: Hashable, Sendable {
-        /// Whether data or service are at risk now.
+        /// Whether data or the service are at risk now.
         package let isError: Bool
-        /// A word for programs, which does not change.
+        /// A fixed word for programs.
         package let check: String
         package let what: String
         package let why: String
@@ -24,8 +23,8 @@ package struct PostgresDoctor {
         self.now = now
     }
 
-    /// What is wrong; empty where nothing is.
-    /// - Throws: `PostgresError` where the database cannot be asked.
+    /// Returns the problems; none if there are none.
+    /// - Throws: `PostgresError` if a query fails.
     package func findings() throws -> [Finding] {
         var found = try version() + settings() + clock()
         guard let dataSet = try MartletTables.dataSet(on: connection) else {
@@ -113,7 +112,7 @@ package struct PostgresDoctor {
                         "settings", "\(name) is off.",
                         "A crash of the machine can destroy what was acknowledged.", fix))
         }
-        // A session's own value would hide what servers get.
+        // The session's own value would hide the value that servers get.
         let commit = try texts(
             """
             SELECT setting FROM pg_catalog.pg_settings WHERE name = 'synchronous_commit' \
@@ -163,7 +162,7 @@ package struct PostgresDoctor {
         return found
     }
 
-    /// The connections that a server needs for a data set.
+    /// The number of connections that a server needs for a data set.
     private static let fewestConnections: Int64 = 5
 
     /// Returns findings about the connection limits of the role and the database; -1 means no
@@ -203,7 +202,7 @@ package struct PostgresDoctor {
         ]
     }
 
-    /// Returns a finding about commits that wait for a synchronous standby. PostgreSQL waits without a
+    /// Returns a finding if commits wait for a synchronous standby. PostgreSQL waits without a
     /// limit.
     private func standby() throws -> [Finding] {
         let row = try connection.query(
@@ -350,8 +349,8 @@ package struct PostgresDoctor {
         return try row.count == 1 && !row.boolean(0, 0) ? [unlogged(table.sqlName)] : []
     }
 
-    /// A sequence that stands before keys that rows have comes to them. Far keys do not matter: to set it
-    /// behind one of them could leave it none.
+    /// Returns a finding if a sequence will reach keys that rows already have, or has few keys
+    /// left. Far keys do not matter, because a sequence set after one of them might have none left.
     private func sequence(of table: PostgresTable) throws -> [Finding] {
         guard table.nextKey != nil else { return [] }
         let name = try connection.query(
@@ -412,7 +411,7 @@ package struct PostgresDoctor {
         }
     }
 
-    /// The first column of a query's rows.
+    /// Returns the first column of a query's rows.
     private func texts(_ sql: String) throws -> [String] {
         let rows = try connection.query(sql)
         var found: [String] = []

@@ -3,10 +3,10 @@ internal import MartletProtocol
 internal import MartletServerCore
 package import PostgresKit
 
-/// A data set in a database at one moment, which other programs can share while this is open: what
-/// a backup is made of.
+/// A data set in a database at one moment, from which a backup is made. Other programs can share
+/// the moment as long as this is open.
 package final class PostgresMoment {
-    /// What `pg_dump --snapshot` takes.
+    /// The snapshot's name for `pg_dump --snapshot`.
     package let snapshot: String
     package let dataSet: String
     package let identity: String
@@ -17,8 +17,9 @@ package final class PostgresMoment {
     package let schema: String
     private let connection: PostgresConnection
 
-    /// Begins. Blocks.
-    /// - Throws: `PostgresRefusal`, `AdoptionError`, `PostgresError`.
+    /// Begins the moment. Blocks.
+    /// - Throws: `PostgresRefusal` if there is no data set, or if no moment was found;
+    ///   `AdoptionError`, `PostgresError`.
     package init(_ address: PostgresAddress) throws {
         connection = try PostgresConnection(
             address,
@@ -37,10 +38,10 @@ package final class PostgresMoment {
         schema = try PostgresSchema.read(connection).schema.fingerprint
     }
 
-    /// How often a moment is looked for at which everything others committed has been read.
+    /// The number of tries to find a moment at which all commits of others have been read.
     private static let tries = 50
 
-    /// Begins the transaction, and shares what it sees.
+    /// Begins the transaction, and exports its snapshot.
     private static func begin(_ connection: PostgresConnection) throws -> String {
         let logical = try LogicalMoment(connection)
         func hasUnread() throws -> Bool {
@@ -66,15 +67,16 @@ package final class PostgresMoment {
             "Other programs write faster than it is read; take the backup when they do less.")
     }
 
-    /// Lets go of it.
+    /// Ends the moment.
     package func end() {
         connection.close()
     }
 }
 
-/// What is left to do once a dump was restored.
+/// The work after a dump was restored.
 package enum PostgresRestoring {
-    /// Whether a database has no tables of anybody's.
+    /// Returns whether a database has no tables at all, by any program.
+    /// - Throws: `PostgresError` if the database does not answer.
     package static func isEmpty(_ address: PostgresAddress) throws(PostgresError) -> Bool {
         let connection = try PostgresConnection(
             address, PostgresOptions(name: "martlet restore"))
@@ -89,7 +91,9 @@ package enum PostgresRestoring {
         ).boolean(0, 0)
     }
 
-    /// Whether the database holds a copy of a data set that neither `finish` nor a server has looked at yet.
+    /// Returns whether the database has a copy of a data set that neither `finish` nor a server has
+    /// processed yet.
+    /// - Throws: `AdoptionError` or `PostgresError` if the data set cannot be read.
     package static func isCutShort(_ address: PostgresAddress) throws -> Bool {
         let connection = try PostgresConnection(
             address, PostgresOptions(name: "martlet restore"))
@@ -100,9 +104,9 @@ package enum PostgresRestoring {
         ).boolean(0, 0)
     }
 
-    /// Checks that a restored data set ends where its manifest says, and counts its rows for the
-    /// planner.
-    /// - Throws: `PostgresRefusal` where it does not end there; `PostgresError`.
+    /// Checks that a restored data set ends at the revision of its manifest, upgrades Martlet's
+    /// tables in it, and collects statistics of its tables for the planner.
+    /// - Throws: `PostgresRefusal` if it ends elsewhere; `AdoptionError`, `PostgresError`.
     package static func finish(
         _ address: PostgresAddress, identity: String, revision: Revision, lineage: String
     ) throws {
@@ -120,7 +124,7 @@ package enum PostgresRestoring {
             throw PostgresRefusal(
                 "The restored data set does not end where the backup's manifest says.")
         }
-        // pg_restore wrote all of it in the transaction that wrote this row.
+        // pg_restore wrote everything in the transaction that wrote this row.
         let next = UInt64(bitPattern: try row.integer(0, 4))
         let age = UInt32(truncatingIfNeeded: next) &- UInt32(try row.integer(0, 3))
         try MartletTables.upgrade(on: connection, copiedBefore: next - UInt64(age) + 1)

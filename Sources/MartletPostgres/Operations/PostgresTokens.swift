@@ -1,11 +1,11 @@
 package import PostgresKit
 
-/// The tokens of a database's data set, in `_martlet.tokens`: all servers of the database take the
-/// same ones. Of a token only its SHA-256 is kept.
+/// The tokens of a database's data set, in `_martlet.tokens`. All servers of the database accept
+/// the same tokens. The table has only the SHA-256 of each token.
 ///
 /// Calls block. The connection is made when it is needed, and again after it was lost.
 package final class PostgresTokens {
-    /// What is kept of a token.
+    /// The stored data of a token.
     package struct Row: Hashable, Sendable {
         package let hash: [UInt8]
         package let identifier: String
@@ -14,7 +14,7 @@ package final class PostgresTokens {
         package let device: String?
         /// Milliseconds since 1970.
         package let created: Int64
-        /// Milliseconds since 1970; nil while the token is good.
+        /// Milliseconds since 1970; nil while the token is valid.
         package let revoked: Int64?
 
         package init(
@@ -38,8 +38,8 @@ package final class PostgresTokens {
         self.address = address
     }
 
-    /// The name of the data set the tokens open.
-    /// - Throws: `PostgresRefusal` where there is none; `AdoptionError`, `PostgresError`.
+    /// Returns the name of the tokens' data set.
+    /// - Throws: `PostgresRefusal` or `AdoptionError` if there is none; `PostgresError`.
     package func dataSet() throws -> String {
         try working { connection in
             try MartletTables.upgrade(on: connection)
@@ -50,7 +50,8 @@ package final class PostgresTokens {
         }
     }
 
-    /// Keeps a new token.
+    /// Stores a new token.
+    /// - Throws: `PostgresError` if it cannot be stored.
     package func add(_ row: Row) throws {
         try working { connection in
             try connection.transaction {
@@ -69,9 +70,10 @@ package final class PostgresTokens {
         }
     }
 
-    /// Makes a token worthless.
+    /// Revokes a token.
     /// - Parameter now: Milliseconds since 1970.
-    /// - Returns: False when no good token has that identifier.
+    /// - Returns: False if no valid token has that identifier.
+    /// - Throws: `PostgresError` if the statement fails.
     package func revoke(_ identifier: String, now: Int64) throws -> Bool {
         try working { connection in
             try connection.transaction {
@@ -86,7 +88,8 @@ package final class PostgresTokens {
         }
     }
 
-    /// Every token, good or revoked, the oldest first.
+    /// Returns every token, valid or revoked, the oldest first.
+    /// - Throws: `PostgresError` if the query fails.
     package func rows() throws -> [Row] {
         try working { connection in
             let rows = try connection.query(
@@ -111,7 +114,8 @@ package final class PostgresTokens {
         }
     }
 
-    /// Rises with every change.
+    /// Returns the version of the tokens, which rises with every change.
+    /// - Throws: `PostgresError` if the query fails.
     package func version() throws -> Int64 {
         try working { connection in
             try connection.query("SELECT version FROM _martlet.token_version").integer(0, 0)
@@ -126,8 +130,8 @@ package final class PostgresTokens {
         text.map { .text($0) } ?? .null
     }
 
-    /// Runs `body` on the connection; once more on a new one where it was lost meanwhile, which is
-    /// no harm: what is added twice is refused by its key.
+    /// Runs `body` on the connection, and again on a new one if it was lost meanwhile. That does no
+    /// harm, because the key refuses a second insertion.
     private func working<Answer>(_ body: (PostgresConnection) throws -> Answer) throws -> Answer {
         if let connection, !connection.isLost {
             do {

@@ -1,12 +1,12 @@
 import MartletModel
 import PostgresKit
 
-/// What is wrong with replication slots: with the data set's own, and with others that keep the
+/// Finds problems of replication slots: of the data set's own slot, and of others that keep the
 /// write-ahead log.
 struct SlotFindings {
-    /// What a slot keeps that nobody reads before it is worth a word.
+    /// The bytes that an unread slot must keep to be worth a finding.
     private static let muchKept: Int64 = 1 << 30
-    /// The same for the data set's own while it is read.
+    /// The bytes that the data set's own slot must keep to be worth a finding although it is read.
     private static let muchBehind: Int64 = 1 << 28
 
     private let connection: PostgresConnection
@@ -112,7 +112,8 @@ struct SlotFindings {
                     "What other programs write reaches no device.", Self.mending)
             ]
         }
-        // Tables of an older release do not say what is needed; of what is wrong with them others tell.
+        // The tables of an older release lack the needed columns. Other findings report problems of
+        // the tables themselves.
         guard try MartletTables.dataSet(on: connection)?.format == MartletTables.format,
             let tables = try? PostgresSchema.read(connection).tables
         else { return [] }
