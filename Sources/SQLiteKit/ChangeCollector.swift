@@ -58,6 +58,7 @@ public final class ChangeCollector {
     }
 
     /// Returns the changes collected since the last call, by table, and clears them.
+    /// - Complexity: O(*n*) in the number of tables.
     public func take() -> [String: Rows] {
         var taken: [String: Rows] = [:]
         for (name, rows) in zip(names, rows) where !rows.isEmpty { taken[name] = rows }
@@ -88,6 +89,7 @@ public final class ChangeCollector {
     }
 
     /// Whether nothing was collected.
+    /// - Complexity: O(*n*) in the number of tables.
     public var isEmpty: Bool { rows.allSatisfy(\.isEmpty) }
 
     /// Begins a part of the transaction that may be undone. Parts may be nested.
@@ -105,6 +107,7 @@ public final class ChangeCollector {
     }
 
     /// Ends a part that was undone, and forgets the notes since its mark.
+    /// - Complexity: O(*n*) in the notes since the mark.
     public func rollBack(to mark: Int) {
         while journal.count > mark {
             let undo = journal.removeLast()

@@ -101,6 +101,7 @@ public final class Statement {
     /// Steps through all rows, calls `body` at each, and resets the statement at the end or after
     /// an error.
     /// - Throws: The error of `body`, or the `SQLiteError` of the statement.
+    /// - Complexity: O(*n*) in the number of rows, apart from the work of the statement and `body`.
     public func rows<Element>(
         _ body: (Statement) throws(SQLiteError) -> Element
     ) throws(SQLiteError) -> [Element] {
@@ -300,6 +301,7 @@ extension Statement {
     }
 
     /// Returns the column as text. Bytes that are not UTF-8 are repaired.
+    /// - Complexity: O(*n*) in the column's bytes.
     public func text(_ column: Int32) -> String {
         guard let start = textStart(column) else { return "" }
         let count = Int(sqlite3_column_bytes(pointer, column))
@@ -307,6 +309,7 @@ extension Statement {
     }
 
     /// Returns the column as text; nil if its bytes are not UTF-8.
+    /// - Complexity: O(*n*) in the column's bytes.
     public func validatedText(_ column: Int32) -> String? {
         guard let start = textStart(column) else { return "" }
         let count = Int(sqlite3_column_bytes(pointer, column))
@@ -315,6 +318,7 @@ extension Statement {
     }
 
     /// Returns whether the bytes of a column that holds text are UTF-8.
+    /// - Complexity: O(*n*) in the column's bytes.
     public func isUTF8(_ column: Int32) -> Bool {
         guard let start = textStart(column) else { return true }
         let count = Int(sqlite3_column_bytes(pointer, column))
@@ -337,6 +341,7 @@ extension Statement {
 
     /// Returns the text stored in the column; nil if the column holds another kind of value, or
     /// bytes that are not UTF-8.
+    /// - Complexity: O(*n*) in the column's bytes.
     public func storedText(_ column: Int32) -> String? {
         guard sqlite3_column_type(pointer, column) == SQLITE_TEXT,
             let start = textStart(column)
@@ -352,6 +357,7 @@ extension Statement {
     }
 
     /// Returns the column's bytes.
+    /// - Complexity: O(*n*) in the column's bytes.
     public func blob(_ column: Int32) -> [UInt8] {
         let count = Int(sqlite3_column_bytes(pointer, column))
         guard count > 0 else { return [] }

@@ -44,6 +44,7 @@ public struct HTTPResponse: Sendable {
     }
 
     /// The number of bytes of the body.
+    /// - Complexity: O(*n*) in the number of pieces.
     public var bodyByteCount: Int {
         packedBody?.byteCount ?? body.reduce(0) { $0 + $1.count }
     }

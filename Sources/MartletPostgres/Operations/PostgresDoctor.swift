@@ -24,7 +24,8 @@ package struct PostgresDoctor {
     }
 
     /// Returns the problems; none if there are none.
-    /// - Throws: `PostgresError` if a query fails.
+    /// - Throws: `PostgresError` if a query fails; `AdoptionError` if the schema “_martlet” is not
+    ///   Martlet's.
     package func findings() throws -> [Finding] {
         var found = try version() + settings() + clock()
         guard let dataSet = try MartletTables.dataSet(on: connection) else {

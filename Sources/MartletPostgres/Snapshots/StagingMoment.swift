@@ -23,8 +23,8 @@ struct StagingMoment {
     /// - Parameter fingerprint: The fingerprint of the schema that the tables must have; nil for
     ///   any.
     /// - Returns: The connection, and the tables.
-    /// - Throws: `StorageFault` if the tables have changed; `PostgresError`, of kind `busy` if
-    ///   writers could not be locked out.
+    /// - Throws: `StorageFault` if the tables have changed; `AdoptionError` if they can no longer
+    ///   be synchronised; `PostgresError`, of kind `busy` if writers could not be locked out.
     func open(
         _ fingerprint: String?, tries: Int = tries
     ) throws -> (PostgresConnection, PostgresSchema) {

@@ -22,6 +22,7 @@ public final class PostgresRows {
     public var columnCount: Int { Int(PQnfields(result)) }
 
     /// The names of the columns. A name that two columns share is listed twice.
+    /// - Complexity: O(*n*) in the number of columns.
     public var columnNames: [String] {
         (0..<Int32(columnCount)).map { PQfname(result, $0).map { String(cString: $0) } ?? "" }
     }

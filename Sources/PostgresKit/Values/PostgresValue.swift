@@ -27,6 +27,7 @@ public enum PostgresValue: Hashable, Sendable {
 
     /// The value as PostgreSQL writes it in text, with UTC and ISO dates; nil for null, and for
     /// types that the kit does not know.
+    /// - Complexity: O(*n*) in the bytes of the value.
     public var text: String? {
         switch self {
         case .null, .other: nil
