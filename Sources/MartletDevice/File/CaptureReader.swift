@@ -4,7 +4,7 @@ package import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// What one transaction did to one record, all its writes taken together.
+/// The overall change of one record by all of its noted writes.
 package struct RecordChange: Sendable {
     /// The type's position in the schema.
     package let type: Int
@@ -12,7 +12,8 @@ package struct RecordChange: Sendable {
     package let operation: RecordOperation
     /// The whole record before; nil for a create.
     package let before: Attributes?
-    /// Create: all attributes that are not null, and nulls where there is a default. Update: those that changed. Delete: none.
+    /// For a create, all attributes that are not null, and nulls of columns with a default. For an
+    /// update, the changed attributes. Empty for a delete.
     package let after: Attributes
     /// The revision that the change is based on; nil for the record's present one.
     package var base: Revision?
@@ -37,8 +38,8 @@ extension LocalStore {
         }
     }
 
-    /// The number of records that were written in tables which the file no longer has. Their notes are taken
-    /// once it has the tables again.
+    /// The number of records that were written in tables which the file no longer has. Their notes
+    /// are taken once the file has the tables again.
     package var awayCount: Int {
         get throws {
             Int(
@@ -50,7 +51,8 @@ extension LocalStore {
         }
     }
 
-    /// The new records that are noted in tables which the file does not have: the number of the type, and the id.
+    /// The new records that are noted in tables which the file does not have: the number of each
+    /// one's type, and its id.
     package var awayNew: [(number: Int64, id: RecordID)] {
         get throws {
             let rows = try connection.statement(
@@ -68,8 +70,9 @@ extension LocalStore {
     }
 
     /// Takes the triggers' notes and deletes them. It returns each record once, in the order in
-    /// which they were first written. Notes of tables that the file does not have stay. Runs in the caller's
-    /// transaction.
+    /// which they were first written. Notes of tables that the file does not have stay. Runs in the
+    /// caller's transaction.
+    /// - Complexity: O(*n*) in the notes.
     package func takeNotes() throws -> [NotedRecord] {
         var noted: [NotedRecord] = []
         var positions: [RecordAddress: Int] = [:]
@@ -81,7 +84,7 @@ extension LocalStore {
         while try rows.step() {
             let number = rows.integer(1)
             let operation = rows.integer(2)
-            // An insertion's own images are directly before it.
+            // The images of an insertion are directly before it.
             let own = images
             if operation == CaptureTriggers.Operation.image {
                 images = (images?.lowerBound ?? rows.integer(0))...rows.integer(0)
@@ -120,8 +123,8 @@ extension LocalStore {
         return noted
     }
 
-    /// Takes the old values of one noted row, unless some are known already: the oldest count. A
-    /// value that the wire cannot carry counts as null, so that any other value is sent.
+    /// Takes the old values of one noted row, unless some are known already, because the oldest
+    /// count. A value that the wire cannot carry counts as null, so that any other value is sent.
     private func collect(
         _ row: Statement, _ form: NoteLayout, into noted: inout NotedRecord
     ) throws {
@@ -140,7 +143,8 @@ extension LocalStore {
         }
     }
 
-    /// Makes the note of a record with its earlier values. In a column that came since, it had the column's default.
+    /// Creates the note of a record with its earlier values. A column that was added since had its
+    /// default.
     /// - Parameter image: The earlier values, without nulls; nil if the record did not exist.
     package func note(of id: RecordID, type: Int, image: Attributes?) -> NotedRecord {
         var image = image
@@ -151,8 +155,9 @@ extension LocalStore {
         return NotedRecord(type: type, id: id, image: image, schema: schema)
     }
 
-    /// Returns the overall change of a noted record; nil if it is as it was.
-    /// - Throws: `SQLiteError` with `isMismatch` if it holds a value that the wire cannot carry.
+    /// Returns the overall change of a noted record; nil if its values are the same as before.
+    /// - Throws: `SQLiteError` with `isMismatch` if the record holds a value that the wire cannot
+    ///   carry.
     /// - Complexity: One look-up.
     package func change(of noted: NotedRecord) throws -> RecordChange? {
         let now = try tables[noted.type].read(noted.id)
@@ -162,7 +167,8 @@ extension LocalStore {
                 type: noted.type, id: noted.id, operation: .create, before: nil,
                 after: try created(now, type: noted.type))
         }
-        // The row went with its table, which somebody dropped: nobody deleted the record.
+        // The row disappeared with its table, which another program dropped. Nobody deleted the
+        // record.
         if now == nil, !noted.mayBeGone { return nil }
         return try changed(noted, now: now)
     }
@@ -176,7 +182,7 @@ extension LocalStore {
         var changedValues: [Value] = []
         for index in attributes.indices where !attributes[index].isGenerated {
             let name = attributes[index].name
-            // Rows are read in the table's order, so the value mostly stands at the same place.
+            // Rows are read in the table's order, so the value mostly has the same index.
             let current = now.flatMap { $0.names[index] == name ? $0.values[index] : $0[name] }
             let noted = touched.old.isEmpty ? nil : touched.old[index]
             guard let old = noted ?? current else {
@@ -197,9 +203,9 @@ extension LocalStore {
             after: Attributes(names: changedNames, values: changedValues))
     }
 
-    /// What a new record consists of. A null is left out, but not where the server would put the
-    /// column's default in its place. A value with which a column began that came after the note is left out, too, and
-    /// the default of a column that the server need not have.
+    /// Returns the attributes of a new record. It leaves out a null, unless the server would put
+    /// the column's default in its place. It also leaves out the first value of a column that was
+    /// added after the note, and the default of a column that the server need not have.
     private func created(_ attributes: Attributes, type: Int) throws -> Attributes {
         let described = schema.types[type]
         let begun = noteForms[numbers[type]]?.begun ?? [:]
@@ -221,7 +227,7 @@ extension LocalStore {
             ? attributes : Attributes(names: names, values: values)
     }
 
-    /// A record's attributes without the ones the database computes.
+    /// Returns a record's attributes without those that the database computes.
     package func stored(_ attributes: Attributes, type: Int) -> Attributes {
         let described = schema.types[type].attributes
         guard described.contains(where: \.isGenerated) else { return attributes }
@@ -243,23 +249,23 @@ package struct NotedRecord: Sendable {
     package let existed: Bool
     /// Whether a deletion was noted.
     private var wasDeleted = false
-    /// Whether an image was noted, of a row that may be replaced, and no row was put in its place since. Before
-    /// REPLACE removes the row, which no note tells, ON DELETE actions and the app's triggers may change it, which is
-    /// noted.
+    /// Whether an image was noted of a row that may be replaced, and no row took its place since.
+    /// No note tells that REPLACE removes the row. Before that, ON DELETE actions and the app's
+    /// triggers may change it, which is noted.
     private var mayBeReplaced = false
     /// The number of the latest note that is an image; nil if none is.
     private var imagedAt: Int64?
-    /// By attribute position: the oldest noted value; empty when nothing was noted.
+    /// The oldest noted value of each attribute, by its position; empty if nothing was noted.
     package fileprivate(set) var old: [Value?] = []
 
-    /// Whether the notes tell how the row can have gone.
+    /// Whether the notes explain that the row is gone.
     fileprivate var mayBeGone: Bool { wasDeleted || mayBeReplaced }
 
-    /// Takes in a note of the record.
+    /// Adds a note of the record.
     /// - Parameters:
     ///   - number: The note's number.
-    ///   - own: The numbers of the images directly before the note, which the same statement noted; nil if
-    ///     there are none.
+    ///   - own: The numbers of the images directly before the note, which the same statement noted;
+    ///     nil if there are none.
     fileprivate mutating func pass(_ operation: Int64, at number: Int64, own: ClosedRange<Int64>?) {
         switch operation {
         case CaptureTriggers.Operation.deleted: wasDeleted = true
@@ -267,8 +273,8 @@ package struct NotedRecord: Sendable {
             mayBeReplaced = true
             imagedAt = number
         case CaptureTriggers.Operation.inserted:
-            // If the row was not there any more, another row had pushed it out, and OR IGNORE may have passed
-            // over this insertion.
+            // If the row was gone already, another row had replaced it, and OR IGNORE may have
+            // skipped this insertion.
             if let imagedAt, own?.contains(imagedAt) ?? false { mayBeReplaced = false }
         default: break
         }
@@ -280,7 +286,7 @@ package struct NotedRecord: Sendable {
         self.existed = existed
     }
 
-    /// Makes the note of a record with its earlier values.
+    /// Creates the note of a record with its earlier values.
     /// - Parameter image: The earlier values, without nulls; nil if the record did not exist.
     package init(type: Int, id: RecordID, image: Attributes?, schema: Schema) {
         self.init(type: type, id: id, existed: image != nil)
@@ -301,7 +307,8 @@ package struct NotedRecord: Sendable {
 }
 
 extension Attributes {
-    /// The attributes that are not null. Shares the list of names where there are none.
+    /// Returns the attributes that are not null. If there are no nulls, it returns the list itself.
+    /// - Complexity: O(*n*) in the attributes.
     package func withoutNulls() -> Attributes {
         guard values.contains(.null) else { return self }
         var names: [String] = []

@@ -7,14 +7,14 @@ internal import SQLiteRecords
 /// The triggers that note every write to a type's table, by any connection.
 ///
 /// They use built-in functions only, so that the shell and other libraries can write. An insert
-/// notes the key, an update and a delete the old row; what has really changed is found when the
-/// note is taken (comparing columns in the trigger cost more than writing them). A replace
-/// deletes rows without firing delete triggers where `recursive_triggers` is off (the default
-/// elsewhere), so the image of every row an insert or an update may replace is noted before it
-/// happens; an image of a row that then stays as it was means nothing.
+/// notes the key; an update and a delete note the old row. The actual changes are found when the
+/// notes are taken, because comparing columns in the trigger cost more than writing them. If
+/// `recursive_triggers` is off (the default of other programs), REPLACE deletes rows without firing
+/// delete triggers. Therefore the image of every row that an insert or an update may replace is
+/// noted in advance. If the row then stays as it was, its image has no effect.
 ///
-/// All is noted before it happens: whichever trigger of another program SQLite runs first, what
-/// that trigger writes is noted after the write that set it off.
+/// Each write is noted before it happens. In whatever order SQLite runs another program's triggers,
+/// their writes are thus noted after the write that fired them.
 enum CaptureTriggers {
     enum Operation {
         static let inserted: Int64 = 1
@@ -32,10 +32,10 @@ enum CaptureTriggers {
     static let refusedTextKey =
         "martlet: a record's key must be a non-empty text in UTF-8 without NUL, of at most"
         + " \(Limits.textBytes >> 20) MiB"
-    /// How far below the next temporary id a key may be. Other programs insert fewer records
-    /// between two looks, and the range of keys is far larger.
+    /// The most by which a key may be below the next temporary id. Other programs insert fewer
+    /// records between two looks, and the range of keys is far larger.
     private static let mostTemporaryIDs: Int64 = 1 << 32
-    /// The longest text key that is looked through for what is not UTF-8, in characters.
+    /// The longest text key, in characters, that is searched for invalid UTF-8.
     private static let mostReadCharacters = 4_096
     static let refusedKeyChange =
         "martlet: the key of a record cannot be changed; delete the"
@@ -50,14 +50,15 @@ enum CaptureTriggers {
 
     private static func literal(_ text: String) -> String { SQLName.literal(text) }
 
-    /// Removes all capture triggers, whatever schema they were made for. Those of tables that are away stay.
+    /// Removes all capture triggers, of whatever schema. Those of tables that are away stay.
     static func dropAll(_ connection: Connection) throws(SQLiteError) {
         for name in try present(connection).keys {
             try connection.execute("DROP TRIGGER \(SQLName.quoted(name))")
         }
     }
 
-    /// The capture triggers there are, but for those of tables that are away: their statements by name.
+    /// Returns the statements of the present capture triggers, by name, without those of tables
+    /// that are away.
     static func present(_ connection: Connection) throws(SQLiteError) -> [String: String] {
         let away = Set(try MovedTables(connection).away.map(\.table))
         let rows = try connection.prepare(
@@ -88,8 +89,8 @@ enum CaptureTriggers {
         return wanted
     }
 
-    /// Makes the capture triggers of all types what they should be.
-    /// - Returns: Whether they were not.
+    /// Brings the capture triggers of all types up to date.
+    /// - Returns: Whether any were not.
     @discardableResult
     static func bring(
         _ connection: Connection, to types: [EntityType], numbers: [Int64]
@@ -104,9 +105,10 @@ enum CaptureTriggers {
         return true
     }
 
-    /// Makes capture triggers that are missing, or that do not fit the table any more: another program made
-    /// the table anew, or gave it other indexes. Triggers of types that only another process knows stay.
-    /// - Returns: Whether any were not as they should be.
+    /// Recreates capture triggers that are missing, or that do not fit the table any more because
+    /// another program recreated the table or gave it other indexes. Triggers of types that only
+    /// another process knows stay.
+    /// - Returns: Whether any had to be recreated.
     static func complete(
         _ connection: Connection, _ types: [(EntityType, Int64)]
     ) throws(SQLiteError) -> Bool {
@@ -142,11 +144,12 @@ enum CaptureTriggers {
         return !isComplete
     }
 
-    /// Returns the columns that the triggers of a number note, in order, under their names of now: if a column
-    /// is renamed, SQLite renames it in the triggers, too. Nil if there are no such triggers.
+    /// Returns the columns that the triggers of a number note, in order, under their present names:
+    /// if a column is renamed, SQLite renames it in the triggers, too. Nil if there are no such
+    /// triggers.
     static func noted(by triggers: [String: String], _ number: Int64) -> [String]? {
         guard let statement = triggers[name("delete", number)] else { return nil }
-        // By bytes: a letter after a quote may be one character with it.
+        // The search goes by bytes, because a letter after a quote may be one character with it.
         let old = Array("OLD.\"".utf8)
         let quote = UInt8(ascii: "\"")
         var names: [String] = []
@@ -167,12 +170,12 @@ enum CaptureTriggers {
         return Array(names.dropFirst())
     }
 
-    /// The columns a note of a record holds, in order.
+    /// Returns the columns that a note of a record holds, in order.
     static func noted(_ type: EntityType) -> [String] {
         type.attributes.filter { !$0.isGenerated }.map(\.name)
     }
 
-    /// A number that stands for which column the notes of each type hold where: FNV-1a, 64 bits.
+    /// Returns a hash of the columns that the notes of each type hold, in order: FNV-1a, 64 bits.
     static func layout(_ types: [EntityType], numbers: [Int64]) -> Int64 {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         func add(_ text: String) {
@@ -190,7 +193,7 @@ enum CaptureTriggers {
 
     private static let on = "(SELECT capture FROM martlet_control)"
 
-    /// The CREATE statements for one type.
+    /// Returns the CREATE statements for one type.
     private static func statements(
         _ type: EntityType, _ number: Int64, _ conflicts: RowConflicts
     ) -> [String] {
@@ -229,9 +232,9 @@ enum CaptureTriggers {
         ] + unique(type, number, conflicts, image: image)
     }
 
-    /// Refuses another key, by whichever of its names it was set. Text keys differ if their bytes
-    /// differ, whatever the column's collation says. A rowid that is not the key is no part of the
-    /// record, but an UPDATE OR REPLACE of it removes the row that has it.
+    /// Returns SQL that refuses another key, by whichever of its names it was set. Text keys differ
+    /// if their bytes differ, whatever the column's collation says. A rowid that is not the key is
+    /// no part of the record, but an UPDATE OR REPLACE of it removes the row that has it.
     private static func keyChangeCheck(
         _ type: EntityType, key: String, _ conflicts: RowConflicts
     ) -> String {
@@ -247,7 +250,8 @@ enum CaptureTriggers {
         type.keyKind == .text ? " COLLATE BINARY" : ""
     }
 
-    /// Refuses a key of text that the server would not take, with a sentence that says what to do.
+    /// Returns SQL that refuses a text key that the server would not accept, with a sentence that
+    /// says what to do.
     private static func textKeyCheck(_ key: String) -> String {
         """
         SELECT RAISE(ABORT, \(literal(refusedTextKey)))
@@ -258,9 +262,10 @@ enum CaptureTriggers {
         """
     }
 
-    /// Returns a condition that is true for a text that is not UTF-8. Of such a text, some character
-    /// changes when it is read and written again. SQLite itself gives two characters another form, the
-    /// last of the first plane. The time grows with the square of the length, so long texts pass.
+    /// Returns a condition that is true for a text that is not UTF-8: reading and writing it again
+    /// changes some character. SQLite itself changes two valid characters, the last of the first
+    /// plane, which are therefore left out. The time grows with the square of the length, so long
+    /// texts are not checked.
     private static func isNotUTF8(_ text: String) -> String {
         """
         CASE WHEN \(text) GLOB '*[^ -~]*' AND length(\(text)) <= \(mostReadCharacters) THEN EXISTS (
@@ -272,14 +277,16 @@ enum CaptureTriggers {
         """
     }
 
-    /// Refuses an integer key that the server would not take, and keeps the lowest temporary id that was noted.
+    /// Returns SQL that refuses an integer key that the server would not accept, and stores the
+    /// lowest noted temporary id.
     ///
     /// A row under a permanent key may only replace the record that has the key, and one under a
     /// temporary key only an own record that still exists. Any other row is a new record, whose key
-    /// must be new. If a statement names no key, SQLite shows −1 here and chooses one afterwards: the
-    /// highest of the table plus one, which may be that of a deleted record. No record has the key −1.
+    /// must be new. If a statement names no key, SQLite shows −1 here and chooses one afterwards:
+    /// the highest of the table plus one, which may be that of a deleted record. No record has the
+    /// key −1.
     ///
-    /// An id below all that were noted is new, so nothing else of it is looked up.
+    /// An id below all noted ones is new, so nothing else of it is looked up.
     private static func integerKeyCheck(_ key: String, number: Int64) -> String {
         let next = "(SELECT value FROM martlet_state WHERE name = 'nextTemporaryID')"
         let isNext = "\(next) - NEW.\(key) BETWEEN 0 AND \(mostTemporaryIDs)"
@@ -304,8 +311,8 @@ enum CaptureTriggers {
             """
     }
 
-    /// Notes the rows that a REPLACE on a secondary UNIQUE constraint may delete. The insert half
-    /// joins the trigger on the key only where there is such a constraint.
+    /// Returns the triggers that note the rows that a REPLACE on a secondary UNIQUE constraint may
+    /// delete. There is none without such a constraint.
     private static func unique(
         _ type: EntityType, _ number: Int64, _ conflicts: RowConflicts, image: String
     ) -> [String] {

@@ -1,8 +1,8 @@
 internal import MartletModel
 package import MartletProtocol
 
-/// Where the edits go that a migration finds or makes: the queue of change sets to be sent. In the
-/// caller's transaction.
+/// The receiver of the edits that a migration finds or makes: the queue of change sets to send. It
+/// works in the caller's transaction.
 package protocol ChangeSetSink {
     /// Turns external writes to the file into change sets, and tries again those that no set could
     /// carry before.
@@ -11,7 +11,8 @@ package protocol ChangeSetSink {
     /// - Parameter set: The set's number; nil before the first edits, which make the set.
     /// - Returns: The set's number; nil if the edits have cancelled each other out.
     func add(_ notes: [NotedRecord], to set: Int64?, store: LocalStore) throws -> Int64?
-    /// Takes in what the server sent while the tables had no place for it, under the device's own edits.
-    /// - Parameter set: A difference: whole records, and records that are gone.
+    /// Applies changes that the server sent while the tables had no place for them, under the
+    /// device's own edits.
+    /// - Parameter set: A difference: whole records, and deletions.
     func takeIn(_ set: ChangeSet, store: LocalStore) throws
 }

@@ -2,10 +2,10 @@ internal import MartletModel
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// What a column added to a table gives the rows that are there.
+/// The value that a column added to a table gives its existing rows.
 enum ColumnDefault {
-    /// The default as the column holds it; null where it is not a constant, which SQLite allows
-    /// for columns of empty tables only.
+    /// Returns the default as the column holds it; null if it is not a constant, which SQLite
+    /// allows only for columns of empty tables.
     static func value(
         of column: Attribute, table: String, _ connection: Connection
     ) throws -> Value {
@@ -15,7 +15,8 @@ enum ColumnDefault {
         find.bind(2, text: column.name)
         defer { find.reset() }
         guard try find.step(), !find.isNull(1) else { return .null }
-        // The table itself may be empty, and other columns' rules would refuse a row of defaults.
+        // This uses a scratch table: the table itself may be empty, and the rules of other columns
+        // would refuse a row of defaults.
         let scratch = try Connection(path: ":memory:")
         try scratch.execute("CREATE TABLE t(k INTEGER PRIMARY KEY); INSERT INTO t VALUES (1)")
         let sql = find.text(1)

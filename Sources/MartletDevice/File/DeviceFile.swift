@@ -3,8 +3,8 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// Sets Martlet's own tables and triggers up in a device's file, in the caller's transaction.
-/// Where all is as it should be, it writes nothing.
+/// Sets up Martlet's own tables and triggers in a device's file, in the caller's transaction. If
+/// everything is up to date, it writes nothing.
 struct DeviceFile {
     let connection: Connection
 
@@ -16,7 +16,8 @@ struct DeviceFile {
         }
     }
 
-    /// The schema of the app's tables, but for those to which another program gave other names for the time being.
+    /// Returns the schema of the app's tables, without those to which another program gave other
+    /// names for the time being.
     /// - Throws: `StoreError` `.schema` for tables that cannot be synchronised.
     func schema() throws -> Schema {
         let moved = try MovedTables(connection)
@@ -32,9 +33,9 @@ struct DeviceFile {
         }
     }
 
-    /// Makes Martlet's own tables.
-    /// - Throws: `StoreError` `.file` where the app's tables hold records already: they would
-    ///   differ from the server's for ever without anyone noticing.
+    /// Creates Martlet's own tables.
+    /// - Throws: `StoreError` `.file` if the app's tables hold records already: they would differ
+    ///   from the server's for ever, and nobody would notice.
     func install() throws {
         for type in try schema().types {
             let name = SQLName.quoted(type.name)
@@ -55,7 +56,8 @@ struct DeviceFile {
             """)
     }
 
-    /// - Throws: `StoreError` `.file` for a file in a form that this version does not know.
+    /// Checks the format of Martlet's own tables.
+    /// - Throws: `StoreError` `.file` if this version does not know it.
     func checkFormat() throws {
         let format = try connection.integer("SELECT value FROM martlet_state WHERE name = 'format'")
         guard let format else {
@@ -72,7 +74,7 @@ struct DeviceFile {
         }
     }
 
-    /// The number of each type in Martlet's tables; a new type gets one.
+    /// Returns the number of each type in Martlet's tables; a new type gets one.
     func numbers(of schema: Schema) throws -> [Int64] {
         try schema.types.map { type in
             if let known = try number(of: type.name) { return known }
@@ -83,7 +85,7 @@ struct DeviceFile {
         }
     }
 
-    /// The number of a type; nil for one that never was.
+    /// Returns the number of a type; nil if the file never had it.
     func number(of type: String) throws(SQLiteError) -> Int64? {
         let find = try connection.statement("SELECT number FROM martlet_types WHERE name = ?")
         find.bind(1, text: type)
@@ -106,7 +108,7 @@ struct DeviceFile {
         schema.types.map { $0.attributes.count { !$0.isGenerated } }.max() ?? 0
     }
 
-    /// Brings capture to what the types need: the width of its table, its triggers.
+    /// Brings capture up to date with the types: the width of its table, and its triggers.
     func setUpCapture(of schema: Schema, numbers: [Int64]) throws {
         let width = try DeviceTables.captureWidth(connection) ?? 0
         for column in width..<max(width, Self.width(of: schema)) {
@@ -125,8 +127,8 @@ struct DeviceFile {
         }
     }
 
-    /// Moves the next temporary id below those of rows whose writing nobody saw, so that none of
-    /// them is given again.
+    /// Moves the next temporary id below the ids of rows that were written past capture, so that
+    /// none of them is used again.
     func passKeys(of schema: Schema) throws {
         var lowest = DeviceTables.firstTemporaryID + 1
         for type in schema.types where type.keyKind == .integer {
@@ -146,7 +148,8 @@ struct DeviceFile {
             """)
     }
 
-    /// Which column a note holds where, as the file has it; nil in a file of an earlier release.
+    /// Returns the hash of the columns in each type's notes, as the file has it; nil in a file of
+    /// an earlier release.
     func recordedLayout() throws(SQLiteError) -> Int64? {
         try connection.integer("SELECT value FROM martlet_state WHERE name = 'layout'")
     }

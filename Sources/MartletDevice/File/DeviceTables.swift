@@ -3,7 +3,7 @@ internal import SQLiteKit
 
 /// Martlet's own tables in a device's file.
 package enum DeviceTables {
-    /// The form of these tables; a later release that changes them counts up and migrates.
+    /// The format of these tables; a later release that changes them counts up and migrates.
     static let format: Int64 = 1
 
     static let script = """
@@ -83,16 +83,16 @@ package enum DeviceTables {
             one INTEGER PRIMARY KEY CHECK (one = 1), owner TEXT NOT NULL, until INTEGER NOT NULL);
         """
 
-    /// The first temporary id. Before an insert, SQLite shows −1 to a trigger if the statement names no key, so
-    /// capture refuses −1 and no record gets it.
+    /// The first temporary id. Before an insert, SQLite shows −1 to a trigger if the statement
+    /// names no key, so capture refuses −1 and no record gets it.
     package static let firstTemporaryID = WriteContext.firstTemporaryID
 
     /// The lowest id that counts for the choice of the next one. A lower id, which today's triggers
     /// do not admit, would leave no room below it.
     package static let lowestID = -(Int64(1) << 62)
 
-    /// The next temporary id. It is below all that were given before the last look, and below the lowest
-    /// that was noted since then, which capture keeps in `martlet_state`.
+    /// The view of the next temporary id. It is below all ids that were used before the last look,
+    /// and below the lowest that was noted since then, which capture stores in `martlet_state`.
     private static let newID = """
         CREATE VIEW martlet_new_id(id) AS
             SELECT min(
@@ -100,8 +100,8 @@ package enum DeviceTables {
                 ifnull((SELECT value FROM martlet_state WHERE name = 'lowestNotedID'), 0) - 1)
         """
 
-    /// Records that other programs have written and that cannot be sent: what they were before,
-    /// whether the table shows the values they were given, and these, as SQLite has them.
+    /// The tables of records that other programs have written and that cannot be sent: the earlier
+    /// image, whether the table shows the new values, and the new values, as SQLite has them.
     static let withheld = """
         CREATE TABLE IF NOT EXISTS martlet_withheld(
             type INTEGER NOT NULL, id NOT NULL, revision INTEGER NOT NULL, image BLOB,
@@ -112,8 +112,8 @@ package enum DeviceTables {
             PRIMARY KEY (type, id, name)) WITHOUT ROWID;
         """
 
-    /// Returns whether the view of temporary ids, and the number that it needs, are up to date. SQLite
-    /// keeps a view's text as it was written.
+    /// Returns whether the view of temporary ids, and the number that it needs, are up to date.
+    /// SQLite keeps a view's text as it was written.
     static func areKeysBrought(_ connection: Connection) throws(SQLiteError) -> Bool {
         let view = try connection.text(
             "SELECT sql FROM main.sqlite_schema WHERE type = 'view' AND name = 'martlet_new_id'")
@@ -122,7 +122,7 @@ package enum DeviceTables {
             != nil
     }
 
-    /// Makes the view, and the number that it needs, if they are not up to date.
+    /// Creates the view, and the number that it needs, if they are not up to date.
     static func bringKeys(_ connection: Connection) throws(SQLiteError) {
         guard try !areKeysBrought(connection) else { return }
         try connection.execute(
@@ -137,19 +137,19 @@ package enum DeviceTables {
 
     private static let cutColumn = "cut INTEGER NOT NULL DEFAULT 0"
 
-    /// Whether refused sets are kept in the way of today.
+    /// Returns whether the table of refused sets is up to date.
     static func isParkingBrought(_ connection: Connection) throws(SQLiteError) -> Bool {
         try connection.integer(
             "SELECT 1 FROM pragma_table_info('martlet_parked') WHERE name = 'cut'") != nil
     }
 
-    /// Makes the table of refused sets, which an earlier release may have made, what it should be.
+    /// Brings the table of refused sets, which an earlier release may have made, up to date.
     static func bringParking(_ connection: Connection) throws(SQLiteError) {
         guard try !isParkingBrought(connection) else { return }
         try connection.execute("ALTER TABLE martlet_parked ADD COLUMN \(cutColumn)")
     }
 
-    /// The table triggers write into, as wide as the widest type.
+    /// Returns the statement of the table into which triggers write, as wide as the widest type.
     static func captureTable(width: Int) -> String {
         let columns = (0..<width).map { ", v\($0)" }.joined()
         return """
@@ -159,7 +159,7 @@ package enum DeviceTables {
             """
     }
 
-    /// The number of value columns the capture table has; nil when there is none yet.
+    /// Returns the number of value columns of the capture table; nil if there is no such table yet.
     static func captureWidth(_ connection: Connection) throws(SQLiteError) -> Int? {
         let count = try connection.integer(
             "SELECT count(*) FROM pragma_table_info('martlet_capture') WHERE name GLOB 'v[0-9]*'")

@@ -4,14 +4,14 @@ internal import SQLiteKit
 internal import SQLiteRecords
 
 extension LocalStore {
-    /// Looks at what other programs did to the tables since this store was opened, where the schema has
-    /// changed. Runs in the caller's transaction.
+    /// If the schema has changed, checks what other programs did to the tables since this store was
+    /// opened. Runs in the caller's transaction.
     ///
-    /// A program that makes a table anew drops capture's triggers with the old one. They are made again,
-    /// so that what is saved from now on is captured.
+    /// A program that recreates a table drops capture's triggers with the old one. This recreates
+    /// them, so that later writes are captured.
     /// - Returns: Whether triggers had to be made.
-    /// - Throws: `StoreError` `.newer` where the tables are not what this store takes them for: the notes of
-    ///   the triggers would be read wrongly. New tables and columns do no harm.
+    /// - Throws: `StoreError` `.newer` if the tables are not those that this store knows, because
+    ///   the notes of the triggers would be read wrongly. New tables and columns do no harm.
     @discardableResult
     package func checkOrder() throws -> Bool {
         try checkLayout()

@@ -19,7 +19,9 @@ extension LocalStore: SyncedTables {
         return try find.step() ? .integer(find.integer(0)) : id
     }
 
-    /// Returns a record's attributes; nil if there is none. A temporary id never stops naming its record.
+    /// Returns a record's attributes; nil if there is none. A temporary id names its record for
+    /// ever.
+    /// - Throws: `StoreError` `.unknown` if the schema has no such type.
     package func record(_ type: String, _ id: RecordID) throws -> Attributes? {
         let index = try index(of: type)
         return try tables[index].read(try resolve(id, type: index))
@@ -30,7 +32,7 @@ extension LocalStore: SyncedTables {
         try ReadContext(session: Session(store: self)).rows(sql, arguments)
     }
 
-    /// Runs `body` in one read transaction, so that all it reads is of one moment.
+    /// Runs `body` in one read transaction, so that all of its reads see the same moment.
     package func reading<Result>(_ body: () throws -> Result) throws -> Result {
         try connection.beginReading()
         defer { connection.rollback() }

@@ -3,9 +3,10 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// Types and attributes that stored images name and the schema may no longer have.
+/// Finds types and attributes that stored images name and that the schema may no longer have.
 extension LocalStore {
-    /// The number of a type in Martlet's tables; nil for a type this file has never had.
+    /// Returns the number of a type in Martlet's tables; nil for a type that this file has never
+    /// had.
     func number(ofType name: String) throws -> Int64? {
         if let index = schema.index(of: name) { return numbers[index] }
         let find = try connection.statement("SELECT number FROM martlet_types WHERE name = ?")
@@ -14,7 +15,7 @@ extension LocalStore {
         return try find.step() ? find.integer(0) : nil
     }
 
-    /// The name of a type, also of one the schema no longer has.
+    /// Returns the name of a type, also of one that the schema no longer has.
     func typeName(ofNumber number: Int64) throws -> String {
         if let index = index(ofNumber: number) { return schema.types[index].name }
         let find = try connection.statement("SELECT name FROM martlet_types WHERE number = ?")
@@ -27,7 +28,7 @@ extension LocalStore {
         return find.text(0)
     }
 
-    /// What a temporary id has become; nil for one that has not, and for permanent ids.
+    /// Returns the permanent id of a temporary one; nil if it has none yet, and for permanent ids.
     func permanentID(of key: RecordKey) throws -> Int64? {
         guard case .integer(let number) = key.id, number < 0 else { return nil }
         let find = try connection.statement(
@@ -38,14 +39,14 @@ extension LocalStore {
         return try find.step() ? find.integer(0) : nil
     }
 
-    /// Those of the attributes the type has; the rest is not for its table.
+    /// Returns those of the attributes that the type has; the others are not for its table.
     func known(_ attributes: Attributes, type: Int) -> Attributes {
         let described = schema.types[type]
         if attributes.names.allSatisfy({ described[attribute: $0] != nil }) { return attributes }
         return attributes.filtered { described[attribute: $0] != nil }
     }
 
-    /// Those of the attributes the type does not have.
+    /// Returns those of the attributes that the type does not have.
     func unknown(_ attributes: Attributes, type: Int) -> Attributes {
         let described = schema.types[type]
         return attributes.filtered { described[attribute: $0] == nil }
@@ -53,7 +54,7 @@ extension LocalStore {
 }
 
 extension Attributes {
-    /// The attributes whose names meet a condition.
+    /// Returns the attributes whose names meet a condition.
     fileprivate func filtered(_ condition: (String) -> Bool) -> Attributes {
         var names: [String] = []
         var values: [Value] = []

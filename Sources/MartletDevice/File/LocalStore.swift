@@ -3,18 +3,18 @@ internal import MartletStore
 package import SQLiteKit
 package import SQLiteRecords
 
-/// A device's SQLite file: the app's tables, their capture, and Martlet's own tables beside them.
+/// A device's SQLite file: the app's tables, their capture, and Martlet's own tables.
 ///
-/// Confined to whoever holds it; every call blocks.
+/// Only its holder may use it, from one thread at a time; every call blocks.
 package final class LocalStore {
     package let connection: Connection
     package let schema: Schema
     /// One table for each of `schema.types`, in that order.
     package let tables: [RecordTable]
-    /// The number each type has in Martlet's tables, for ever, in the order of `schema.types`.
+    /// The number that each type has in Martlet's tables, for ever, in the order of `schema.types`.
     package let numbers: [Int64]
     private let indexes: [Int64: Int]
-    /// How notes are read, by the number that they were made under.
+    /// The layout of notes, by the number under which they were made.
     var noteForms: [Int64: NoteLayout] {
         didSet { notedNumbers = Self.list(noteForms) }
     }
@@ -23,16 +23,18 @@ package final class LocalStore {
 
     /// The defaults of columns that the server need not have. Some may have been announced since.
     let unannounced: [Int: [String: Value]]
-    /// Which column a note of each type holds where.
+    /// The hash of the columns that the notes of each type hold.
     var layout: Int64
-    /// Whether it writes to the app's tables only while capture is off.
+    /// Whether this store writes to the app's tables only while capture is off.
     private let isApplying: Bool
-    /// The number of the schema by which the tables and capture's triggers were seen to be in order.
+    /// The version of the schema for which the tables and capture's triggers were found to be in
+    /// order.
     var orderedSchema: Int64?
-    /// The schema by which triggers were prepared last, and how many copies that made.
+    /// The version of the schema for which triggers were prepared last, and the number of copies
+    /// made then.
     private var triggersPrepared: (version: Int64?, copies: Int)?
 
-    /// A store on a connection whose file is set up for the schema.
+    /// Creates a store on a connection whose file is set up for the schema.
     /// - Parameter keepsClauses: Whether conflict clauses in declarations of tables count when
     ///   records are written. They are meant for the app's own writes only.
     init(
@@ -51,7 +53,7 @@ package final class LocalStore {
         }
         layout = CaptureTriggers.layout(schema.types, numbers: numbers)
         orderedSchema = try? connection.integer("PRAGMA schema_version")
-        // A file that is yet to be set up has none.
+        // A file that is not set up yet has none.
         unannounced = (try? Self.unannounced(schema, numbers, connection)) ?? [:]
         for (type, columns) in unannounced { tables[type].ownColumns = Set(columns.keys) }
     }
@@ -60,20 +62,19 @@ package final class LocalStore {
         forms.keys.sorted().map(String.init).joined(separator: ", ")
     }
 
-    /// Makes an empty store in memory, to replace one whose file is to be released.
+    /// Creates an empty store in memory, to replace one whose file is to be released.
     /// - Throws: `SQLiteError` if there is no memory for it.
     package convenience init(nothing: Void) throws {
         self.init(
             connection: try Connection(path: ":memory:"), schema: Schema(types: []), numbers: [])
     }
 
-    /// Kibibytes of pages a connection that applies remote change may hold. SQLite's 2 MiB are too
-    /// few for a transaction of many rows whose keys are in no order: each page would be written and
-    /// read again and again. Memory is taken as it is needed.
+    /// The kibibytes of pages that a connection for remote change may hold. SQLite's 2 MiB are too
+    /// few for a transaction of many rows whose keys are in no order: each page would be written
+    /// and read again and again. SQLite allocates the memory when it needs it.
     private static let applyingCacheKibibytes = 16_384
 
-    /// Opens a second connection to the same file, with foreign keys unchecked, for the one who
-    /// applies remote change.
+    /// Opens a second connection to the same file, with foreign keys unchecked, for remote change.
     package convenience init(applyingBeside other: LocalStore, path: String, vfs: String?) throws {
         let connection = try Connection(
             path: path, mode: .readWrite, vfs: vfs, busyTimeoutMilliseconds: 10_000,
@@ -87,7 +88,8 @@ package final class LocalStore {
             connection: connection, schema: other.schema, numbers: other.numbers, isApplying: true)
     }
 
-    /// Opens a connection that can only read a file another connection has set up.
+    /// Opens a connection that can only read, to a file that another connection has set up.
+    /// - Throws: `StoreError` `.file` if the file was not set up by Martlet; `SQLiteError`.
     package convenience init(readingFrom path: String, vfs: String? = nil) throws {
         let connection = try Connection(
             path: path, mode: .readOnly, vfs: vfs, busyTimeoutMilliseconds: 10_000,
@@ -103,7 +105,7 @@ package final class LocalStore {
         self.init(connection: connection, schema: schema, numbers: numbers)
     }
 
-    /// Returns whether a file has any table of the app's.
+    /// Returns whether a file has any table of the app.
     package static func hasTables(path: String) throws -> Bool {
         let connection = try Connection(
             path: path, mode: .readOnly, busyTimeoutMilliseconds: 10_000)
@@ -112,8 +114,8 @@ package final class LocalStore {
                 + " AND name NOT GLOB 'martlet_*' AND name NOT GLOB 'sqlite_*' LIMIT 1") != nil
     }
 
-    /// Settings of the app's connection; foreign keys are enforced once the tables are as they
-    /// should be.
+    /// Applies the settings of the app's connection. Foreign keys are enforced only once the tables
+    /// are up to date.
     static func configure(_ connection: Connection) throws(SQLiteError) {
         // A file that has pages may have been made without this setting; only a new file can get
         // it.
@@ -128,13 +130,14 @@ package final class LocalStore {
             """)
     }
 
-    /// The position of the type with a number; nil for a type this schema no longer has.
+    /// Returns the position of the type with a number; nil for a type that this schema no longer
+    /// has.
     package func index(ofNumber number: Int64) -> Int? {
         indexes[number]
     }
 
-    /// The position of a type.
-    /// - Throws: `StoreError` `.unknown` when the schema has no such type.
+    /// Returns the position of a type.
+    /// - Throws: `StoreError` `.unknown` if the schema has no such type.
     package func index(of name: String) throws -> Int {
         guard let index = schema.index(of: name) else {
             throw StoreError(.unknown, "There is no type \(name); the schema names the types.")
@@ -146,7 +149,7 @@ package final class LocalStore {
 // MARK: - State
 
 extension LocalStore {
-    /// A number kept across restarts under a name.
+    /// Returns the number that is stored under a name; nil if there is none.
     package func integerState(_ name: String) throws -> Int64? {
         let find = try connection.statement("SELECT value FROM martlet_state WHERE name = ?")
         find.bind(1, text: name)
@@ -154,9 +157,9 @@ extension LocalStore {
         return try find.step() && !find.isNull(0) ? find.integer(0) : nil
     }
 
-    /// A number that every file has from its making: `revision`, `nextSequence`, `nextTemporaryID`.
-    /// To count from the beginning again would give out numbers twice.
-    /// - Throws: `StoreError` `.inconsistent` where it is gone.
+    /// Returns a number that every file has from its creation: `revision`, `nextSequence`,
+    /// `nextTemporaryID`. To count from the beginning again would assign numbers twice.
+    /// - Throws: `StoreError` `.inconsistent` if the number is gone.
     package func counter(_ name: String) throws -> Int64 {
         guard let number = try integerState(name) else {
             throw StoreError(
@@ -167,7 +170,7 @@ extension LocalStore {
         return number
     }
 
-    /// A text kept across restarts under a name.
+    /// Returns the text that is stored under a name; nil if there is none.
     package func textState(_ name: String) throws -> String? {
         let find = try connection.statement("SELECT value FROM martlet_state WHERE name = ?")
         find.bind(1, text: name)
@@ -175,7 +178,7 @@ extension LocalStore {
         return try find.step() && !find.isNull(0) ? find.text(0) : nil
     }
 
-    /// Keeps a value under a name, in the current transaction.
+    /// Stores a value under a name, in the current transaction.
     package func setState(_ name: String, _ value: Value) throws {
         let put = try connection.statement(
             "INSERT INTO martlet_state VALUES (?1, ?2)"
@@ -185,10 +188,10 @@ extension LocalStore {
         try put.run()
     }
 
-    /// Makes the triggers again that are gone, and turns capture on if it is off. Runs in the
-    /// caller's transaction.
+    /// Recreates triggers that are gone, and turns capture on if it is off. Runs in the caller's
+    /// transaction.
     /// - Returns: Whether there was anything to do.
-    /// - Throws: `StoreError` `.newer` if the tables are not what this store takes them for.
+    /// - Throws: `StoreError` `.newer` if the tables are not those that this store knows.
     package func restoreCapture() throws -> Bool {
         let isOff = try connection.integer("SELECT capture FROM martlet_control") != 1
         if isOff {
@@ -204,15 +207,15 @@ extension LocalStore {
         try DeviceFile(connection: connection).passKeys(of: schema)
     }
 
-    /// Turns capture off or on; off only inside a transaction that turns it on again.
+    /// Turns capture off or on. It may be off only inside a transaction that turns it on again.
     package func setCapture(_ isOn: Bool) throws {
         if isApplying, !isOn { try prepareTriggers() }
         try connection.run("UPDATE martlet_control SET capture = \(isOn ? 1 : 0)")
     }
 
-    /// Turns the file's triggers off on the connection that applies remote change, and copies those
-    /// of the app's that are needed there. The capture triggers would find capture off at every
-    /// row, which costs half as much as the insert.
+    /// Turns the file's triggers off on the connection for remote change, and copies those of the
+    /// app's that are needed there. The capture triggers would find capture off at every row, which
+    /// costs half as much as the insert.
     private func prepareTriggers() throws {
         let version = try connection.integer("PRAGMA schema_version")
         let copies = RemoteTriggers(connection: connection)

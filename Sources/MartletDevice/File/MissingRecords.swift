@@ -2,7 +2,7 @@ internal import MartletModel
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// Records that went with a table which another program dropped. Nobody deleted them.
+/// Records that disappeared with a table which another program dropped. Nobody deleted them.
 struct MissingRecords {
     let store: LocalStore
     /// The type's position.
@@ -15,8 +15,9 @@ struct MissingRecords {
             + " AND id NOT IN (SELECT \(SQLName.quoted(described.key)) FROM main.\(table))"
     }
 
-    /// Gives up what is withheld of them: it went with the table, and is no edit that anybody can send. If somebody
-    /// deleted the record before, the note of that is read by what is withheld: the server may never have had it.
+    /// Deletes the withheld edits of these records: they disappeared with the table, and nobody can
+    /// send them. If a record was deleted before that, its withheld edit stays, because the note of
+    /// the deletion is read with it: the server may never have had the record.
     func dropWithheld() throws {
         let isGone = """
             \(isMissing) AND (type, id) NOT IN (SELECT type, id FROM martlet_capture
@@ -32,7 +33,7 @@ struct MissingRecords {
             """)
     }
 
-    /// Forgets what is known of records that the table does not have, so that a check fetches them.
+    /// Forgets the revisions of records that the table does not have, so that a check fetches them.
     func forget() throws {
         try store.connection.execute(
             """

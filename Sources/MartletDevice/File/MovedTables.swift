@@ -2,8 +2,8 @@ internal import MartletModel
 internal import MartletStore
 internal import SQLiteKit
 
-/// The tables to which another program gave other names, as capture's triggers tell: SQLite lets them go along with
-/// their table, and they note under the number of the type that it was.
+/// Finds the tables to which another program gave other names, by capture's triggers: SQLite keeps
+/// the triggers with their table, and they note under the number of the table's former type.
 struct MovedTables {
     /// A table under another name than its type's.
     struct Move {
@@ -13,7 +13,7 @@ struct MovedTables {
         /// The table's name now.
         let table: String
 
-        /// Says why nothing can be read of such a table, and what to do.
+        /// The error that such a table cannot be read; it says why, and what to do.
         var refusal: StoreError {
             StoreError(
                 .schema,
@@ -23,16 +23,17 @@ struct MovedTables {
         }
     }
 
-    /// Tables under names that belong to no type. What is written to them waits until they are back.
+    /// Tables under names that belong to no type. Their notes wait until they have their names
+    /// back.
     private(set) var away: [Move] = []
-    /// Tables that are away, and whose own name a new table has.
+    /// Tables that are away, if a new table has their own name.
     private(set) var replaced: [Move] = []
-    /// Tables of whose records the server knows none, in the place of a table that is gone.
+    /// Tables of which the server knows no records, in the place of a table that is gone.
     private(set) var successors: [Move] = []
-    /// A table that may hold the records of its type or those of the type whose name it has: nobody can tell.
+    /// A table that may hold the records of its own type or those of the type whose name it has.
     private(set) var mixed: Move?
 
-    /// Refuses tables of whose records, or of whose edits, nobody can tell to which type they belong.
+    /// Refuses tables if it is unclear to which type their records or their edits belong.
     /// - Throws: `StoreError` `.schema`.
     func check(_ connection: Connection) throws {
         if let mixed { throw mixed.refusal }
@@ -45,7 +46,8 @@ struct MovedTables {
         }
     }
 
-    /// Returns whether the server knows records of a table that is under another name, or notes of it wait.
+    /// Returns whether the server knows records of a table that has another name, or notes of it
+    /// wait.
     private static func isInUse(
         _ move: Move, _ connection: Connection
     ) throws(SQLiteError) -> Bool {
@@ -86,6 +88,7 @@ struct MovedTables {
         return carriers
     }
 
+    /// Adds a move to the list that fits it.
     /// - Parameter type: The number of the type that has the table's name.
     private mutating func place(
         _ move: Move, _ type: Int64?, _ carriers: [Int64: String], _ connection: Connection
@@ -115,20 +118,22 @@ struct MovedTables {
         find.reset()
     }
 
-    /// Returns whether a type has notes that were made under another number or in another table than it has now.
+    /// Returns whether a type has notes that were made under another number, or in another table
+    /// than its present one.
     func concerns(
         _ type: EntityType, _ number: Int64, _ connection: Connection
     ) throws(SQLiteError) -> Bool {
         let moves = away + replaced + successors + [mixed].compactMap(\.self)
         for move in moves where move.number == number || move.table == type.name {
-            // If the old table was never used, the new one gets triggers of its own, and that is all.
+            // If the old table was never used, the new one only needs triggers of its own.
             guard replaced.contains(where: { $0.number == move.number }) else { return true }
             if try Self.isInUse(move, connection) { return true }
         }
         return false
     }
 
-    /// Returns a schema without the tables that are away. References to them name the type that they were.
+    /// Returns a schema without the tables that are away. References to these name their former
+    /// types.
     func present(_ schema: Schema) -> Schema {
         guard !away.isEmpty else { return schema }
         let homes = Dictionary(uniqueKeysWithValues: away.map { ($0.table, $0.home) })

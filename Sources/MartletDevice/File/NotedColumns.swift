@@ -3,8 +3,8 @@ internal import SQLiteKit
 
 /// The columns that capture's notes hold, as the file records them whenever capture is set up.
 ///
-/// A note names no columns. If another program changes a table while notes wait, only this record tells which value
-/// belongs to which column.
+/// A note names no columns. If another program changes a table while notes wait, only this record
+/// tells which value belongs to which column.
 struct NotedColumns {
     let connection: Connection
 
@@ -14,12 +14,13 @@ struct NotedColumns {
         var present: [Int64: [String]] = [:]
         /// Types whose table was gone then.
         var away: [Int64: [String]] = [:]
-        /// The names that columns had before other programs renamed them, by their names of now.
+        /// The names that columns had before other programs renamed them, by their present names.
         var homes: [Int64: [String: String]] = [:]
-        /// The columns that other programs dropped with the values that the server had sent.
+        /// The columns that other programs dropped together with values that the server had sent.
         var dropped: [Int64: Set<String>] = [:]
 
-        /// Returns the columns of a type, whether its table was there or gone.
+        /// Returns the columns of a type, whether its table was there or gone; nil if neither is
+        /// recorded.
         func columns(_ number: Int64) -> [String]? { present[number] ?? away[number] }
 
         /// Returns a type's columns as the file records them.
@@ -40,8 +41,8 @@ struct NotedColumns {
     private static let away = "away:"
     /// A separator that no name of a column contains.
     private static let separator: Character = "\n"
-    /// Stands between a column's name and the one that it had before; before it is nothing if the column was dropped.
-    /// No name of a column contains it.
+    /// The separator between a column's name and its former one. If the column was dropped, no name
+    /// precedes it. No name of a column contains it.
     fileprivate static let formerly: Character = "\t"
 
     func recorded() throws(SQLiteError) -> Recorded {
@@ -86,12 +87,12 @@ struct NotedColumns {
             """) != nil
     }
 
-    /// Returns whether the record is that of these types.
+    /// Returns whether the record matches these types.
     func isRecorded(_ types: [EntityType], numbers: [Int64]) throws(SQLiteError) -> Bool {
         try recorded().present == Self.columns(types, numbers)
     }
 
-    /// Records the columns of all types. What is known of types without a table stays.
+    /// Records the columns of all types. The record of types without a table stays.
     func record(_ types: [EntityType], numbers: [Int64]) throws(SQLiteError) {
         let wanted = Self.columns(types, numbers)
         let recorded = try recorded()
@@ -107,9 +108,9 @@ struct NotedColumns {
         }
     }
 
-    /// Has the record follow what another program did to the columns of a type.
+    /// Updates the record after another program changed the columns of a type.
     /// - Parameters:
-    ///   - names: The names that renamed columns have now, by their names of before.
+    ///   - names: The present names of renamed columns, by their former names.
     ///   - dropped: The columns that are gone, with values that the server had sent.
     func follow(
         _ names: [String: String], dropped: Set<String>, of number: Int64
@@ -145,24 +146,26 @@ struct NotedColumns {
     }
 }
 
-/// How the notes under one number are read.
+/// The layout of the notes under one number.
 struct NoteLayout {
-    /// The position of the type whose records they are about.
+    /// The position of the type to whose records they belong.
     let index: Int
-    /// For each value of a note, the position of its attribute; nil if the table has the column no more.
+    /// For each value of a note, the position of its attribute; nil if the table no longer has the
+    /// column.
     let slots: [Int?]
-    /// The values with which rows began in columns that the notes do not hold, by the attribute's position.
+    /// The first values of existing rows in columns that the notes do not hold, by the attribute's
+    /// position.
     let begun: [Int: Value]
 
-    /// Notes that were made for the table as it is.
+    /// Creates the layout of notes that were made for the table as it is.
     init(_ type: EntityType, at index: Int) {
         self.index = index
         slots = type.attributes.indices.filter { !type.attributes[$0].isGenerated }
         begun = [:]
     }
 
-    /// Notes that were made when the table had other columns.
-    /// - Parameter noted: Their columns, under the names that these have now.
+    /// Creates the layout of notes that were made when the table had other columns.
+    /// - Parameter noted: Their columns, under their present names.
     init(_ type: EntityType, at index: Int, noted: [String], _ connection: Connection) throws {
         self.index = index
         slots = noted.map { name in
@@ -176,7 +179,8 @@ struct NoteLayout {
         self.begun = begun
     }
 
-    /// Returns the forms of notes that were made for the tables as they are, by the types' numbers.
+    /// Returns the layouts of notes that were made for the tables as they are, by the types'
+    /// numbers.
     static func ofNow(_ schema: Schema, _ numbers: [Int64]) -> [Int64: NoteLayout] {
         Dictionary(
             uniqueKeysWithValues: zip(numbers, schema.types.enumerated()).map { number, type in

@@ -1,22 +1,23 @@
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// Makes temporary copies of the app's triggers for the connection that applies remote change. They
-/// do only part of what the app's triggers do.
+/// Creates temporary copies of the app's triggers for the connection that applies remote change.
+/// The copies do only part of the work of the app's triggers.
 ///
-/// What a trigger writes to synchronised tables was captured where the edit was made, and comes with
-/// it; done once more, it would make this replica differ from all others. What a trigger writes to a
-/// virtual table, such as a full-text index, is this file's own, and has to be done for remote change
-/// as well. Statements that only read run too, but none may refuse a row: a RAISE judges the step that a
-/// person takes, and what is written here is no step. It is what the server has accepted, or an own edit
-/// taken back, made again, or given its permanent id, by deleting rows and putting them in.
+/// If a trigger wrote to synchronised tables, these writes were captured with the edit, and arrive
+/// with it. Repeating them would make this replica differ from all others. But a virtual table,
+/// such as a full-text index, belongs to this file alone, and so its triggers have to run for
+/// remote change as well. Statements that only read run too, but none may refuse a row: a RAISE is
+/// meant for an action of a person, and these writes are none. They apply a change that the server
+/// has accepted, or undo an own edit, redo it, or give it its permanent id, by deleting and
+/// inserting rows.
 struct RemoteTriggers {
     let connection: Connection
 
     private static let prefix = "martlet_remote_"
 
-    /// Makes or removes temporary triggers until they fit the app's triggers. The file's own
-    /// triggers must be off on this connection.
+    /// Creates the temporary triggers that fit the app's present triggers. The file's own triggers
+    /// must be off on this connection.
     func bring() throws(SQLiteError) {
         try remove()
         for (number, sql) in try copies().enumerated() {
@@ -25,9 +26,9 @@ struct RemoteTriggers {
         }
     }
 
-    /// Runs `body`, which writes what the server knows, with these triggers in place of the file's own on a connection
-    /// that runs those else.
-    /// - Throws: What `body` throws. The caller rolls back.
+    /// Runs `body`, which writes rows that the server knows. On a connection that otherwise runs
+    /// the file's own triggers, these triggers replace them meanwhile.
+    /// - Throws: Errors of `body`. The caller rolls back.
     func runAlone(_ body: () throws -> Void) throws {
         try connection.setTriggers(enabled: false)
         do {
@@ -47,7 +48,7 @@ struct RemoteTriggers {
         }
     }
 
-    /// The number of temporary triggers. Those made in a transaction that was rolled back are gone.
+    /// The number of temporary triggers. A rollback removes those that its transaction made.
     var count: Int {
         get throws(SQLiteError) { try names().count }
     }

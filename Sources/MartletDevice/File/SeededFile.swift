@@ -4,10 +4,11 @@ package import SQLiteRecords
 
 /// Turns a snapshot into the file of a device that has received everything up to its revision.
 package enum SeededFile {
-    /// Makes Martlet's own tables in the file of a snapshot and notes where the device stands, in
-    /// one transaction. Indexes and triggers come when the file is opened with the app's schema.
+    /// Creates Martlet's own tables in the file of a snapshot and notes the device's revision, in
+    /// one transaction. Indexes and triggers are added when the file is opened with the app's
+    /// schema.
     /// - Parameter path: A snapshot that was verified; nothing else has it open.
-    /// - Throws: `SQLiteError`; the file is then as it was.
+    /// - Throws: `SQLiteError`; the file is unchanged then.
     package static func adopt(
         _ path: String, vfs: String? = nil, _ description: SnapshotDescription
     ) throws {
@@ -44,9 +45,9 @@ package enum SeededFile {
         }
     }
 
-    /// Whether a snapshot's file can itself become the file of a device with this schema: its tables
-    /// are declared so that the script only adds to them, and nothing of the script has to see rows
-    /// come in, as a trigger or a full-text index would.
+    /// Returns whether a snapshot's file can itself become the file of a device with this schema.
+    /// The script must only add to its tables, and nothing of the script, such as a trigger or a
+    /// full-text index, must have to see each row.
     /// - Parameter script: The app's DDL; nil to take the tables as they are.
     package static func suits(_ reader: SnapshotReader, script: String?) throws -> Bool {
         guard let script else { return true }

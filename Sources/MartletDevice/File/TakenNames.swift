@@ -2,8 +2,8 @@ internal import MartletModel
 internal import MartletStore
 internal import SQLiteKit
 
-/// Finds columns that have the name which another column of their table had: what the server sends under the name, and
-/// what is written under it here, may belong to either of them.
+/// Finds columns that have the former name of another column of their table. A value under such a
+/// name, whether the server sends it or the app writes it, may belong to either column.
 struct TakenNames {
     private let connection: Connection
     private let recorded: NotedColumns.Recorded
@@ -17,6 +17,7 @@ struct TakenNames {
         replaced = Set(moved.replaced.map(\.number))
     }
 
+    /// Checks the columns of a type.
     /// - Parameter number: The type's number; nil for a type that the file has not had before.
     /// - Throws: `StoreError` `.schema` if a column has a name that was taken.
     func check(_ type: EntityType, _ number: Int64?) throws {

@@ -3,10 +3,11 @@ internal import MartletProtocol
 package import SQLiteKit
 internal import SQLiteRecords
 
-/// The columns that another program added, and that no value from the server has named yet: the server need not have them.
+/// The columns that another program added and that no value from the server has named yet. The
+/// server need not have them.
 ///
-/// A new record that has the default in such a column does not name it to the server. A column is announced once the
-/// server sends a value for it, or the app's schema declares it.
+/// A new record that has the default in such a column does not name it to the server. A column is
+/// announced once the server sends a value for it, or the app's schema declares it.
 package struct UnannouncedColumns {
     private let connection: Connection
 
@@ -46,8 +47,8 @@ package struct UnannouncedColumns {
         try run("DELETE FROM main.martlet_state WHERE name = ?", name, number)
     }
 
-    /// Has them follow columns to other names.
-    /// - Parameter names: The names of now, by those of before.
+    /// Renames columns.
+    /// - Parameter names: The present names, by the former ones.
     func rename(_ names: [String: String], of number: Int64) throws(SQLiteError) {
         var renamed: Set<String> = []
         for (name, new) in names where try contains(name, of: number) {
@@ -74,7 +75,7 @@ package struct UnannouncedColumns {
 }
 
 extension LocalStore {
-    /// Notes that the server has sent something of these columns.
+    /// Notes that the server has sent values of these columns.
     package func announce(_ names: some Sequence<String>, of type: Int) throws {
         guard let columns = unannounced[type] else { return }
         for name in names where columns[name] != nil {
@@ -83,13 +84,15 @@ extension LocalStore {
         }
     }
 
-    /// Returns whether a value says nothing to the server: it is the default of a column that the server need not have.
+    /// Returns whether a value is the default of a column that the server need not have, so that it
+    /// is not sent.
     func saysNothing(_ value: Value, of name: String, type: Int) throws -> Bool {
         guard let columns = unannounced[type], columns[name] == value else { return false }
         return try UnannouncedColumns(connection).contains(name, of: numbers[type])
     }
 
-    /// Returns the defaults of the columns that the server need not have, by the type's position and the column's name.
+    /// Returns the defaults of the columns that the server need not have, by the type's position
+    /// and the column's name.
     static func unannounced(
         _ schema: Schema, _ numbers: [Int64], _ connection: Connection
     ) throws -> [Int: [String: Value]] {

@@ -1,21 +1,23 @@
 /// Computes the wait before the next try: exponential, with jitter, bounded.
 ///
 /// Jitter spreads devices that failed together (Brooker, "Exponential Backoff And Jitter", 2015).
-/// It is full at first, and later covers the upper two thirds, so that devices do not ask a server
-/// that is away for long at short intervals.
+/// The first waits are spread over nearly the whole range. Later ones are spread over the upper two
+/// thirds, so that devices do not ask a server that is away for long at short intervals.
 public struct Backoff: Hashable, Sendable {
     /// Milliseconds; the ceiling of the first wait.
     public var first: Int64 = 500
     /// Milliseconds; the ceiling of every wait.
     public var longest: Int64 = 900_000
 
+    /// Creates the default back-off.
     public init() {}
 
-    /// The wait before try number `failures` + 1.
+    /// Returns the wait before try number `failures` + 1.
     /// - Parameters:
-    ///   - failures: Tries failed in a row, at least 1.
+    ///   - failures: The number of tries that failed in a row, at least 1.
     ///   - random: Evenly spread bits.
-    /// - Returns: Milliseconds, from `first` / 4, later from a third of the ceiling, up to the ceiling.
+    /// - Returns: Milliseconds, from `first` / 4, later from a third of the ceiling, up to the
+    ///   ceiling.
     public func wait(failures: Int, random: UInt64) -> Int64 {
         let doublings = min(max(failures - 1, 0), 20)
         let ceiling = min(longest, first << Int64(doublings))
@@ -24,10 +26,10 @@ public struct Backoff: Hashable, Sendable {
         return floor + Int64(random % span)
     }
 
-    /// The wait that a server asks for, in milliseconds: never below nothing and never more than a day,
-    /// so that a number out of range neither overflows nor stops a device for good.
-    /// - Parameter byServer: False if the wait was asked for by another program in the server's
-    ///   place: then ten minutes at most.
+    /// Returns the wait that a server asks for, in milliseconds. It is at least 0 and at most a
+    /// day, so that a number out of range neither overflows nor stops a device for good.
+    /// - Parameter byServer: False if another program in the server's place asked for the wait,
+    ///   which is then at most ten minutes.
     package static func milliseconds(
         askedFor seconds: Int64, byServer: Bool = true
     ) -> Int64 {

@@ -1,20 +1,21 @@
 public import MartletModel
 internal import MartletProtocol
 
-/// Where a listener to the change log goes on, and who it is.
+/// The position at which a listener to the change log continues, and the listener's identity.
 ///
-/// The server answers with what comes after `since`; a listener that names its data set and the
-/// hash of its version is told when the data set was made anew or restored.
+/// The server answers with the changes after `since`. If the listener names its data set and the
+/// hash of its version, the server can tell it that the data set was recreated or restored.
 public struct DeltaCursor: Hashable, Sendable {
-    /// The version the listener has: everything up to it is there.
+    /// The listener's version. It has all changes up to this one.
     public var since: Revision
-    /// The device, so that it knows its own change sets when they return.
+    /// The device's name, by which the server marks the device's own change sets in its answer.
     public var clientID: String?
     /// The data set's identity; nil before the first answer.
     public var dataSet: String?
-    /// The log's hash at `since`; nil where no answer has named it.
+    /// The log's hash at `since`; nil if no answer has named it.
     public var lineage: String?
 
+    /// Creates a cursor.
     public init(
         since: Revision, clientID: String? = nil, dataSet: String? = nil, lineage: String? = nil
     ) {

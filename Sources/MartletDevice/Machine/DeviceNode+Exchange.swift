@@ -19,7 +19,7 @@ extension DeviceNode {
         ]
     }
 
-    /// Notes that bytes have moved: the device waits for the exchange however long it takes.
+    /// Notes that bytes have moved. The device waits for the exchange as long as they do.
     func progress(_ exchange: Int, now: Int64) -> [Action] {
         guard isCurrent(exchange) else { return [] }
         // If this fails, the lease ends as if no bytes had moved.
@@ -43,12 +43,12 @@ extension DeviceNode {
         "The answer to another request came: something between this device and the server mixes"
             + " answers up. It is asked for again.")
 
-    /// Doubles the number of bytes per exchange after an answer that came soon.
+    /// Doubles the number of bytes per exchange after an answer that arrived soon.
     func answeredSoon(now: Int64) {
         pullsFirst = false
         uploadFailures = 0
         guard now - asked <= options.quickExchange else { return }
-        // A set that was too large is sent once more, alone.
+        // After a set was too large, the device sends it once more, alone.
         if tooLarge == nil {
             uploadBytes = min(options.uploadBytes, max(uploadBytes, Self.leastBytes) * 2)
         }

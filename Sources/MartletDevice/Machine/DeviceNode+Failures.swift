@@ -3,12 +3,13 @@ internal import MartletProtocol
 internal import MartletStore
 internal import SQLiteKit
 
-/// What a device makes of failures: wait and try again, ask otherwise, or stop until a person acts.
+/// Handles failures: the device waits and tries again, asks in another way, or stops until a person
+/// acts.
 extension DeviceNode {
     func refused(_ problem: Problem, retryAfter: Int64?, now: Int64) -> [Action] {
         let asked = retryAfter ?? problem.retryAfter ?? 0
         guard problem.isOfServer else {
-            // A network that wants a login, or a proxy, is no reason to give up.
+            // The device does not stop for a network that wants a login, or for a proxy.
             if problem.status == 413 { takeLess() }
             return pause(
                 SyncError(.offline, problem.detail),
@@ -16,7 +17,7 @@ extension DeviceNode {
         }
         switch (problem.status, problem.kind) {
         case (409, "identityReused"), (409, "revisionAhead"), (409, "lineage"):
-            // A cache may repeat the answer of a server that means it.
+            // The server means this refusal, but a cache may repeat it.
             if probe == nil { beginnings += 1 }
             guard beginnings <= Self.mostBeginnings else { return waitToBegin() }
         default: break
@@ -26,7 +27,7 @@ extension DeviceNode {
             do {
                 try store.renewIdentity()
                 state = .idle
-                // Over the stream the server would tell the old name which sets are its own.
+                // Over the stream, the server would use the old name to mark the device's own sets.
                 return closeStream() + start(now: now)
             } catch {
                 return pause(storageError(error))
@@ -41,11 +42,13 @@ extension DeviceNode {
         }
     }
 
-    /// The number of times in a row that a device starts over without a wait. After a restore of the server it may need
-    /// a new identity, give up what is staged, and look for a common history: one time for each.
+    /// The number of times in a row that a device starts over without a wait. After a restore of
+    /// the server it may need a new identity, discard what is staged, and look for a common
+    /// history: one time for each.
     private static let mostBeginnings = 4
 
-    /// Has the device wait before it starts over once more. After the wait it follows the server's word again, once.
+    /// Makes the device wait before it starts over once more. After the wait it obeys the server
+    /// again, once.
     private func waitToBegin() -> [Action] {
         beginnings = Self.mostBeginnings - 1
         return pause(
@@ -55,8 +58,9 @@ extension DeviceNode {
                     + " in its place."))
     }
 
-    /// Notes that no answer came: the line may carry fewer bytes than this. The device then sends
-    /// and asks for less. If the queue does not get through, it fetches others' changes without it.
+    /// Handles a lost exchange: the line may carry fewer bytes than this one had. The device then
+    /// sends and asks for less. If it cannot send the queue, it fetches other devices' changes
+    /// without it.
     func lost(_ error: SyncError) -> [Action] {
         takeLess()
         if pullsFirst {
@@ -74,13 +78,13 @@ extension DeviceNode {
         answerBytes = max(Self.leastBytes, answerBytes / 2)
     }
 
-    /// The number of bytes of change sets below which requests get no smaller.
+    /// The number of bytes of change sets below which requests do not shrink.
     static var leastBytes: Int { 16 << 10 }
 
     /// Handles the refusal of a body for its size, by the server or a proxy. If a single set is too
-    /// large, the device keeps it as refused, so that everything else continues. Before that it
-    /// fetches everything, because the server may have accepted the set earlier and the answer may
-    /// have been lost.
+    /// large, the device refuses it, so that everything else continues. Before that it fetches
+    /// everything, because the server may have accepted the set earlier and the answer may have
+    /// been lost.
     private func tookLess(_ problem: Problem, now: Int64) -> [Action] {
         state = .idle
         guard unanswered.count < 2, let single = unanswered.first else {
@@ -124,8 +128,7 @@ extension DeviceNode {
         ]
     }
 
-    /// The waits between failed tries. In the end they are never shorter than those between
-    /// successful polls.
+    /// The waits between failed tries. The longest is at least as long as the wait between polls.
     var backoff: Backoff {
         var backoff = options.backoff
         backoff.longest = max(backoff.longest, options.pollInterval ?? 0)
@@ -167,8 +170,8 @@ extension DeviceNode {
         return [.setTimer(timer, milliseconds: wait)]
     }
 
-    /// Lets other processes on the file have their turn. Where even that fails, the lease ends by
-    /// itself.
+    /// Ends the lease, so that other processes can use the file. If that fails, the lease ends
+    /// automatically at its time.
     func endLease() {
         try? store.releaseLease(owner: owner)
     }
@@ -178,7 +181,7 @@ extension DeviceNode {
         case let error as SyncError: error
         case let error as StoreError where error.kind == .inconsistent:
             SyncError(.violation, error.message)
-        // Its sentence says what to do.
+        // The error's own sentence says what to do.
         case let error as StoreError where error.kind == .newer:
             SyncError(.storage, error.message)
         case let error as SQLiteError where error.isStatementError:

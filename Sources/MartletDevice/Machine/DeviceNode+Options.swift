@@ -23,8 +23,9 @@ extension DeviceNode {
         public var steadyStream: Int64 = 60_000
         /// The most milliseconds by which a stream may be late before the device also polls.
         public var heldBack: Int64 = 10_000
-        /// Whether a device without any data begins with a snapshot, where the server has one.
+        /// Whether a device without any data begins with a snapshot, if the server has one.
         public var usesSnapshots = false
+        /// The waits between failed tries.
         public var backoff = Backoff()
         /// Milliseconds. After an exchange that took no longer, the device doubles the bytes of the
         /// next one.
@@ -43,6 +44,7 @@ extension DeviceNode {
         /// Returns whether the holder of a lease, given by its name, died without ending it.
         public var isOwnerGone: @Sendable (_ owner: String) -> Bool = { _ in false }
 
+        /// Creates the default options.
         public init() {}
     }
 }

@@ -2,20 +2,19 @@ internal import MartletModel
 internal import MartletProtocol
 internal import MartletStore
 
-/// What a device does when the server's history is not its own: finds what they share, and comes
-/// back.
+/// Handles a server whose history is not the device's own: finds the shared part, and rejoins.
 extension DeviceNode {
     /// The search, by halves, among the revisions whose hash the device remembers.
     struct Probe {
-        /// The server has it.
+        /// A revision that the server has.
         var low: Revision
-        /// The server does not have it.
+        /// A revision that the server does not have.
         var high: Revision
-        /// What is being asked for.
+        /// The revision that the device is asking for.
         var at: Revision
     }
 
-    /// The server does not have the revision that was named.
+    /// Handles the answer that the server does not have the revision that was named.
     func otherHistory(_ problem: Problem, now: Int64) -> [Action] {
         do {
             if let asked = probe {
@@ -23,8 +22,8 @@ extension DeviceNode {
                 return try ask(now: now)
             }
             if try store.hasStaged {
-                // What is staged is of a server that is gone; without it the device may still be
-                // in step with this one.
+                // The staged changes are those of a server that is gone. Without them the device
+                // may still be in step with this one.
                 try store.discardStaged()
                 state = .idle
                 return start(now: now)
@@ -32,7 +31,7 @@ extension DeviceNode {
             guard try store.dataSet != nil else {
                 return halt(SyncError(.wrongDataSet, problem.detail))
             }
-            // What a device that fetches everything anew has queued rests on what it had before.
+            // If a device fetches everything again, its queued sets rest on what it had before.
             let before = try store.historyBefore?.revision ?? store.fetchingAnew
             probe = Probe(low: 0, high: try before ?? store.revision, at: 0)
             return closeStream() + (try ask(now: now))
@@ -41,13 +40,13 @@ extension DeviceNode {
         }
     }
 
-    /// The server has the revision that was asked for.
+    /// Handles the answer that the server has the revision that was asked for.
     func isCommon(now: Int64) throws -> [Action] {
         if let asked = probe { probe?.low = asked.at }
         return try ask(now: now)
     }
 
-    /// Asks for the next revision; where there is none left, the state is fetched.
+    /// Asks for the next revision; if there is none left, begins to fetch the server's state.
     func ask(now: Int64) throws -> [Action] {
         guard let found = probe else { return start(now: now) }
         guard let place = try store.checkpoint(between: found.low, and: found.high) else {

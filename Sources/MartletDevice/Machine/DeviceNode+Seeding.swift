@@ -4,7 +4,7 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// What a device begins with: a snapshot, or the first part of one, before the first exchange.
+/// Fetches a snapshot, or the first part of one, before the first exchange.
 extension DeviceNode {
     /// A part of a snapshot that is stored alongside the file.
     struct FirstPart {
@@ -14,11 +14,11 @@ extension DeviceNode {
         let told: Revision
     }
 
-    /// Cut downloads after which a device begins with the change log.
+    /// The number of cut downloads after which a device begins with the change log.
     private static var mostSnapshotCuts: Int { 5 }
 
-    /// Snapshots that are tried one after another without a wait, each because the server no longer had the one
-    /// before. It keeps two, so the third is there.
+    /// The number of snapshots that the device tries one after another without a wait, each because
+    /// the server no longer had the one before. The server keeps two, so it has the third.
     private static var mostPartsGone: Int { 3 }
 
     var mustFetchSnapshot: Bool {
@@ -45,19 +45,20 @@ extension DeviceNode {
         do {
             try store.stageSnapshot(manifest)
         } catch {
-            // Without it, everything comes as entries.
+            // Without the snapshot, the change log brings everything.
             return [.notify(.failed(seedingError(error), retryIn: 0))] + start(now: now)
         }
         return start(now: now)
     }
 
-    /// - Parameter cut: What cut the download; nil where there is no snapshot to be had.
+    /// Handles a download that did not end well.
+    /// - Parameter cut: The error that cut the download; nil if the server has no snapshot.
     func snapshotFailed(_ number: Int, _ cut: SyncError?, now: Int64) -> [Action] {
         guard case .fetchingSnapshot(number) = state else { return [] }
         state = .idle
         guard let cut else { return start(now: now) }
         snapshotFailures += 1
-        // Where only the snapshot cannot be had, the change log brings everything too.
+        // If only the snapshot is unavailable, the change log brings everything too.
         hasAskedForSnapshot = snapshotFailures >= Self.mostSnapshotCuts
         return hasAskedForSnapshot ? start(now: now) : pause(cut)
     }
@@ -65,10 +66,10 @@ extension DeviceNode {
 
 // MARK: - The other parts
 
-/// They are fetched one after another, beside exchanges; what others change meanwhile comes as
-/// whole rows, also for records that are not here yet.
+/// The device fetches them one after another, alongside exchanges. Meanwhile, changes by other
+/// devices arrive as whole rows, also for records that are not here yet.
 extension DeviceNode {
-    /// Asks for the next part that is missing, where none is under way.
+    /// Asks for the next missing part, unless one is under way.
     func fetchPart() -> [Action] {
         guard case .none = parts else { return [] }
         do {
@@ -84,7 +85,7 @@ extension DeviceNode {
         }
     }
 
-    /// Waits no longer than it takes to reach the server: a person asks.
+    /// Ends the wait before the next try, because a person asks.
     func endPartPause() {
         if case .pausing = parts { parts = .none }
     }
@@ -108,7 +109,7 @@ extension DeviceNode {
     ) -> [Action] {
         parts = .none
         do {
-            // Another process may have been faster, or the file has begun anew.
+            // Another process may have installed it, or the file was emptied to be fetched again.
             guard let installed = try install(path, place, now: now) else { return fetchPart() }
             (partFailures, partsGone) = (0, 0)
             guard let next = installed.next else {
@@ -175,12 +176,13 @@ extension DeviceNode {
             try store.replacePending(with: newest)
             partsGone += 1
             guard partsGone < Self.mostPartsGone else {
-                // A cache may list what is gone, and servers that share an address list each their own.
+                // A cache may list what is gone, and servers that share an address may each list
+                // their own.
                 return retryParts(
                     SyncError(.busy, "The server does not have the snapshot that it lists."))
             }
             let next = fetchPart()
-            // Where it is newer than the device, an exchange comes first.
+            // If it is newer than the device, an exchange comes first.
             return next.isEmpty ? wake(isUrgent: false, now: now) : next
         } catch {
             return retryParts(seedingError(error))

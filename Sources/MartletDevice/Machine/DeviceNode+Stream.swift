@@ -3,50 +3,52 @@ internal import MartletProtocol
 internal import MartletStore
 internal import SQLiteKit
 
-/// The stream of deltas: opened once the device is up to date, and opened again when it ends.
+/// Keeps the stream of deltas: opens it once the device is up to date, and reopens it when it ends.
 ///
-/// What the stream brings goes through the same door as an answer. Whatever cannot be applied in
-/// its turn (a gap, a difference, a bad delta) is fetched by an exchange.
+/// Batches of the stream are applied in the same way as answers. If one cannot be applied in its
+/// turn (a gap, a difference, a bad delta), an exchange fetches its changes.
 extension DeviceNode {
-    /// What has become of the stream.
+    /// The state of the stream.
     enum Stream {
         case none
         case opening(Int, asked: Int64)
         case open(OpenStream)
-        /// To be opened again when the timer runs out.
-        /// - Parameter exchangesFirst: What comes next did not get through the last one.
+        /// The stream is opened again when the timer runs out.
+        /// - Parameter exchangesFirst: Whether an exchange comes first, because the last stream was
+        ///   cut within its first batch.
         case pausing(timer: Int, exchangesFirst: Bool)
     }
 
-    /// A stream that is there.
+    /// An open stream.
     struct OpenStream {
         let number: Int
-        /// When it came about.
+        /// The time at which it was opened.
         let since: Int64
-        /// When it was asked for; moved where the clock was set back.
+        /// The time at which it was asked for; moved back if the clock was set back.
         var asked: Int64
-        /// Whether a sign of life came in time.
+        /// Whether a sign of life arrived in time.
         var isAlive = false
-        /// Whether any batch came whole.
+        /// Whether any batch arrived completely.
         var hasBrought = false
-        /// The revision behind which it goes on, as far as it brought what could not be applied.
+        /// The revision after which the stream continues, if it brought changes that could not be
+        /// applied.
         var goesOn: Revision = 0
-        /// Exchanges that did not reach that revision, one after another.
+        /// The number of consecutive exchanges that did not reach that revision.
         var shortfalls = 0
-        /// Since when what it brings comes late; nil while it does not.
+        /// The time since which batches arrive late; nil if they do not.
         var lateSince: Int64?
-        /// Signs of life that were in time since then, one after another.
+        /// The number of consecutive signs of life in time since then.
         var promptSigns = 0
     }
 
-    /// Whether the stream is open and brings what there is within moments.
+    /// Whether the stream is open and brings changes within moments.
     package var isStreaming: Bool {
         if case .open(let open) = stream { return open.lateSince == nil }
         return false
     }
 
-    /// Whether the stream goes on behind a revision that the device has not reached: another server may
-    /// have answered the exchange, which did not know all of it yet.
+    /// Whether the stream continues after a revision that the device has not reached: another
+    /// server, which did not know all of it yet, may have answered the exchange.
     var isBehindStream: Bool {
         guard case .open(let open) = stream, let revision = try? store.revision else {
             return false
@@ -54,8 +56,8 @@ extension DeviceNode {
         return revision < open.goesOn
     }
 
-    /// Returns the milliseconds until the next exchange that tries to reach the revision at which the
-    /// stream goes on; nil if the device has reached it.
+    /// Returns the milliseconds until the next exchange that tries to reach the revision at which
+    /// the stream goes on; nil if the device has reached it.
     func waitForStream() -> Int64? {
         guard case .open(var open) = stream else { return nil }
         open.shortfalls = isBehindStream ? open.shortfalls + 1 : 0
@@ -85,7 +87,8 @@ extension DeviceNode {
         }
     }
 
-    /// Changes how often to poll; nil: only when woken.
+    /// Changes the interval of polls.
+    /// - Parameter interval: Milliseconds; nil to exchange only when woken.
     package func setPollInterval(_ interval: Int64?) -> [Action] {
         options.pollInterval = interval
         switch state {
@@ -102,17 +105,17 @@ extension DeviceNode {
         return openStream()
     }
 
-    /// The pause after a stream is over.
+    /// Handles the end of the pause after a stream.
     func reopenStream(exchangesFirst: Bool, now: Int64) -> [Action] {
         stream = .none
         switch state {
         case .idle, .pausing(_, isPoll: true):
             return exchangesFirst && options.isLive ? start(now: now) : openStreamIfWanted()
         case .pausing:
-            // The exchange that is to be tried again opens it.
+            // The exchange that is to be tried again opens the stream.
             return exchangesFirst ? [] : openStreamIfWanted()
         case .exchanging, .applying, .fetchingSnapshot, .halted:
-            // Once it is done the stream begins further on.
+            // When that is done, the stream begins at a later revision.
             return []
         }
     }
@@ -142,7 +145,8 @@ extension DeviceNode {
         stream = .open(open)
         do {
             let batch = try SyncCoder.decodeDeltaBatch(bytes)
-            // The device exchanges up to there if it cannot apply the batch, or if the batch says so.
+            // The device exchanges up to there if it cannot apply the batch, or if the batch says
+            // so.
             let place = batch.goesOn ?? batch.nextVersion
             defer { noteUnlessReached(place) }
             switch try engine.apply(RemoteBatch(batch, now: now)).outcome {
@@ -151,7 +155,8 @@ extension DeviceNode {
             case .needsExchange: return wake(isUrgent: false, now: now)
             case .applied(let report):
                 applyFailures = 0
-                // Only a batch that brings something shows that the stream works; a cache may repeat old ones.
+                // Only a batch that brings something shows that the stream works; a cache may
+                // repeat old ones.
                 streamFailures = 0
                 unanswered.subtract(report.receipts.map(\.identifier))
                 return [.notify(.streamed(report, revision: batch.nextVersion))]
@@ -160,22 +165,23 @@ extension DeviceNode {
             return failedToApplyBatch(
                 SyncError(.violation, "The stream cannot be read: \(fault)"), now: now)
         } catch let error as SyncError where error.kind == .wrongDataSet {
-            // The stream may be another device's. An exchange says what is so.
+            // The stream may be another device's. An exchange finds out.
             return closeStream() + retryStream(after: nil) + wake(isUrgent: false, now: now)
         } catch {
             return failedToApplyBatch(storageError(error), now: now)
         }
     }
 
-    /// The exchange that follows has to get there, for the stream will not bring it.
+    /// Notes a revision that the following exchange has to reach, because the stream will not bring
+    /// it.
     private func noteUnlessReached(_ place: Revision) {
         guard case .open(var open) = stream else { return }
         open.goesOn = max(open.goesOn, place)
         stream = .open(open)
     }
 
-    /// A proxy may hold back what the stream brings. As long as it does, the device also asks by itself,
-    /// as often as without a stream.
+    /// Handles a sign of life. A proxy may hold the stream back. As long as it does, the device
+    /// also polls, as often as without a stream.
     func streamSign(_ number: Int, _ elapsed: Int64, now: Int64) -> [Action] {
         guard case .open(var open) = stream, open.number == number else { return [] }
         open.asked = min(open.asked, now - elapsed)
@@ -196,14 +202,14 @@ extension DeviceNode {
         stream = .open(open)
         if isOver { return [.notify(.late(false))] }
         guard now - since >= options.streamRetry else { return [] }
-        // Perhaps the way is another one by now, or the device's clock was moved.
+        // The stream may take another way by now, or the device's clock was moved.
         return closeStream() + retryStream(after: nil) + pollWhenIdle()
     }
 
-    /// Signs of life in time after which nothing counts as held back any more.
+    /// The number of signs of life in time after which the stream no longer counts as held back.
     private static var promptSigns: Int { 4 }
 
-    /// An exchange fetches what the stream could not bring in.
+    /// Starts an exchange that fetches the changes that the stream could not bring.
     private func failedToApplyBatch(_ error: SyncError, now: Int64) -> [Action] {
         if error.kind == .violation { applyFailures += 1 }
         switch state {
@@ -242,13 +248,13 @@ extension DeviceNode {
         switch status {
         case 401 where isOfServer: return notices + halt(SyncError(.unauthorized, message))
         case 401 where problem == nil, 403 where isOfServer, 409 where isOfServer:
-            // An exchange is told the same, and says what it means.
+            // An exchange gets the same answer, and handles it.
             return notices + retryStream(after: nil) + wake(isUrgent: false, now: now)
         case 400, 404, 405, 406, 501:
             return notices + retryStream(after: options.streamRetry) + pollWhenIdle()
         default:
-            // A batch that was cut once may have had bad luck; where it is all that came, the next
-            // stream would end in it too.
+            // One batch that was cut may be bad luck. If the stream brought nothing else, the next
+            // one would be cut in it too.
             let isStuck = inBatch && ended?.hasBrought != true
             let floor = retryAfter.map {
                 Backoff.milliseconds(askedFor: $0, byServer: isOfServer)
@@ -259,7 +265,8 @@ extension DeviceNode {
 
     private func pollWhenIdle() -> [Action] {
         guard case .idle = state else { return [] }
-        // Polls would be put off again and again by streams that open and bring nothing, or bring it late.
+        // Otherwise streams that open and bring nothing, or bring it late, would put polls off for
+        // ever.
         return owesPoll ? start(now: moment) : waitForPoll()
     }
 

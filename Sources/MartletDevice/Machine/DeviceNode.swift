@@ -3,100 +3,104 @@ package import MartletProtocol
 internal import MartletStore
 internal import SQLiteKit
 
-/// A device as a synchronous machine: each event changes its state and yields what to do next.
+/// A device as a synchronous machine: each event changes its state and returns the next actions.
 ///
-/// It decides when to exchange, what to do with an answer, and how long to wait after a failure.
-/// It knows no clock, no network and no tasks; a shell around it performs the actions and brings
-/// the results back as events.
+/// It decides when to exchange, how to handle an answer, and how long to wait after a failure. It
+/// uses no clock, network or tasks: a shell around it performs the actions and returns the results
+/// as events.
 public final class DeviceNode {
-    /// What can happen to a device.
+    /// An event that the shell reports to the device.
     package enum Event: Sendable {
-        /// Something may want to be sent, or fetched. Urgent: a person asks; do not wait out a
-        /// pause.
+        /// There may be something to send or fetch. If it is urgent, a person asks, and the device
+        /// does not wait out a pause.
         case wake(isUrgent: Bool)
-        /// A timer set earlier has run out.
+        /// A timer that was set earlier has run out.
         case timer(Int)
-        /// An answer has come, inflated.
+        /// An answer has arrived; its body is inflated.
         case answered(exchange: Int, status: Int, body: [UInt8], retryAfter: Int64?)
         /// Bytes of the exchange have been sent or received.
         case progress(exchange: Int)
-        /// The exchange failed on the way; whether the server took it is unknown.
+        /// The exchange failed on the way. It is unknown whether the server accepted its sets.
         case failed(exchange: Int, SyncError)
-        /// Go on with a big answer.
+        /// The device is to continue with a large answer.
         case applyNext(exchange: Int)
         /// It is time to return more free pages.
         case tidy
-        /// The stream is there.
+        /// The stream is open.
         case streamOpened(Int)
-        /// A sign of life has come over the stream, which the server gave so many milliseconds after it
-        /// was asked.
+        /// A sign of life has arrived over the stream. The server sent it this many milliseconds
+        /// after the device asked for the stream.
         case streamSign(Int, elapsed: Int64)
-        /// A batch has come over the stream, as JSON.
+        /// A batch has arrived over the stream, as JSON.
         case streamed(Int, [UInt8])
-        /// The stream is over, or never came about.
+        /// The stream has ended, or could not be opened.
         /// - Parameters:
         ///   - status: The status of the answer; nil if there was none.
         ///   - problem: The server's problem, if the server answered with one.
-        ///   - inBatch: Whether part of a batch had come.
+        ///   - inBatch: Whether part of a batch had arrived.
         case streamEnded(
             Int, status: Int?, message: String, problem: Problem? = nil, retryAfter: Int64?,
             inBatch: Bool = false)
-        /// A snapshot, or the first part of one, lies beside the device's file, checked.
+        /// A snapshot, or the first part of one, is stored alongside the device's file, and is
+        /// checked.
         case snapshotFetched(Int, SnapshotManifest)
-        /// The server has no snapshot; or the network failed, and another try continues from there.
+        /// The server has no snapshot (`cut` is nil), or the network failed. The next try continues
+        /// from there.
         case snapshotFailed(Int, cut: SyncError?)
-        /// A part of a snapshot lies there, checked.
+        /// A part of a snapshot is stored at this path, and is checked.
         case partFetched(Int, path: String)
-        /// The server no longer has the part. What it has now; nil: nothing that can be read.
+        /// The server no longer has the part. `newest` is its newest snapshot; nil if it could not
+        /// be read.
         case partGone(Int, newest: SnapshotManifest?)
         /// The part could not be fetched.
         case partFailed(Int, SyncError, retryAfter: Int64?)
     }
 
-    /// What the shell is to do.
+    /// An action that the shell has to perform.
     package enum Action: Sendable {
         case send(exchange: Int, body: [UInt8])
         /// End the exchange: the device no longer waits for its answer.
         case cancel(exchange: Int)
         /// Bring back `timer` with this number after so many milliseconds.
         case setTimer(Int, milliseconds: Int64)
-        /// As `setTimer`, for the stream: each of the two replaces only its like.
+        /// Like `setTimer`, for the stream. A new stream timer cancels only the previous stream
+        /// timer.
         case setStreamTimer(Int, milliseconds: Int64)
-        /// Bring back `applyNext` soon; the user's writes may go first.
+        /// Send `applyNext` soon; the user's writes may go first.
         case applyNext(exchange: Int)
         /// Send `tidy` soon; the user's writes may go first.
         case tidy
-        /// Open the stream of deltas there, and bring back what comes.
+        /// Open the stream of deltas at this cursor, and report its batches.
         case openStream(Int, DeltaCursor)
         case closeStream(Int)
         /// Fetch the newest snapshot, or the first part of it, to `DeviceStore.snapshotPath`.
         case fetchSnapshot(Int)
-        /// Fetch a part of a snapshot, beside whatever else is under way.
+        /// Fetch a part of a snapshot, alongside all other work.
         case fetchPart(Int, SnapshotManifest.Part, of: SnapshotManifest)
-        /// As `setTimer`, for the next try to fetch a part.
+        /// Like `setTimer`, for the next try to fetch a part.
         case setPartTimer(Int, milliseconds: Int64)
         case notify(Notice)
     }
 
-    /// What is worth telling whoever listens.
+    /// A notice for the app's listeners.
     package enum Notice: Sendable {
         /// Part of an answer was applied.
         case applied(RebaseReport, revision: Revision)
         /// A batch of the stream was applied.
         case streamed(RebaseReport, revision: Revision)
-        /// The stream brought deltas that the device has already; the number of them.
+        /// The stream brought this many deltas that the device has already.
         case passedOver(Int)
-        /// The stream came about, or is over.
+        /// The stream was opened (true), or has ended.
         case live(Bool)
-        /// Whether something on the way holds the stream back.
+        /// Something on the way holds the stream back (true), or no longer does.
         case late(Bool)
         /// An exchange has ended well.
         case exchanged(revision: Revision, isComplete: Bool)
         /// A part of the snapshot that the device began with was installed.
         case seeded(InstalledPart)
-        /// A part could not be fetched or installed; the next try is in so many milliseconds.
+        /// A part could not be fetched or installed. The next try is in this many milliseconds.
         case seedingFailed(SyncError, retryIn: Int64)
-        /// An exchange has failed; the next try is in so many milliseconds, or never by itself.
+        /// An exchange has failed. The next try is in this many milliseconds; nil if there is none.
         case failed(SyncError, retryIn: Int64?)
     }
 
@@ -110,20 +114,20 @@ public final class DeviceNode {
         case halted(timer: Int)
     }
 
-    /// What has become of the fetching of parts.
+    /// The state of fetching the parts of a snapshot.
     enum Parts {
         case none
         case fetching(Int)
         /// The device is applying a part, slice by slice.
         case installing(Int, path: String, SnapshotPlace)
-        /// To be tried again when the timer runs out.
+        /// The next try follows when the timer runs out.
         case pausing(timer: Int)
     }
 
     struct PendingAnswer {
         var answer: SyncAnswer
         var position: Int
-        /// Whether it must be applied at once, with what is staged.
+        /// Whether it must be applied in one transaction, with what is staged.
         let isWhole: Bool
         /// The number of waiting sets that the last run moved.
         var moved = 0
@@ -140,23 +144,25 @@ public final class DeviceNode {
     var state = State.idle
     var stream = Stream.none
     var parts = Parts.none
-    /// Parts that could not be fetched or installed, one after another.
+    /// The number of consecutive parts that could not be fetched or installed.
     var partFailures = 0
-    /// Times that the server did not have a part, since the last part came.
+    /// The number of times that the server did not have a part, since the last part arrived.
     var partsGone = 0
     private var lastNumber = 0
     var failures = 0
-    /// The number of times that the server has told the device to start over, since the last answer or wait.
+    /// The number of times that the server has told the device to start over, since the last answer
+    /// or wait.
     var beginnings = 0
     /// The number of consecutive requests with change sets that were not answered.
     var uploadFailures = 0
-    /// Whether the next request leaves the queue out, so that others' changes arrive all the same.
+    /// Whether the next request leaves the queue out, so that it still fetches other devices'
+    /// changes.
     var pullsFirst = false
     /// Whether a poll was left out for a stream that may turn out to bring nothing.
     var owesPoll = false
-    /// Streams that did not come about or ended soon, one after another.
+    /// The number of consecutive streams that could not be opened or ended soon.
     var streamFailures = 0
-    /// Times that what came could not be applied, one after another.
+    /// The number of consecutive answers or batches that could not be applied.
     var applyFailures = 0
     var uploadBytes: Int
     /// The bytes of change sets to ask for in an answer; fewer on a slow line.
@@ -165,33 +171,34 @@ public final class DeviceNode {
     var requestBytes = 0
     /// The time of the current request.
     var asked: Int64 = 0
-    /// When the event under way came.
+    /// The time of the event that is being handled.
     var moment: Int64 = 0
-    /// When the pause ends.
+    /// The time at which the pause ends.
     var pauseEnd: Int64 = 0
     /// The earliest time at which a save may start a stopped device again.
     var haltEnd: Int64 = 0
     /// The identifier of the set that was too large for a request of its own. If this happens
     /// again, the set is refused.
     var tooLarge: String?
-    /// Woken while busy: exchange again once done.
+    /// Whether the device was woken while it was busy, so that it exchanges again afterwards.
     var isWoken = false
-    /// The last answer said there is more: fetch that before sending again.
+    /// Whether the last answer was cut, so that the rest is fetched before anything is sent.
     var isCatchingUp = false
     private var waitSeconds: Int64?
-    /// Change sets in the request under way whose fate is not known yet.
+    /// The change sets in the current request that have no verdict yet.
     var unanswered: Set<String> = []
-    /// Whether no snapshot is asked for any more in this node's life.
+    /// Whether this node does not ask for a snapshot any more.
     var hasAskedForSnapshot = false
-    /// The search for what the device's history and the server's have in common.
+    /// The search for the part that the device's history and the server's have in common.
     var probe: Probe?
-    /// Whether what they have in common was found out just now.
+    /// Whether that part was found just now.
     var hasProbed = false
     /// Whether a step of returning free pages is planned.
     var isTidying = false
-    /// Downloads of a snapshot that were cut, one after another.
+    /// The number of consecutive downloads of a snapshot that were cut.
     var snapshotFailures = 0
 
+    /// Creates the machine of a device.
     /// - Parameter engine: Applies remote change; nil for the store itself.
     package init(
         store: DeviceStore, options: Options = Options(),
@@ -210,7 +217,7 @@ public final class DeviceNode {
         return false
     }
 
-    /// Takes one event.
+    /// Handles one event, and returns the actions that follow from it.
     /// - Parameter now: Milliseconds since 1970.
     package func handle(_ event: Event, now: Int64) -> [Action] {
         moment = now
@@ -304,8 +311,8 @@ extension DeviceNode {
             let hasDifference = answer.changeSets.contains(where: \.isDifference)
             let isRejoining = try store.rejoining != nil
             let isWhole = try hasDifference || isRejoining || store.hasStaged
-            // A difference that was cut leads to no true state. Nor is one taken in, or a snapshot,
-            // while the fate of sent sets is open: it may show what they made.
+            // A difference that was cut leads to no true state. Nor may a difference or a snapshot
+            // be applied while sent sets have no verdict: it may contain their effects.
             let isOpen = try store.hasUndecided(besides: unanswered)
             if isWhole, isOpen || (hasDifference || isRejoining) && answer.more {
                 return try stage(answer, now: now)
@@ -323,7 +330,7 @@ extension DeviceNode {
         }
     }
 
-    /// Keeps an answer that leads to a true state only together with the next.
+    /// Stages an answer that leads to a true state only together with the next one.
     private func stage(_ answer: SyncAnswer, now: Int64) throws -> [Action] {
         let isStaged = try store.stage(
             answer.changeSets, reaching: answer.maxRevision, more: answer.more,
@@ -333,7 +340,7 @@ extension DeviceNode {
         failures = 0
         beginnings = 0
         answeredSoon(now: now)
-        // The last requests carry the change sets, so that their fates come with what they made.
+        // The last requests carry the change sets, so that verdicts arrive with their effects.
         isCatchingUp = answer.more
         unanswered.subtract(answer.changeSets.compactMap(\.identifier))
         if !answer.more {
@@ -346,8 +353,8 @@ extension DeviceNode {
         return start(now: now)
     }
 
-    /// The server has judged some of the sets it was sent and said nothing of others. Asking again
-    /// at once would go on for ever.
+    /// Returns the error for an answer that leaves some of the sent sets without a verdict. Asking
+    /// again at once would repeat this for ever.
     private func leftOpen() -> SyncError {
         SyncError(
             .violation, "The server left \(unanswered.count) change sets without a verdict.")
@@ -414,8 +421,8 @@ extension DeviceNode {
         }
     }
 
-    /// What came cannot be applied. It is fetched once more, then as rows: one bad change stops no
-    /// device.
+    /// Handles an answer that cannot be applied. The device fetches it once more, then as rows, so
+    /// that one bad change does not stop it.
     func failedToApply(_ error: SyncError, now: Int64) -> [Action] {
         guard error.kind == .violation else { return pause(error) }
         applyFailures += 1
@@ -460,7 +467,7 @@ extension DeviceNode {
         return [notice] + opening + waitForPoll()
     }
 
-    /// Sets the timer of the next poll, where one is wanted.
+    /// Sets the timer of the next poll, if there is to be one.
     func waitForPoll() -> [Action] {
         if let wait = waitForStream() {
             let timer = number()

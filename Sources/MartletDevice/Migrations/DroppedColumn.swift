@@ -5,12 +5,13 @@ internal import SQLiteRecords
 
 /// Keeps the confirmed values of a column that is dropped, for a later version that has it again.
 ///
-/// Nulls too: without them the column's next default would take their place.
+/// It keeps nulls too: without them the column's next default would replace them.
 struct DroppedColumn {
     let connection: Connection
     let type: EntityType
     let number: Int64
 
+    /// Keeps the values of a column aside.
     /// - Complexity: O(*n*), *n* records of the type.
     func keepAside(_ column: Attribute) throws {
         let known = try stored(of: column.name)
@@ -42,7 +43,7 @@ struct DroppedColumn {
             }
             let id = try rows.recordID(0)
             var attributes = known[id] ?? Attributes()
-            // A value that is aside under the name already is the server's newest.
+            // A value that is kept aside under the name already is the server's newest.
             guard attributes[column.name] == nil else { continue }
             attributes[column.name] = value
             put.bind(1, text: type.name)
@@ -54,7 +55,7 @@ struct DroppedColumn {
         }
     }
 
-    /// What is aside for the type's records already.
+    /// Returns the values that are kept aside for the type's records already.
     private func stored(of column: String) throws -> [RecordID: Attributes] {
         let rows = try connection.prepare(
             "SELECT id, attributes FROM martlet_aside WHERE type = ?1")

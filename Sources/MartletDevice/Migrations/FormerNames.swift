@@ -1,16 +1,17 @@
 package import MartletModel
 package import SQLiteKit
 
-/// The names under which columns are sent in change sets that were made before another program renamed the column.
+/// The former names of columns that another program has renamed. Change sets that were made before
+/// the renaming are sent under these names.
 ///
 /// The server knows the column by the name that it had when the edit was made.
 package struct FormerNames {
     private struct Name {
         let type: Int64
-        /// The column's name now.
+        /// The column's present name.
         let name: String
         let former: String
-        /// The first set in which the column has its name of now.
+        /// The sequence of the first set that names the column by its present name.
         let before: Int64
     }
 
@@ -33,10 +34,10 @@ package struct FormerNames {
         }.compactMap(\.self)
     }
 
-    /// Returns a change's attributes as they are sent.
+    /// Returns a change's attributes under the names with which they are sent.
     /// - Parameters:
     ///   - type: The number of the record's type.
-    ///   - sequence: The number of the change's set.
+    ///   - sequence: The sequence of the change's set.
     package func sent(_ attributes: Attributes, type: Int64, sequence: Int64) -> Attributes {
         guard !names.isEmpty else { return attributes }
         let sent = attributes.names.map { name in
@@ -46,11 +47,12 @@ package struct FormerNames {
         return Attributes(names: sent, values: attributes.values)
     }
 
-    /// Keeps the names that columns of a type had, for sets below `before`. What is kept of the columns already
-    /// follows them to their names of now.
+    /// Stores the former names of a type's columns, for sets below `before`. Names that are stored
+    /// for these columns already follow them to their present names.
     /// - Parameters:
-    ///   - names: The names that the columns have now, by their names of before.
-    ///   - home: Those among them that the columns had at first. The server knows the columns by these.
+    ///   - names: The present names of the columns, by their former names.
+    ///   - home: Those present names that the columns had at first. The server knows the columns by
+    ///     these.
     static func keep(
         _ names: [String: String], home: Set<String>, type: Int64, before: Int64,
         _ connection: Connection

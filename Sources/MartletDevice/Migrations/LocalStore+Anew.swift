@@ -4,15 +4,15 @@ package import SQLiteKit
 internal import SQLiteRecords
 
 extension LocalStore {
-    /// Drops all the app's tables with their records, has others made in their place, and sets
-    /// capture up for those.
+    /// Drops all the app's tables with their records, lets `make` create others, and sets capture
+    /// up for these.
     ///
-    /// Runs in the caller's transaction, after which this store and any other on the file are of
-    /// no use: open the file again. What was noted of edits must have been taken before.
+    /// Runs in the caller's transaction. Afterwards this store and any other on the file are
+    /// unusable: open the file again. Noted writes must have been taken before.
     /// - Precondition: Foreign keys are not enforced on the connection.
-    /// - Parameter make: Makes the tables, empty, on the connection it gets.
-    /// - Throws: What `make` throws; `StoreError` `.schema` for tables that cannot be synchronised
-    ///   or are not empty.
+    /// - Parameter make: Creates the tables, empty, on the connection that it gets.
+    /// - Throws: Errors of `make`; `StoreError` `.schema` for tables that cannot be synchronised or
+    ///   are not empty.
     package func replaceTables(_ make: (Connection) throws -> Void) throws {
         if let away = try MovedTables(connection).away.first { throw away.refusal }
         try CaptureTriggers.dropAll(connection)

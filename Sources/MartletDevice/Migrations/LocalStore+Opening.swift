@@ -19,7 +19,8 @@ extension LocalStore {
             busyTimeoutMilliseconds: busyTimeoutMilliseconds, sink: nil)
     }
 
-    /// - Parameter sink: Where what other programs wrote goes before the tables change.
+    /// Opens or creates a file, as above.
+    /// - Parameter sink: Receives the external writes before the tables change.
     package convenience init(
         path: String, script: String?, vfs: String?, busyTimeoutMilliseconds: Int32 = 10_000,
         sink: (any ChangeSetSink)?
@@ -34,10 +35,10 @@ extension LocalStore {
         self.init(connection: connection, schema: schema, numbers: numbers, keepsClauses: true)
     }
 
-    /// Opens or creates a file and leads it through the versions it has not seen.
+    /// Opens or creates a file, and runs the versions that it has not seen.
     ///
-    /// - Parameter sink: Where the edits go that the versions find or make.
-    /// - Returns: The store, for reading only where the outcome has a failure.
+    /// - Parameter sink: Receives the edits that the versions find or make.
+    /// - Returns: The store; it can only read if the outcome has a failure.
     /// - Throws: `StoreError`.
     package static func open(
         path: String, migrator: Migrator, fallback: MigrationFallback, vfs: String?,
@@ -46,7 +47,8 @@ extension LocalStore {
         do {
             let connection = try Connection(
                 path: path, vfs: vfs, busyTimeoutMilliseconds: 10_000, tracksTables: true)
-            // A newer app's file is not even switched to another journal.
+            // This comes first: the file of a newer app must stay as it is, down to its journal
+            // mode.
             _ = try migrator.pending(on: connection)
             try configure(connection)
             let migration = SyncedMigration(connection: connection, sink: sink)

@@ -3,16 +3,17 @@ package import SQLiteKit
 internal import SQLiteRecords
 
 extension Migrator {
-    /// Makes the newest version's tables, empty, in a device's file whose own have been dropped,
-    /// and books all versions as run. What is queued follows the renames it has not seen.
+    /// Creates the newest version's tables, empty, in a device's file whose own tables have been
+    /// dropped, and records all versions as run. Queued sets follow the renames of versions that
+    /// the file has not seen.
     ///
     /// The versions run on an empty database in memory, as they do for a new file.
-    /// - Throws: `StoreError` for a version that cannot even make a new file; `SQLiteError`.
+    /// - Throws: `StoreError` for a version that cannot even create a new file; `SQLiteError`.
     package func makeTables(on connection: Connection) throws {
         let ledger = MigrationLedger(connection: connection)
         let seen = try ledger.versions()
         let scratch = try Connection(path: ":memory:")
-        // What a version inserts here is thrown away; its keys need only differ.
+        // Rows that a version inserts here are thrown away; their keys only have to differ.
         try scratch.execute(
             "CREATE VIEW martlet_new_id(id) AS SELECT -1 - abs(random() % 1000000000000)")
         let renames = RenameRecorder()
@@ -37,7 +38,7 @@ extension Migrator {
     }
 }
 
-/// Notes which columns get other names.
+/// Notes the renames of columns.
 private final class RenameRecorder: MigrationHost {
     struct Rename {
         let table: String

@@ -4,25 +4,25 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// Brings the values of columns that a table has gained where they belong: into rows, confirmed
-/// images and queued edits.
+/// Fills the columns that a table has gained: in rows, confirmed images and queued edits.
 ///
-/// Capture is down: these are values the server has, or the column's default, not edits.
+/// Capture is off, because these are values of the server, or the column's default, and not edits.
 struct NewColumns {
     let store: LocalStore
     /// The type's position.
     let type: Int
     let columns: [Attribute]
-    /// Those among them that had another name before: existing rows have no default in them.
+    /// Those of the columns that had another name before. Existing rows have no default in them.
     let renamed: Set<String>
-    /// Those among them that another program added. Edits made before do not name them, because the server need not
-    /// have such a column.
+    /// Those of the columns that another program added. Edits made before do not name them, because
+    /// the server need not have such a column.
     var unannounced: Set<String> = []
 
     private var described: EntityType { store.schema.types[type] }
     private var number: Int64 { store.numbers[type] }
     private var stored: StoredAttributes { StoredAttributes(connection: store.connection) }
 
+    /// Fills the columns.
     /// - Throws: `StoreError` `.constraint` for a value that the table refuses.
     func fill() throws {
         try takeAside()
@@ -30,9 +30,10 @@ struct NewColumns {
         try fillEditedRows()
     }
 
-    // MARK: - Values that came before the column
+    // MARK: - Values that arrived before the column
 
-    /// Moves what is aside into the rows, and into the images of records with unconfirmed edits.
+    /// Moves the values that were kept aside into the rows, and into the images of records with
+    /// unconfirmed edits.
     private func takeAside() throws {
         let edited = try editedRecords()
         let wanted = Dictionary(uniqueKeysWithValues: columns.map { ($0.name, $0) })
@@ -55,7 +56,7 @@ struct NewColumns {
         try follow(taken)
     }
 
-    /// Puts values that the server sent into the images of records with unconfirmed edits.
+    /// Writes values that the server sent into the images of records with unconfirmed edits.
     func follow(_ taken: [RecordID: (revision: Revision, values: Attributes)]) throws {
         guard !taken.isEmpty else { return }
         try stored.rewriteImages(in: .base, of: number) { id, image in
@@ -65,7 +66,7 @@ struct NewColumns {
         }
         for place in [StoredAttributes.Place.queued, .parked] {
             try stored.rewriteChanges(in: place, of: number) { change in
-                // What the server had when the edit was made belongs to the edit's base.
+                // A value that the server had when the edit was made belongs to the edit's base.
                 guard let (revision, values) = taken[change.id], revision <= change.baseRevision,
                     change.base != nil
                 else { return false }
@@ -77,7 +78,7 @@ struct NewColumns {
         }
     }
 
-    /// Records that some queued or refused edit is about.
+    /// Returns the records that some queued or refused edit changes.
     func editedRecords() throws -> Set<RecordID> {
         let rows = try store.connection.prepare(
             """
@@ -90,7 +91,8 @@ struct NewColumns {
 
     // MARK: - Defaults
 
-    /// Puts the value existing rows begin with where an image would mean null by saying nothing.
+    /// Writes the default into images that do not name the column. Without it, they would mean
+    /// null.
     func fillDefaults() throws {
         var defaults = Attributes()
         var announced = Attributes()
@@ -110,7 +112,7 @@ struct NewColumns {
         for place in [StoredAttributes.Place.queued, .parked] {
             try stored.rewriteChanges(in: place, of: number) { change in
                 let base = change.base?.fill(from: defaults) ?? false
-                // An update says what it changes; a create says all.
+                // An update names only the changed attributes; a create names all.
                 guard change.operation == .create else { return base }
                 return (change.after?.fill(from: announced) ?? false) || base
             }
@@ -119,8 +121,8 @@ struct NewColumns {
 
     // MARK: - Rows with unconfirmed edits
 
-    /// Such a row is its confirmed image with the queued edits on top. Both may hold values from a
-    /// time when the table had the column before.
+    /// Fills the rows of records with unconfirmed edits. Such a row is its confirmed image with the
+    /// queued edits on top. Both may hold values from a time when the table had the column before.
     func fillEditedRows() throws {
         try stored.rewriteImages(in: .base, of: number) { id, image in
             try update(id, values(in: image))
@@ -162,7 +164,7 @@ struct NewColumns {
 }
 
 extension Attributes {
-    /// Takes from another list what is missing here; returns whether anything was.
+    /// Adds the attributes of another list that are missing here; returns whether there were any.
     fileprivate mutating func fill(from other: Attributes) -> Bool {
         var isChanged = false
         for (name, value) in zip(other.names, other.values) where self[name] == nil {

@@ -4,10 +4,10 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// Brings a table that the file did not have before to what the server said of its type meanwhile: the records
-/// were kept aside.
+/// Fills a table that the file did not have before with the records that the server sent meanwhile,
+/// which were kept aside.
 ///
-/// Capture is down: these are the server's records, not edits.
+/// Capture is off, because these are the server's records, and not edits.
 struct NewTable {
     let store: LocalStore
     /// The type's position.
@@ -19,6 +19,7 @@ struct NewTable {
     private var table: RecordTable { store.tables[type] }
     private var number: Int64 { store.numbers[type] }
 
+    /// Fills the table.
     /// - Throws: `StoreError` `.constraint` for a record that the table refuses.
     func fill() throws {
         let columns = NewColumns(
@@ -37,7 +38,7 @@ struct NewTable {
             if edited.contains(id) {
                 taken[id] = (revision, values)
             } else if try isKnown(id) {
-                // Its other values are not known here; a check fetches the record.
+                // The record's other values are not known here; a check fetches the record.
                 return true
             } else {
                 try insert(id, values)
@@ -59,8 +60,9 @@ struct NewTable {
         }
     }
 
-    /// Returns whether the device had the record before: then a part of it may be aside. If it came whole
-    /// meanwhile, the device has forgotten that.
+    /// Returns whether the device had the record before. If so, the values kept aside may be only
+    /// part of it. If the whole record arrived meanwhile, the device has deleted its revision, and
+    /// this returns false.
     private func isKnown(_ id: RecordID) throws -> Bool {
         let find = try store.connection.statement(
             "SELECT 1 FROM martlet_records WHERE type = ? AND id = ?")
@@ -80,7 +82,7 @@ struct NewTable {
     }
 }
 
-/// A record of the server's that the app's new schema refuses.
+/// The error for a record of the server that the app's new schema refuses.
 enum Misfit {
     static func refusal(_ error: any Error, table: String, id: RecordID) -> any Error {
         guard let error = error as? SQLiteError, error.isConstraint else {
@@ -99,8 +101,8 @@ enum Misfit {
 }
 
 extension Attribute {
-    /// Whether the column holds its default in place of a value from the server: a null where none
-    /// can be.
+    /// Returns whether the column holds its default in place of a value from the server: a null in
+    /// a column that is NOT NULL and has a default.
     package func refuses(_ value: Value) -> Bool {
         value == .null && isRequired && hasDefault
     }

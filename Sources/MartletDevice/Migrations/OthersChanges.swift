@@ -6,26 +6,27 @@ internal import SQLiteRecords
 
 /// The changes that other programs made to the tables since capture was set up.
 ///
-/// Edits that were noted before are read, and sent, by the columns that the tables had then: the server need not
-/// know the others.
+/// Edits that were noted before are read, and sent, by the columns that the tables had then,
+/// because the server need not know the others.
 struct OthersChanges {
     private struct Renames {
         let type: EntityType
         let number: Int64
-        /// The names that columns have now, by their names of before.
+        /// The present names of columns, by their former names.
         let names: [String: String]
         /// The names that columns had at first, and have again.
         let home: Set<String>
     }
 
-    /// The tables as they were, under the names that they have now, as far as they are still there; nil if nothing
-    /// is to be done to the tables of now.
+    /// The former tables under their present names, as far as they still exist; nil if the present
+    /// tables need no work.
     private(set) var schema: Schema?
     /// The columns that were added, by table.
     private(set) var added: [String: Set<String>] = [:]
     /// The tables that have no triggers: another program dropped them and made them again.
     private(set) var remade: [String] = []
-    /// The records that the device made and the server took while their tables were away, by table.
+    /// The records that the device made and the server accepted while their tables were away, by
+    /// table.
     private(set) var made: [String: Set<RecordID>] = [:]
     private var renames: [Renames] = []
     /// The columns that are gone, by the number of their type.
@@ -34,7 +35,8 @@ struct OthersChanges {
     /// The positions of types whose tables came back.
     private var returned: [Int] = []
 
-    /// Compares a store's tables with the record of them. An earlier release kept no record: then nothing is found.
+    /// Compares a store's tables with the record of them. A file of an earlier release has no
+    /// record; nothing is found then.
     init(_ store: LocalStore) throws {
         let connection = store.connection
         let recorded = try NotedColumns(connection: connection).recorded()
@@ -92,7 +94,8 @@ struct OthersChanges {
         try readMoved(moved, triggers, store)
     }
 
-    /// Has notes of a table that another program put in another's place count for the type of that place.
+    /// Makes notes of a table that another program put in another's place count for the type of
+    /// that place.
     private mutating func readMoved(
         _ moved: MovedTables, _ triggers: [String: String], _ store: LocalStore
     ) throws {
@@ -105,14 +108,15 @@ struct OthersChanges {
         }
     }
 
-    /// The columns that have another name now, by table. What the server sent under that name meanwhile is kept aside.
+    /// The columns that have another name now, by table. Values that the server sent under that
+    /// name meanwhile are kept aside.
     var renamed: [String: Set<String>] {
         Dictionary(
             renames.map { ($0.type.name, Set($0.names.values)) }, uniquingKeysWith: { $0.union($1) }
         )
     }
 
-    /// Lets what is kept follow the columns to their new names, and has the store read the notes by the columns
+    /// Renames the columns in all stored data, and makes the store read the notes by the columns
     /// that they hold.
     mutating func follow(_ store: LocalStore) throws {
         let stored = StoredAttributes(connection: store.connection)
@@ -144,8 +148,8 @@ struct OthersChanges {
         if !forms.isEmpty { store.noteForms = forms }
     }
 
-    /// Gives rows of a table that came back the keys that the server gave to their records meanwhile. What is noted
-    /// of a record follows; also if the row was deleted since.
+    /// Gives rows of a table that came back the keys that the server assigned to their records
+    /// meanwhile. The notes of a record follow, even if the row was deleted since.
     private func takeKeys(_ index: Int, _ store: LocalStore) throws {
         let (type, number) = (store.schema.types[index], store.numbers[index])
         guard type.keyKind == .integer else { return }
@@ -172,8 +176,8 @@ struct OthersChanges {
         try store.setCapture(true)
     }
 
-    /// Bases what is noted of records that the device made, and the server took meanwhile, on what the device made:
-    /// what others changed since does not show in their rows.
+    /// Bases the notes of records that the device made, and the server accepted meanwhile, on the
+    /// device's own set. Changes by other devices since then do not show in their rows.
     /// - Returns: These records.
     private func baseMade(_ index: Int, _ store: LocalStore) throws -> Set<RecordID> {
         let (name, number) = (store.schema.types[index].name, store.numbers[index])
@@ -212,8 +216,8 @@ struct OthersChanges {
         return Set(own.map(\.0))
     }
 
-    /// Takes what was written to a record whose creation was refused while its table was away for a new
-    /// record: nobody else has it, so it could be neither changed nor deleted for others.
+    /// Makes writes to a record whose creation was refused while its table was away count as a new
+    /// record. No other device has the record, so it could be neither changed nor deleted for them.
     private func beginRefusedAnew(_ number: Int64, _ store: LocalStore) throws {
         try store.connection.execute(
             """
@@ -228,8 +232,8 @@ struct OthersChanges {
             """)
     }
 
-    /// Keeps the earlier names for all sets that are queued now, and the columns that the server need not have. The
-    /// notes are taken.
+    /// Stores the former names for all sets that are queued now, and the columns that the server
+    /// need not have. The notes must have been taken.
     func keepNames(_ store: LocalStore) throws {
         store.noteForms = NoteLayout.ofNow(store.schema, store.numbers)
         for (name, columns) in added {

@@ -4,30 +4,31 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// The values that the server sent of a type while the file did not have its table, or some of its columns: another
-/// program had renamed or dropped them.
+/// The values that the server sent of a type while the file did not have its table, or some of its
+/// columns, because another program had renamed or dropped them.
 struct ReturnedValues {
     let store: LocalStore
     /// The type's position.
     let type: Int
-    /// The columns that came back; nil if the table did.
+    /// The columns that came back; nil if the whole table did.
     let columns: Set<String>?
-    /// The records that the device made and the server took while the table was away. They came whole, too.
+    /// The records that the device made and the server accepted while the table was away. They
+    /// arrived whole, too.
     var made: Set<RecordID> = []
 
     private var number: Int64 { store.numbers[type] }
 
     /// A record as the device knows it.
     private struct Confirmed {
-        /// Nil if the device has no values of it.
+        /// The device's values; nil if it has none.
         var image: Attributes?
-        /// Nil if nothing is known of it.
+        /// The revision; nil if nothing is known of the record.
         var revision: Revision?
     }
 
-    /// Returns the records that the server sent, whole, and those that are gone; nil if there are none. They stay
-    /// aside until they are taken in.
-    /// - Complexity: O(*n*) memory, *n* records that are aside.
+    /// Returns the whole records and the deletions that the server sent; nil if there are none. The
+    /// values stay kept aside until they are applied.
+    /// - Complexity: O(*n*) memory, *n* records that are kept aside.
     func changes() throws -> TypeChanges? {
         var changes = TypeChanges(name: store.schema.types[type].name)
         if columns == nil {
@@ -41,7 +42,7 @@ struct ReturnedValues {
             let isWhole = columns == nil && (confirmed.revision == nil || made.contains(id))
             let refused = try quarantined(id)
             guard isWhole || confirmed.image != nil || refused != nil else {
-                // Its other values are not known here; a check fetches the record.
+                // The record's other values are not known here; a check fetches the record.
                 attributes = Attributes()
                 return true
             }
@@ -49,7 +50,7 @@ struct ReturnedValues {
                 try outdate(id, columns.intersection(attributes.names), before: revision)
             }
             var image = refused?.image ?? (isWhole ? Attributes() : confirmed.image ?? Attributes())
-            // The form that the tables refused may be newer than the values that are aside.
+            // The form that the tables refused may be newer than the values kept aside.
             if refused?.revision ?? 0 <= revision {
                 for (name, value) in zip(attributes.names, attributes.values) {
                     image[name] = value
@@ -66,7 +67,8 @@ struct ReturnedValues {
         return changes.entries.isEmpty && changes.delete.isEmpty ? nil : changes
     }
 
-    /// Keeps the confirmed images of edited records again: taking remote change in without the table gave them up.
+    /// Restores the confirmed images of edited records. They were given up when remote change was
+    /// applied without the table.
     private func keepBases() throws {
         try store.connection.execute(
             """
@@ -76,7 +78,8 @@ struct ReturnedValues {
             """)
     }
 
-    /// Returns the records that were deleted while the file did not have the table. Their revisions are as they were.
+    /// Returns the records that were deleted while the file did not have the table, and restores
+    /// their revisions.
     private func gone() throws -> [RecordID] {
         let find = try store.connection.prepare(
             "SELECT id FROM martlet_records WHERE type = ?1 AND revision < 0")
@@ -92,8 +95,8 @@ struct ReturnedValues {
         return gone
     }
 
-    /// Returns the new records that the server refused while the file did not have the table: they are parked, and
-    /// their rows have to go.
+    /// Returns the new records that the server refused while the file did not have the table. They
+    /// are parked, and their rows have to go.
     private func refused() throws -> [RecordID] {
         let find = try store.connection.prepare(
             """
@@ -111,8 +114,8 @@ struct ReturnedValues {
         return try find.rows { (row) throws(SQLiteError) in try row.recordID(0) }
     }
 
-    /// Has the server take edits that were made without a value which it had sent for edits of an earlier record: it
-    /// refuses them. What was sent already stays as it was sent.
+    /// Makes edits stale that were made without a value which the server had sent: their base
+    /// becomes an earlier revision, and the server refuses them. Sent edits stay unchanged.
     private func outdate(
         _ id: RecordID, _ names: Set<String>, before revision: Revision
     ) throws {
@@ -148,7 +151,7 @@ struct ReturnedValues {
         try outdateWithheld(id, names, before: revision)
     }
 
-    /// The same for an edit that no set can carry yet.
+    /// Does the same for an edit that no set can carry yet.
     private func outdateWithheld(
         _ id: RecordID, _ names: Set<String>, before revision: Revision
     ) throws {
@@ -188,7 +191,7 @@ struct ReturnedValues {
         return confirmed
     }
 
-    /// Returns a record in the form that the tables refused, which is whole; nil if it is not in quarantine.
+    /// Returns a whole record in the form that the tables refused; nil if it is not in quarantine.
     private func quarantined(_ id: RecordID) throws -> (image: Attributes, revision: Revision)? {
         let find = try store.connection.statement(
             "SELECT attributes, revision FROM martlet_quarantine WHERE type = ? AND id = ?")
@@ -199,7 +202,8 @@ struct ReturnedValues {
         return (try SyncCoder.decodeAttributes(find.blob(0)), find.integer(1))
     }
 
-    /// Returns the attributes without the nulls of columns that the table has: a whole record does not name them.
+    /// Returns the attributes without the nulls of columns that the table has, because a whole
+    /// record does not name them.
     private func withoutNulls(_ image: Attributes) -> Attributes {
         var result = Attributes()
         for (name, value) in zip(image.names, image.values)

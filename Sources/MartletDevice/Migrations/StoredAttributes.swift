@@ -4,28 +4,27 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// Lists of attributes as Martlet's own tables keep them, as JSON: rewrites them one by one.
+/// Rewrites the lists of attributes in Martlet's own tables, which are stored as JSON, one by one.
 struct StoredAttributes {
-    /// A table of such lists.
+    /// A table with such lists.
     enum Place: String {
-        /// Edits not yet confirmed.
+        /// Edits that are not confirmed yet.
         case queued = "martlet_changes"
-        /// Edits the server has refused.
+        /// Edits that the server has refused.
         case parked = "martlet_parked_changes"
-        /// Edits the server has taken, kept in case it loses them.
+        /// Edits that the server has accepted, kept in case it loses them.
         case confirmed = "martlet_confirmed_changes"
-        /// Records as they were confirmed.
+        /// The confirmed images of records.
         case base = "martlet_base"
-        /// The records as they were before other programs wrote values that no set can carry.
+        /// The images of records before other programs wrote values that no set can carry.
         case withheld = "martlet_withheld"
-        /// What the tables had no place for.
+        /// Values for which the tables had no place.
         case aside = "martlet_aside"
     }
 
     let connection: Connection
 
-    /// Gives an attribute of a type another name, wherever it is kept. What was sent stays as it
-    /// was sent.
+    /// Renames an attribute of a type, in all of these tables. Sent bytes stay as they are.
     func rename(_ name: String, to new: String, type: String, _ number: Int64) throws {
         for place in [Place.queued, .parked, .confirmed] {
             try rewriteChanges(in: place, of: number) { change in
@@ -45,7 +44,8 @@ struct StoredAttributes {
         values.bind(2, text: name)
         values.bind(3, text: new)
         try values.run()
-        // What is aside under the new name already is newer: the server has renamed it as well.
+        // A value that is kept aside under the new name already is newer, because the server has
+        // renamed the attribute as well.
         try rewriteAside(of: type) { _, _, attributes in
             attributes.rename(name, to: new, keepingNew: true)
         }
@@ -60,7 +60,8 @@ struct StoredAttributes {
         var after: Attributes?
     }
 
-    /// - Parameter body: Returns whether it has changed something.
+    /// Rewrites the changes of a type.
+    /// - Parameter body: Changes one of them; returns whether it has.
     func rewriteChanges(
         in place: Place, of type: Int64, _ body: (inout Change) throws -> Bool
     ) throws {
@@ -130,8 +131,10 @@ struct StoredAttributes {
         }
     }
 
-    /// Rewrites what is aside for a type's records; a list left empty goes away.
-    /// - Parameter body: Also gets the revision that brought the list.
+    /// Rewrites the lists that are kept aside for a type's records, and deletes a list that becomes
+    /// empty.
+    /// - Parameter body: Changes one list; returns whether it has. It also gets the revision that
+    ///   brought the list.
     func rewriteAside(
         of type: String, _ body: (RecordID, Revision, inout Attributes) throws -> Bool
     ) throws {
@@ -177,9 +180,9 @@ struct StoredAttributes {
 }
 
 extension Attributes {
-    /// Gives an attribute another name, in its place.
-    /// - Parameter keepingNew: Which counts where both names are there.
-    /// - Returns: Whether there was one.
+    /// Renames an attribute, in its place.
+    /// - Parameter keepingNew: Whether the value under the new name stays if both names exist.
+    /// - Returns: Whether there was such an attribute.
     fileprivate mutating func rename(_ name: String, to new: String, keepingNew: Bool) -> Bool {
         guard names.contains(name) else { return false }
         if self[new] != nil {

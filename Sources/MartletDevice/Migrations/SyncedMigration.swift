@@ -4,27 +4,28 @@ internal import MartletStore
 package import SQLiteKit
 internal import SQLiteRecords
 
-/// Keeps what Martlet knows about a file's records right while the file's tables change.
+/// Keeps Martlet's own data about a file's records correct while the file's tables change.
 ///
-/// Capture is either up, with triggers made for the tables as they are, or down between the first
-/// change of the schema and the next use of records. What was noted is turned into change sets
-/// before the tables change under it; what waited aside for a new table or column comes in before
-/// the triggers are made anew.
+/// Capture is either on, with triggers made for the present tables, or off between the first change
+/// of the schema and the next use of records. Noted writes are turned into change sets before their
+/// tables change. Values kept aside for a new table or column are filled in before the triggers are
+/// recreated.
 package final class SyncedMigration: MigrationHost {
     private let connection: Connection
     private let file: DeviceFile
     private let sink: (any ChangeSetSink)?
-    /// The schema up to which all is done; renamed and dropped columns are followed at once.
+    /// The schema up to which everything is done. Renamed and dropped columns are handled at once.
     private var known = Schema(types: [])
-    /// The tables while capture is up.
+    /// The tables while capture is on.
     private var store: LocalStore?
-    /// Columns that have got another name since.
+    /// Columns that were renamed since.
     private var renamed: [String: Set<String>] = [:]
     /// Columns that other programs added.
     private var unannounced: [String: Set<String>] = [:]
     /// The tables that other programs dropped and made again.
     private var remade: [String] = []
-    /// The records that the device made and the server took while other programs had their tables away, by table.
+    /// The records that the device made and the server accepted while their tables were away, by
+    /// table.
     private var made: [String: Set<RecordID>] = [:]
     /// The tables to which other programs gave other names.
     private var away: [MovedTables.Move] = []
@@ -55,7 +56,8 @@ package final class SyncedMigration: MigrationHost {
         let current = LocalStore(
             connection: connection, schema: known, numbers: try file.numbers(of: known))
         store = current
-        // Without a table for notes nothing was noted: the file was never opened to the end.
+        // Without a table for notes nothing was noted, because the file was never opened
+        // completely.
         try connection.execute(DeviceTables.captureTable(width: 0) + DeviceTables.withheld)
         var others = try OthersChanges(current)
         try others.follow(current)
@@ -87,7 +89,7 @@ package final class SyncedMigration: MigrationHost {
         try file.setUpCapture(of: store.schema, numbers: store.numbers)
     }
 
-    /// Turns what the version wrote into a change set.
+    /// Turns the version's writes into a change set.
     private func closeOwn() throws {
         guard let sink, let store, try store.hasCapture else { return }
         let notes = try store.takeNotes()
@@ -96,12 +98,13 @@ package final class SyncedMigration: MigrationHost {
         try store.setState("openSet", .integer(ownSet ?? 0))
     }
 
-    /// The tables as they are, with all that they have gained filled, and capture up.
-    /// - Parameter isByOthers: Whether other programs changed the tables, and not a version of the app.
+    /// Returns the present tables, with everything that they have gained filled in, and capture on.
+    /// - Parameter isByOthers: Whether other programs changed the tables, and not a version of the
+    ///   app.
     private func raised(isByOthers: Bool = false) throws -> LocalStore {
         if let store { return store }
         connection.clearStatementCache()
-        // The new table would get what is meant for the other one.
+        // The new table would get the values that are meant for the other one.
         for move in try MovedTables(connection).replaced
         where away.contains(where: { $0.number == move.number }) {
             throw move.refusal
@@ -130,7 +133,7 @@ package final class SyncedMigration: MigrationHost {
         return raised
     }
 
-    /// Takes in what the server sent, as the connection does that applies remote change.
+    /// Applies the server's changes as the connection for remote change does.
     private func takeIn(_ news: [TypeChanges], _ store: LocalStore) throws {
         var set = ChangeSet(types: news)
         set.isDifference = true
@@ -139,7 +142,8 @@ package final class SyncedMigration: MigrationHost {
         }
     }
 
-    /// Brings a table to what the server said before the app had it, or some of its columns.
+    /// Fills a table, or new columns of one, with the values that the server sent before the app
+    /// had them.
     private func fillOwn(_ index: Int, of store: LocalStore) throws {
         let type = store.schema.types[index]
         guard known[type.name] != nil else {
@@ -152,7 +156,8 @@ package final class SyncedMigration: MigrationHost {
         ).fill()
     }
 
-    /// Returns what the server said of a table, or of columns, that another program had taken away.
+    /// Returns the values that the server sent for a table, or for columns, that another program
+    /// had taken away.
     private func fillReturned(_ index: Int, of store: LocalStore) throws -> TypeChanges? {
         let type = store.schema.types[index]
         guard known[type.name] != nil else {
@@ -170,7 +175,7 @@ package final class SyncedMigration: MigrationHost {
             .changes()
     }
 
-    /// The columns that a table did not have before, or that had another name.
+    /// Returns the columns that a table did not have before, or that had another name.
     private func gained(_ type: EntityType) -> [Attribute] {
         let again = renamed[type.name] ?? []
         return type.attributes.filter {
@@ -180,7 +185,7 @@ package final class SyncedMigration: MigrationHost {
     }
 }
 
-// MARK: - What columns were called
+// MARK: - Renamed and dropped columns
 
 extension SyncedMigration {
     package func didRenameColumn(_ name: String, to new: String, in table: String) throws {
@@ -252,7 +257,7 @@ extension SyncedMigration {
                 } catch let error as SchemaError {
                     throw away.first?.refusal ?? StoreError(.schema, error.message)
                 }
-                // The app declares its columns, and has the server get them first.
+                // The app declares its columns, and its developer adds them to the server first.
                 try UnannouncedColumns(connection).removeAll()
             }
             try end()
@@ -293,7 +298,7 @@ extension SyncedMigration {
 }
 
 extension Schema {
-    /// The schema with a column by another name.
+    /// Returns the schema with a column under another name.
     fileprivate func renaming(_ name: String, to new: String, in type: EntityType) -> Schema {
         let renamed = EntityType(
             name: type.name, key: type.key == name ? new : type.key, keyKind: type.keyKind,
@@ -307,7 +312,7 @@ extension Schema {
         return replacing(renamed)
     }
 
-    /// The schema without a column.
+    /// Returns the schema without a column.
     fileprivate func removing(_ name: String, from type: EntityType) -> Schema {
         replacing(
             EntityType(
@@ -315,7 +320,8 @@ extension Schema {
                 attributes: type.attributes.filter { $0.name != name }))
     }
 
-    /// References and unique lists are of no use here and left out.
+    /// Returns the schema with one type replaced. References and unique lists are not needed here
+    /// and left out.
     private func replacing(_ type: EntityType) -> Schema {
         Schema(types: types.map { $0.name == type.name ? type : $0 })
     }

@@ -4,21 +4,21 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// Confirmed values of types and attributes this version of the app does not have, kept for a
-/// version that has them.
+/// Confirmed values of types and attributes that this version of the app does not have. The file
+/// keeps them for a version that has them.
 struct Aside {
     let store: LocalStore
-    /// Whether there are any; nil: not looked yet. Most apps never have one, and then no record
-    /// costs a look-up.
+    /// Whether there are any such values; nil if this was not looked up yet. Most apps never have
+    /// one, and then no record costs a look-up.
     private var hasAny: Bool?
-    /// The values that were put in.
+    /// The values that this instance has added.
     private(set) var added = Kept()
 
     init(store: LocalStore) {
         self.store = store
     }
 
-    /// Adds what an entry says of a record.
+    /// Adds the values of a record that an entry of the log names. They replace earlier values.
     mutating func add(
         _ type: String, _ id: RecordID, _ attributes: Attributes, revision: Revision
     ) throws {
@@ -30,7 +30,7 @@ struct Aside {
         added.add(type, store.schema.index(of: type) == nil ? [] : attributes.names)
     }
 
-    /// Adds what an image of a record holds that is older than what may be there: that stays.
+    /// Adds the values of an older image of a record. Values that are kept already stay.
     mutating func addOlder(
         _ type: String, _ id: RecordID, _ attributes: Attributes, revision: Revision
     ) throws {
@@ -44,7 +44,7 @@ struct Aside {
         try put(type, id, merged, revision: max(revision, present?.revision ?? 0))
     }
 
-    /// What is kept of a record; nil where nothing is.
+    /// Returns the kept values of a record; nil if there are none.
     mutating func record(
         _ type: String, _ id: RecordID
     ) throws -> (revision: Revision, attributes: Attributes)? {
@@ -58,7 +58,8 @@ struct Aside {
         return (find.integer(0), try SyncCoder.decodeAttributes(find.blob(1)))
     }
 
-    /// Forgets a record that is gone, or that is about to come whole.
+    /// Deletes the kept values of a record, because it was deleted, or because all of its values
+    /// are about to arrive.
     mutating func remove(_ type: String, _ id: RecordID) throws {
         guard try look() else { return }
         let delete = try store.connection.statement(

@@ -4,11 +4,11 @@ internal import MartletProtocol
 internal import MartletStore
 internal import SQLiteKit
 
-/// Own sets that the server has taken, kept for a while: should it lose them, because it was restored
-/// from a backup that is older, the device still has them.
+/// Own sets that the server has accepted, kept for a while. If the server loses them, because it
+/// was restored from an older backup, the device still has them.
 struct ConfirmedSets {
     let store: LocalStore
-    /// The most bytes of the file for kept sets.
+    /// The most bytes of the file that kept sets may take.
     let mostBytes: Int64
 
     /// The most sets that are kept.
@@ -17,15 +17,15 @@ struct ConfirmedSets {
     static let longest: Int64 = 30 * 86_400_000
     /// The most bytes into which Deflate can inflate one byte.
     private static let mostInflated = 1_100
-    /// The number of bytes kept; none is stored until they are counted, which sets that are taken out bring
-    /// about.
+    /// The key of the stored number of bytes kept. Taking sets out deletes the number; the next
+    /// `keep` counts the bytes again.
     private static let kept = "keptBytes"
     /// The bytes of a record of a set in addition to its images.
     private static let recordBytes = 48
 
     /// Keeps a set that is still in the queue, with its images.
     /// - Parameters:
-    ///   - revision: The revision at which the server took it.
+    ///   - revision: The revision at which the server accepted it.
     ///   - now: Milliseconds since 1970.
     func keep(_ own: QueuedSet, revision: Revision, now: Int64) throws {
         guard mostBytes > 0, let frozen = try frozen(own.sequence) else { return }
@@ -55,7 +55,7 @@ struct ConfirmedSets {
         guard let before = try store.integerState(Self.kept) else { return try prune(now: now) }
         let total = try before + size("sequence = \(own.sequence)")
         try store.setState(Self.kept, .integer(total))
-        // Not each time: it counts all of them.
+        // This is not done each time, because it goes through all kept sets.
         if total > mostBytes || own.sequence & 255 == 0 { try prune(now: now) }
     }
 
@@ -81,8 +81,9 @@ struct ConfirmedSets {
             ?? 0
     }
 
-    /// Deletes the oldest sets as long as there are too many, they take too many bytes, or they are too old.
-    /// If they take too many bytes, it deletes an eighth more, to leave room for the next ones.
+    /// Deletes the oldest sets as long as there are too many, they take too many bytes, or they are
+    /// too old. If they take too many bytes, it deletes an eighth more, to leave room for the next
+    /// ones.
     /// - Complexity: O(*d*) in the sets deleted; the others are counted, but not read.
     func prune(now: Int64) throws {
         var bytes = try store.integerState(Self.kept) ?? size("1")
@@ -117,7 +118,8 @@ struct ConfirmedSets {
             """)
     }
 
-    /// Takes sets out, oldest first, that the server took after a revision.
+    /// Takes out the sets that the server accepted after a revision, and returns them, oldest
+    /// first.
     func takeOut(after common: Revision) throws -> [HeldSet] {
         let rows = try store.connection.statement(
             """
@@ -143,10 +145,10 @@ struct ConfirmedSets {
         return sets
     }
 
-    /// Puts those back into the queue, as sent, that the server took after a revision and that were
-    /// made on nothing newer than it. Sent once more as they were, they are safe either way: the
-    /// server repeats its verdict, or judges them by what both sides know.
-    /// - Returns: How many.
+    /// Puts sets back into the queue, as sent: those that the server accepted after a revision and
+    /// that rest on nothing newer than it. It is safe to send them again unchanged: the server
+    /// repeats its verdict, or it judges them by the history that both sides share.
+    /// - Returns: The number of sets.
     func queueAgain(after common: Revision) throws -> Int {
         let condition =
             "revision > \(common) AND \(Outbox.isCommon(upTo: common, in: "martlet_confirmed"))"
@@ -203,7 +205,8 @@ struct ConfirmedSets {
 }
 
 extension Outbox {
-    /// Notes that a set's content may rest on all the device knows now, where it vouches for less.
+    /// Notes that a set's content may rest on all revisions that the device has now, if its `seen`
+    /// is lower.
     func noteGround(of sequence: Int64) throws {
         let note = try store.connection.statement(
             """
@@ -216,9 +219,9 @@ extension Outbox {
         try note.run()
     }
 
-    /// Remembers the hash of the server's history where the device is now, to ask for it should the
-    /// history be another one some day. Not while it is not known to be the history that is
-    /// remembered.
+    /// Stores the hash of the server's history at the device's revision. The device asks for it if
+    /// the history is another one some day. Stores nothing while it is unknown whether the history
+    /// is still the remembered one.
     func noteLineage() throws {
         try store.connection.run(
             """
@@ -232,8 +235,8 @@ extension Outbox {
             """)
     }
 
-    /// Remembers the hash and, where there are many, thins those out that no set was made at: the
-    /// older they are, the fewer.
+    /// Stores the hash as `noteLineage` does. If many hashes are stored, it deletes every second
+    /// one of the older ones, apart from those at which a set was made.
     func markLineage() throws {
         try noteLineage()
         let count = try store.connection.integer("SELECT count(*) FROM martlet_lineages")
@@ -253,8 +256,9 @@ extension Outbox {
 
     private static let mostLineages: Int64 = 256
 
-    /// A condition on sets: their content rests on nothing newer than a revision. That of sets never
-    /// sent still changes: their records' bases follow own sets that are accepted.
+    /// Returns a condition on sets: their content rests on nothing newer than `common`. A set that
+    /// was never sent must also have no newer base, because its bases still follow own sets that
+    /// the server accepts.
     static func isCommon(
         upTo common: Revision, in table: String = "martlet_outbox"
     ) -> String {

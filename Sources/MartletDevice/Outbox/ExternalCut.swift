@@ -4,10 +4,10 @@ internal import MartletStore
 
 /// Cuts external writes into sets that can be sent, if they are too much for one set.
 ///
-/// Nobody knows any more where their transactions began and ended. A change comes after those it
-/// needs: a reference after the new record it names, a delete after the changes that released the
-/// record, a unique value after the change that gave it up. Changes that need each other in a
-/// circle stay together, as long as one set can hold them.
+/// The bounds of their transactions are not known any more. Each change is put after the changes
+/// that it needs: a reference after the new record that it names, a delete after the changes that
+/// released the record, a unique value after the change that gave it up. Changes that need each
+/// other in a circle stay together, as long as one set can hold them.
 struct ExternalCut {
     private let store: LocalStore
     private let changes: [RecordChange]
@@ -17,6 +17,7 @@ struct ExternalCut {
     static let records = 5_000
     static let bytes = Limits.uploadBytes
 
+    /// Creates a cut of these changes.
     /// - Parameter sizes: The approximate bytes of each change on the wire.
     init(_ changes: [RecordChange], sizes: [Int], store: LocalStore) {
         self.store = store
@@ -25,6 +26,7 @@ struct ExternalCut {
     }
 
     /// Returns the sets, in the order in which they have to be sent.
+    /// - Complexity: O(*n* log *n*) in the changes, their references and their unique values.
     func sets() -> [[RecordChange]] {
         if changes.count <= Self.records, sizes.reduce(0, +) <= Self.bytes { return [changes] }
         var sets: [[RecordChange]] = []
@@ -55,7 +57,7 @@ struct ExternalCut {
         return sets
     }
 
-    // MARK: - What needs what
+    // MARK: - Dependencies
 
     private struct UniqueValue: Hashable {
         let type: Int
@@ -142,7 +144,8 @@ private struct Circles {
     private var count = 0
     private var circles: [[Int]] = []
 
-    /// - Parameter needs: For each place, the places that have to come before it.
+    /// Creates a search.
+    /// - Parameter needs: For each index, the indices that have to come before it.
     init(_ needs: [[Int]]) {
         self.needs = needs
         number = [Int](repeating: 0, count: needs.count)
@@ -150,8 +153,8 @@ private struct Circles {
         isOpen = [Bool](repeating: false, count: needs.count)
     }
 
-    /// Returns the places, grouped by circle (mostly of one place), each group after all that it
-    /// needs, and otherwise in their order.
+    /// Returns the indices, grouped by circle (most have one member). Each group comes after all
+    /// groups that it needs; apart from that, the order stays.
     mutating func found() -> [[Int]] {
         for root in needs.indices where number[root] == 0 {
             enter(root)

@@ -2,13 +2,15 @@ internal import MartletModel
 internal import MartletProtocol
 internal import MartletStore
 
-/// Puts the ids that records have got in place of those they had: in a change's own id and in its
+/// Replaces the former ids of records with their present ones, in a change's own id and in its
 /// references.
 struct IDRewriter {
     let store: LocalStore
-    /// What ids became: temporary ones permanent, or given ones temporary.
+    /// The new id of each renamed record: permanent for a temporary one, or temporary for a
+    /// permanent one.
     let assigned: [RecordKey: Int64]
 
+    /// Rewrites one change.
     /// - Returns: Whether anything changed.
     func rewrite(_ change: inout StoredChange) throws -> Bool {
         var isChanged = false
@@ -16,8 +18,8 @@ struct IDRewriter {
             change.id = .integer(id)
             isChanged = true
         }
-        // Which attributes of a type that is gone are references, nobody knows here; the server
-        // resolves what stands in them.
+        // If the type is gone, the schema does not say which attributes are references. The server
+        // resolves the ids in them.
         guard let type = change.type.map({ store.schema.types[$0] }), let after = change.after,
             !type.references.isEmpty
         else { return isChanged }

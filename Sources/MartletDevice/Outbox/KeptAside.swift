@@ -3,8 +3,8 @@ internal import MartletProtocol
 internal import MartletStore
 internal import SQLiteKit
 
-/// Confirmed values of one entity type for which this version of the app has no place. The client
-/// keeps them, and puts them into the tables once these have a place.
+/// Confirmed values of one entity type for which this version of the app has no column or table.
+/// The client keeps them, and puts them into the tables once these have a place for them.
 public struct KeptAside: Hashable, Sendable {
     /// The entity type.
     public let type: String
@@ -31,7 +31,7 @@ extension Aside {
         return found.list
     }
 
-    /// Counts values kept aside.
+    /// Counts of values kept aside.
     struct Kept {
         private var records: [String: Int] = [:]
         private var attributes: [String: Set<String>] = [:]

@@ -3,19 +3,19 @@ internal import MartletProtocol
 internal import MartletStore
 internal import SQLiteKit
 
-/// Two edits of one record, one after the other, as one.
+/// The result of joining two edits of one record, one after the other.
 private enum JoinedChange {
-    /// The record was made and is gone again.
+    /// The first edit made the record, and the second deleted it.
     case nothing
     case change(StoredChange)
 }
 
 extension Outbox {
-    /// Makes the newest set, never sent, part of the one before it, never sent either. Which edits
-    /// of a record come first is the order of the sets.
-    /// - Parameter isBefore: Whether the newest set's edits come first all the same.
-    /// - Returns: False where nothing is left of either: the set is gone.
-    /// - Throws: `StoreError` `.tooLarge` when the whole could never be sent.
+    /// Joins the newest set into the one before it. Neither was ever sent. The order of the sets is
+    /// the order of their edits.
+    /// - Parameter isBefore: Whether the edits of the newest set come first instead.
+    /// - Returns: False if nothing is left of either; the set is removed then.
+    /// - Throws: `StoreError` `.tooLarge` if the joined set could never be sent.
     func join(_ later: Int64, into earlier: Int64, isBefore: Bool = false) throws -> Bool {
         let before = try changes(of: earlier)
         var first = Dictionary(uniqueKeysWithValues: before.map { ($0.key, $0) })
@@ -47,7 +47,7 @@ extension Outbox {
             try insertChange(change, sequence: earlier)
             try noteReferences(of: change, sequence: earlier)
         }
-        // Of a record made and deleted again there is nothing confirmed either.
+        // A record that was made and deleted again has no confirmed image either.
         try store.connection.run(
             """
             DELETE FROM martlet_base AS base WHERE NOT EXISTS (
@@ -67,8 +67,8 @@ extension Outbox {
         return true
     }
 
-    /// Makes the newest set the first part of an earlier one, both never sent, where both fit into
-    /// one; else they stay as they are.
+    /// Joins the newest set into an earlier one, as its first part, if both fit into one set.
+    /// Neither was ever sent. If they do not fit, they stay as they are.
     func prependIfItFits(_ later: Int64, to earlier: Int64) throws {
         let sums = try store.connection.statement(
             "SELECT sum(records), sum(bytes) FROM martlet_outbox WHERE sequence IN (?1, ?2)")
@@ -97,7 +97,8 @@ extension Outbox {
         case (.create, .delete): return .nothing
         case (_, .delete): return .change(first.becoming(.delete, after: nil))
         case (.delete, _):
-            // The record is back under its key: what is not given is null.
+            // The record exists again under its key: attributes that the second edit does not set
+            // become null.
             var after = Attributes()
             if let base = first.base { after = try SyncCoder.decodeAttributes(base) }
             for index in after.names.indices { after.setValue(.null, at: index) }
@@ -112,7 +113,7 @@ extension Outbox {
 }
 
 extension Attributes {
-    /// Takes the attributes of another list over its own.
+    /// Sets all attributes of another list, over the own ones.
     fileprivate mutating func take(_ other: Attributes) {
         for (name, value) in zip(other.names, other.values) { self[name] = value }
     }

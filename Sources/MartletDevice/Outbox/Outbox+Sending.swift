@@ -4,14 +4,14 @@ internal import MartletStore
 internal import SQLiteKit
 
 extension Outbox {
-    /// The sets that go into the next request, as bytes; those never sent before are frozen now.
-    /// Those whose fate is staged do not go again.
+    /// Returns the sets of the next request, as bytes, and freezes those that were never sent.
+    /// Leaves out sets whose verdicts are staged.
     ///
     /// Runs in the caller's transaction, which must be durable before the bytes leave.
     /// - Parameters:
-    ///   - byteLimit: Stop before this many bytes; one set always goes.
-    ///   - common: Only sets that were sent, and made on nothing newer than this revision; nil for
-    ///     all.
+    ///   - byteLimit: Stop before this many bytes; at least one set is always returned.
+    ///   - common: Return only sets that were sent and rest on nothing newer than this revision;
+    ///     nil for all.
     func freeze(
         byteLimit: Int, upTo common: Revision? = nil
     ) throws -> [(identifier: String, bytes: [UInt8])] {
@@ -50,7 +50,7 @@ extension Outbox {
             update.bind(2, integer: Int64(bytes.count))
             update.bind(3, integer: sequence)
             try update.run()
-            // Its bytes may name what came after it was made.
+            // Its bytes may contain ids that were assigned after the set was made.
             try noteGround(of: sequence)
         }
         if !fresh.isEmpty { try noteLineage() }
@@ -95,7 +95,7 @@ extension Outbox {
         return try SyncCoder.encode(set)
     }
 
-    /// Every set numbered up to this has been answered, and the answer stored.
+    /// Returns the sequence up to which every set has been answered, and the answer stored.
     func acknowledged() throws -> Int64 {
         if let first = try store.connection.integer("SELECT min(sequence) FROM martlet_outbox") {
             return first - 1

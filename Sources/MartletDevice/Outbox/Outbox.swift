@@ -4,10 +4,10 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// Own change sets not yet confirmed, in the order in which they were made.
+/// The own change sets that are not confirmed yet, in the order in which they were made.
 ///
-/// A set that was never sent is kept as its changes alone and may still be rewritten. When it is
-/// first sent its bytes are frozen beside them, and every later try sends the same bytes.
+/// A set that was never sent is stored as its changes alone and may still be rewritten. When it is
+/// first sent, its bytes are frozen and stored with them. Every retry sends the same bytes.
 struct Outbox {
     let store: LocalStore
 
@@ -15,7 +15,7 @@ struct Outbox {
     private static let bytesPerChange = 64
 
     /// Puts one set at the end of the queue, with the base images of its records.
-    /// - Throws: `StoreError` `.tooLarge` when the set could never be sent.
+    /// - Throws: `StoreError` `.tooLarge` if the set could never be sent.
     func enqueue(_ changes: [RecordChange], identifier: String, now: Int64) throws {
         let deletes = changes.contains { $0.operation == .delete }
         try enqueue(changes.count, deletes: deletes, identifier: identifier, now: now) { sequence in
@@ -23,8 +23,8 @@ struct Outbox {
         }
     }
 
-    /// Puts the changes of a refused set at the end of the queue once more, as a set of their own.
-    /// Their records' base images are kept already.
+    /// Puts the changes of a refused set at the end of the queue again, as a new set. The base
+    /// images of their records are stored already.
     func enqueue(remade changes: [StoredChange], identifier: String, now: Int64) throws {
         let deletes = changes.contains { $0.operation == .delete }
         try enqueue(changes.count, deletes: deletes, identifier: identifier, now: now) { sequence in
@@ -36,9 +36,10 @@ struct Outbox {
         }
     }
 
+    /// Puts a set at the end of the queue.
     /// - Parameters:
     ///   - deletes: Whether the set deletes a record.
-    ///   - insert: Stores the changes under a sequence number; returns about how many bytes they take on
+    ///   - insert: Stores the changes under a sequence; returns about how many bytes they take on
     ///     the wire.
     private func enqueue(
         _ records: Int, deletes: Bool, identifier: String, now: Int64,
@@ -55,7 +56,8 @@ struct Outbox {
         try store.setState("nextSequence", .integer(sequence + 1))
     }
 
-    /// - Throws: `StoreError` `.tooLarge` for a set that could never be sent.
+    /// Checks that a set of this size can be sent.
+    /// - Throws: `StoreError` `.tooLarge` if it never could.
     func checkSize(records: Int, bytes: Int) throws {
         guard records <= Limits.recordsPerChangeSet, bytes <= Limits.savedSetBytes else {
             throw StoreError(
@@ -67,13 +69,13 @@ struct Outbox {
         }
     }
 
-    /// About how many bytes changes take on the wire.
+    /// Returns the approximate bytes that changes take on the wire.
     static func bytes(of changes: some Sequence<StoredChange>) -> Int {
         changes.reduce(0) { $0 + bytes($1.id, $1.after) }
     }
 
     private static func bytes(_ id: RecordID, _ after: [UInt8]?) -> Int {
-        // A key is written in a list and with the attributes.
+        // A text key is written in a list and with the attributes.
         let key = if case .text = id { 2 * id.wireByteCount } else { 0 }
         return (after?.count ?? 0) + key + bytesPerChange
     }
@@ -104,7 +106,7 @@ struct Outbox {
         try noteLineage()
     }
 
-    /// Stores one change; returns about how many bytes it takes on the wire.
+    /// Stores one change, and returns the approximate bytes that it takes on the wire.
     private func insert(_ change: RecordChange, sequence: Int64) throws -> Int {
         let number = store.numbers[change.type]
         let base = try keepBase(change, number: number)
@@ -122,8 +124,9 @@ struct Outbox {
         return Self.bytes(change.id, after)
     }
 
-    /// Returns what the newest edit of the record that waits and shows is based on; nil if none does. While that waits
-    /// for its verdict, others' newer changes come in under it, and the user does not see them.
+    /// Returns the base revision of the newest queued edit of the record that the tables show; nil
+    /// if there is none. While that edit waits for its verdict, newer changes by other devices are
+    /// applied under it, and the user does not see them.
     private func waitingBase(of change: RecordChange) throws -> Revision? {
         let find = try store.connection.statement(
             """
@@ -136,13 +139,14 @@ struct Outbox {
         return try find.step() ? find.integer(0) : nil
     }
 
-    /// Notes which temporary ids a stored change refers to.
+    /// Notes the temporary ids to which a stored change refers.
     func noteReferences(of change: StoredChange, sequence: Int64) throws {
         guard let type = change.type, !store.schema.types[type].references.isEmpty else { return }
         try noteReferences(of: change.attributes(), type: type, sequence: sequence)
     }
 
-    /// Notes which temporary ids a set refers to, so that it is found when they become permanent.
+    /// Notes the temporary ids to which a set refers, so that the set is found when they become
+    /// permanent.
     private func noteReferences(of attributes: Attributes, type: Int, sequence: Int64) throws {
         for reference in store.schema.types[type].references {
             guard case .integer(let number)? = attributes[reference.attribute], number < 0,
@@ -177,7 +181,8 @@ struct Outbox {
         try row.run()
     }
 
-    /// The confirmed image of a record with unconfirmed edits; kept at its first edit.
+    /// Returns the confirmed image of a record with unconfirmed edits. It is stored at the first
+    /// edit.
     private func keepBase(
         _ change: RecordChange, number: Int64
     ) throws -> (revision: Revision, image: [UInt8]?) {
@@ -192,23 +197,24 @@ struct Outbox {
     }
 
     /// Returns the revision that edits of a new record are based on until the server has confirmed
-    /// its creation: everything that the device had seen then, because under a text key there may
-    /// have been an earlier record.
+    /// its creation. For a text key this is everything that the device had seen by then, because an
+    /// earlier record may have had the same key; it is 0 otherwise.
     private func seen(byMaking change: RecordChange) throws -> Revision {
         guard change.operation == .create, case .text = change.id else { return 0 }
         return try seen
     }
 
-    /// The revision up to which a new set has seen everything, beyond the records that it names:
-    /// all that the user could see. While parts of a snapshot are missing, it is 0.
+    /// The revision up to which a new set has seen everything that the user could see, beyond the
+    /// records that it names. It is 0 while parts of a snapshot are missing.
     private var seen: Revision {
         get throws {
             try PendingParts(store: store).isEmpty ? try store.counter("revision") : 0
         }
     }
 
-    /// Whether the tables show all that the server has sent. If they do not, records may refer to one that is
-    /// deleted here without the user's knowledge: the server refuses what would reach them.
+    /// Whether the tables show everything that the server has sent. If they do not, hidden records
+    /// may refer to one that is deleted here. The server then has to refuse a delete that would
+    /// reach them, because the user does not know of them.
     private var showsAll: Bool {
         get throws {
             let find = "SELECT EXISTS (SELECT 1 FROM martlet_aside) OR EXISTS (SELECT 1 FROM"
@@ -238,8 +244,9 @@ struct Outbox {
         try row.run()
     }
 
-    /// The revision at which a record last changed, as far as this device knows. That of a record which was deleted
-    /// while its table was away is kept as a negative number (`RemoteApplier.noteGone`).
+    /// Returns the revision at which a record last changed, as far as this device knows. If a
+    /// record was deleted while its table was away, its revision is stored as a negative number
+    /// (`RemoteApplier.noteGone`).
     func confirmedRevision(_ number: Int64, _ id: RecordID) throws -> Revision? {
         let find = try store.connection.statement(
             "SELECT iif(revision < 0, -1 - revision, revision) FROM martlet_records WHERE type = ? AND id = ?"
@@ -265,12 +272,13 @@ struct Outbox {
 // MARK: - Reading the queue
 
 extension Outbox {
-    /// A condition on sets: the answer that is being applied does not bring their verdict.
+    /// A condition on sets: the answer that is being applied does not contain their verdict.
     static let isWaiting = "settling <> 1"
-    /// A condition on sets: they wait, and are undone and redone. The first part is that of the index.
+    /// A condition on sets: they wait, and are undone and redone. The first part is that of the
+    /// index.
     static let isMoving = "settling > 0 AND settling = 2"
 
-    /// Returns the sets that a condition names, oldest first.
+    /// Returns the sets for which a condition holds, oldest first.
     func queued(where condition: String = "1") throws -> [QueuedSet] {
         let rows = try store.connection.statement(
             """
@@ -300,12 +308,13 @@ extension Outbox {
         return sets
     }
 
-    /// Returns whether a condition names any set.
+    /// Returns whether a condition holds for any set.
     func hasQueued(where condition: String) throws -> Bool {
         try store.connection.integer("SELECT 1 FROM martlet_outbox WHERE \(condition)") != nil
     }
 
-    /// A set's changes: in the order of types, and in each type the newest temporary id last.
+    /// Returns a set's changes, in the order of types, and in each type with the newest temporary
+    /// id last.
     func changes(of sequence: Int64, in table: String = "martlet_changes") throws -> [StoredChange]
     {
         let rows = try store.connection.statement(
@@ -333,7 +342,7 @@ extension Outbox {
         return changes
     }
 
-    /// Removes a set that was decided.
+    /// Removes a set that has its verdict.
     func remove(_ sequence: Int64) throws {
         try clear(sequence)
         let row = try store.connection.statement("DELETE FROM martlet_outbox WHERE sequence = ?")

@@ -1,20 +1,32 @@
 public import MartletModel
 internal import MartletProtocol
 
-/// A refused change set, kept until someone decides.
+/// A change set that the server refused. The device keeps it until a person decides.
+///
+/// ```swift
+/// for set in try await client.parked() {
+///     print(set.reason, set.message)
+///     if userWants(set) { try await client.retry(set.identifier) }
+/// }
+/// ```
 public struct ParkedSet: Sendable {
+    /// The set's identifier, for `retry` and `drop`.
     public let identifier: String
+    /// The reason of the refusal.
     public let reason: RefusalReason
+    /// A sentence about the refusal.
     public let message: String
     /// The user's time of the save.
     public let timestamp: String
-    /// Whether the server's rows were more than its answer held when it refused the set: `theirs` of a
-    /// change may then be older than what the set was refused for, until the device is up to date.
+    /// Whether the answer that refused the set did not hold all of the server's rows. If so,
+    /// `theirs` of a change may be older than the row that caused the refusal, until the device is
+    /// up to date.
     public let isTruthCut: Bool
+    /// The changes of the set, one for each record.
     public let changes: [ParkedChange]
 }
 
-/// One record of a refused change set: what it was, what was made of it, and what it is now.
+/// One record of a refused change set: its earlier values, the edit, and its present values.
 public struct ParkedChange: Sendable {
     /// What the edit did to the record.
     public enum Operation: String, Sendable {
@@ -23,16 +35,19 @@ public struct ParkedChange: Sendable {
         case delete
     }
 
+    /// The entity type.
     public let type: String
+    /// The record's id.
     public let id: RecordID
+    /// The kind of the edit.
     public let operation: Operation
     /// The revision the edit was based on.
     public let baseRevision: Revision
-    /// The record as it was confirmed when it was edited; nil for a create.
+    /// The confirmed record at the time of the edit; nil for a create.
     public let base: Attributes?
-    /// What the edit set: all attributes of a create, the changed ones of an update; nil for a
-    /// delete.
+    /// The attributes that the edit set: all of them for a create, the changed ones for an update;
+    /// nil for a delete.
     public let mine: Attributes?
-    /// The record as the server has it, as far as this device knows; nil where it has none.
+    /// The record as the server has it, as far as this device knows; nil if the server has none.
     public let theirs: Attributes?
 }

@@ -4,12 +4,12 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// The place of refused sets, and the book of every set's fate.
+/// Stores refused sets, and the receipt of every decided set.
 struct Parking {
     let store: LocalStore
 
-    /// Moves a set out of the queue, with the images it was made from.
-    /// - Parameter isTruthCut: Whether the server told only some of the true rows.
+    /// Moves a set out of the queue, with the images that it was made from.
+    /// - Parameter isTruthCut: Whether the answer held only some of the server's rows.
     func park(
         _ own: QueuedSet, reason: RefusalReason, message: String, isTruthCut: Bool = false,
         now: Int64
@@ -43,7 +43,7 @@ struct Parking {
             sequence: own.sequence, now: now)
     }
 
-    /// Books a set's fate; a later fate of the same set replaces it.
+    /// Stores the receipt of a set. A later one of the same set replaces it.
     func keep(_ receipt: Receipt, sequence: Int64, now: Int64) throws {
         let row = try store.connection.statement(
             """
@@ -67,15 +67,14 @@ struct Parking {
         if let message = receipt.message { row.bind(6, text: message) } else { row.bindNull(6) }
         row.bind(7, integer: now)
         try row.run()
-        // Not for each set, because this looks for the oldest receipt.
+        // This is not done for each set, because it looks for the oldest receipt.
         if sequence & 255 == 0 { try forgetReceipts(upTo: sequence - Self.mostReceipts) }
     }
 
     /// The number of receipts that the file keeps, in addition to those of parked sets. Only the
     /// list of receipts reads them; the effect of a verdict is in the tables.
     static let mostReceipts: Int64 = 10_000
-    /// The number of receipts that are deleted at once: a file may have been filled before there
-    /// was a limit.
+    /// The most receipts that are deleted at once, because an old file may hold very many.
     private static let mostForgotten = 1_024
 
     private func forgetReceipts(upTo sequence: Int64) throws {
@@ -88,7 +87,8 @@ struct Parking {
             """)
     }
 
-    /// All refused sets, oldest first.
+    /// Returns all refused sets, oldest first.
+    /// - Complexity: O(*n*) in the changes of these sets.
     func list() throws -> [ParkedSet] {
         let rows = try store.connection.statement(
             """
@@ -125,8 +125,8 @@ struct Parking {
             theirs: try confirmed(change))
     }
 
-    /// A record as the server has it: the base under unconfirmed edits, else the row itself, or
-    /// what is kept aside of it where the schema no longer has its type.
+    /// Returns a record as the server has it: the base under unconfirmed edits, or else the row
+    /// itself. If the schema no longer has its type, returns the values kept aside.
     private func confirmed(_ change: StoredChange) throws -> Attributes? {
         if let base = try Outbox(store: store).base(change.number, change.id) {
             return try base.image.map { try SyncCoder.decodeAttributes($0) }
@@ -139,8 +139,8 @@ struct Parking {
         return try store.tables[type].read(change.id)?.withoutNulls()
     }
 
-    /// The number of the refused set with an identifier.
-    /// - Throws: `StoreError` `.unknown` when there is none.
+    /// Returns the sequence of the refused set with an identifier.
+    /// - Throws: `StoreError` `.unknown` if there is none.
     func sequence(of identifier: String) throws -> Int64 {
         let find = try store.connection.statement(
             "SELECT sequence FROM martlet_parked WHERE identifier = ?")
@@ -155,7 +155,7 @@ struct Parking {
         return find.integer(0)
     }
 
-    /// Forgets a refused set.
+    /// Deletes a refused set.
     func remove(_ sequence: Int64) throws {
         for sql in [
             "DELETE FROM martlet_parked WHERE sequence = ?",

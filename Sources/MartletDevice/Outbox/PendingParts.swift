@@ -4,11 +4,11 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// A snapshot of which not every part is here.
+/// A snapshot that the device has only partly installed.
 package struct PendingSnapshot: Hashable, Sendable {
-    /// All parts, those that are here too.
+    /// All parts, including those that are installed.
     package let manifest: SnapshotManifest
-    /// The names of those to come.
+    /// The names of the missing parts.
     package fileprivate(set) var names: Set<String>
 
     /// The part to fetch next.
@@ -17,24 +17,24 @@ package struct PendingSnapshot: Hashable, Sendable {
     }
 }
 
-/// Which parts of a snapshot are still to come, as the device's file tells.
+/// The missing parts of a snapshot, as the device's file lists them.
 ///
-/// The device began with the first part. Everything that changed since that part's revision is
-/// here, as whole rows; what is missing did not change since, and comes with the other parts. A
-/// part's row is therefore put in only where nothing newer is known of its record: where there is
-/// none here, and none has passed by.
+/// The device began with the first part. It has everything that changed since that part's revision,
+/// as whole rows. The other records did not change since; the other parts hold them. A row of a
+/// part is therefore added only if the device knows nothing newer of its record: the tables have no
+/// such record, and no newer change of it has passed by.
 struct PendingParts {
     let store: LocalStore
 
     private static let manifest = "seedingManifest"
-    /// The names, one a line; null: everything is here.
+    /// The key of the names, one a line; the value is null if no part is missing.
     private static let names = "seedingParts"
 
     var isEmpty: Bool {
         get throws { try store.textState(Self.names) == nil }
     }
 
-    /// The revision of the parts that are to come; nil where everything is here.
+    /// The revision of the missing parts; nil if none is missing.
     var revision: Revision? {
         get throws { try read()?.manifest.revision }
     }
@@ -48,20 +48,20 @@ struct PendingParts {
             names: Set(names.split(separator: "\n").map(String.init)))
     }
 
-    /// Notes that a snapshot's first part is all there is here.
+    /// Notes that only the first part of a snapshot is installed.
     func begin(_ manifest: SnapshotManifest) throws {
         try clear()
         try wait(for: manifest, manifest.parts.dropFirst().map(\.name))
     }
 
-    /// Waits for all parts of a snapshot. Either none of them has been added, or the server no
-    /// longer has those of the earlier snapshot; then some of its rows may be in the tables, and
-    /// the records may belong to other parts now.
+    /// Waits for all parts of a snapshot. It is called if none of them has been added, or if the
+    /// server no longer has the parts of the earlier snapshot. In the second case, some rows may be
+    /// in the tables already, and the records may belong to other parts now.
     func replace(with manifest: SnapshotManifest) throws {
         try wait(for: manifest, manifest.parts.map(\.name))
     }
 
-    /// Notes that a part is here.
+    /// Notes that a part is installed.
     func complete(_ name: String) throws {
         guard var pending = try read() else { return }
         pending.names.remove(name)
@@ -75,7 +75,7 @@ struct PendingParts {
         try store.setState(Self.names, .text(names.joined(separator: "\n")))
     }
 
-    /// Notes that nothing is to come.
+    /// Notes that no part is missing.
     func clear() throws {
         guard try !isEmpty else { return }
         try store.setState(Self.manifest, .null)
@@ -83,8 +83,8 @@ struct PendingParts {
         try store.connection.run("DELETE FROM martlet_passed")
     }
 
-    /// Remembers records of which something newer than a part has come and left nothing behind
-    /// that would show it: they are gone, or a handler has them and no table.
+    /// Remembers records of which the device has received something newer than a part, if the
+    /// tables do not show it: the records were deleted, or they have a handler and no table.
     func pass(_ type: String, _ ids: some Sequence<RecordID>) throws {
         for id in ids {
             let row = try store.connection.statement(

@@ -2,8 +2,8 @@
 struct QueuedSet {
     let sequence: Int64
     let identifier: String
-    /// Its bytes are frozen, and the server may have them.
+    /// Whether its bytes are frozen, so that the server may have them.
     let isSent: Bool
-    /// Its edits show in the tables.
+    /// Whether the tables show its edits.
     let isApplied: Bool
 }

@@ -1,26 +1,32 @@
 public import MartletModel
 internal import MartletProtocol
 
-/// The fate of one own change set.
+/// The outcome of one own change set.
 public struct Receipt: Hashable, Sendable {
     /// How a change set ended.
     public enum Outcome: String, Hashable, Sendable {
-        /// The server took it, at `revision`.
+        /// The server accepted it, at `revision`.
         case accepted
-        /// It was refused and is parked until someone decides.
+        /// The server refused it, and it is parked until a person decides.
         case refused
-        /// It was refused, and someone dropped it.
+        /// The server refused it, and a person dropped it.
         case dropped
-        /// It was refused, and someone sent it again as a new set.
+        /// The server refused it, and a person sent it again as a new set.
         case retried
     }
 
+    /// The set's identifier.
     public let identifier: String
+    /// How the set ended.
     public let outcome: Outcome
+    /// The revision at which the server accepted it; nil if it was not accepted.
     public let revision: Revision?
+    /// The reason of the refusal; nil if there was none.
     public let reason: RefusalReason?
+    /// A sentence about the refusal; nil if there was none.
     public let message: String?
 
+    /// Creates a receipt.
     public init(
         identifier: String, outcome: Outcome, revision: Revision? = nil,
         reason: RefusalReason? = nil, message: String? = nil
@@ -33,29 +39,30 @@ public struct Receipt: Hashable, Sendable {
     }
 }
 
-/// What one application of remote change did.
+/// The effects of one batch of remote change.
 package struct RebaseReport: Sendable {
-    /// Fates that became known, parked sets among them.
+    /// The receipts of own sets that were decided, including parked ones.
     package internal(set) var receipts: [Receipt] = []
-    /// Records of other people's sets.
+    /// The number of records that sets of other devices changed.
     package internal(set) var remoteRecords = 0
-    /// Temporary ids that became permanent.
+    /// The number of temporary ids that became permanent.
     package internal(set) var assignedIDs = 0
     /// The number of own waiting sets that were undone and redone.
     package internal(set) var movedSets = 0
-    /// Remote records the tables refused.
+    /// The number of remote records that the tables refused.
     package internal(set) var quarantined = 0
     /// Remote values for which the tables have no place.
     package internal(set) var keptAside: [KeptAside] = []
-    /// The number of others' change sets, or their deltas, that the device had already.
+    /// The number of change sets or deltas of other devices that the device had already.
     package internal(set) var passedOver = 0
-    /// What became of own work when the server's history turned out to be another one.
+    /// The outcome of own work, if the server turned out to have another history.
     package internal(set) var rejoined: Rejoined?
-    /// Types whose tables may look different now.
+    /// Types whose tables may have changed.
     package internal(set) var changedTypes: Set<String> = []
-    /// Records that may be gone, by type: deleted by others, or own new ones that were refused.
+    /// Records that may be gone, by type: deleted by other devices, or own new ones that were
+    /// refused.
     package var removed: [String: Set<RecordID>] = [:]
-    /// Seconds after which the server wants a set again that it could not take now.
+    /// Seconds after which the device is to send a set again that the server could not take now.
     package internal(set) var retryAfter: Int64?
 
     package init() {}

@@ -1,14 +1,16 @@
 public import MartletModel
 internal import MartletProtocol
 
-/// What became of own work when the server was met again with another history.
+/// The outcome of own work after the device met a server with another history.
 public struct Rejoined: Hashable, Sendable {
-    /// The newest revision of which it is known that both histories share it.
+    /// The newest revision that both histories are known to share.
     public let common: Revision
-    /// The revision the device has now, in the server's history.
+    /// The device's revision now, in the server's history.
     public let revision: Revision
-    /// Own change sets the server had taken and has lost, or may have; they are sent again.
+    /// The number of own change sets that the server had accepted and has lost, or may have lost.
+    /// The device sends them again.
     public let sentAgain: Int
-    /// Own change sets that wait for a person: what they change is not what they were made on.
+    /// The number of own change sets that wait for a person, because the records they change are
+    /// not as they were when the sets were made.
     public let parked: Int
 }

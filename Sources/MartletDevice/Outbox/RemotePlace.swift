@@ -3,7 +3,7 @@ internal import MartletProtocol
 internal import MartletStore
 internal import SQLiteKit
 
-/// Where the applying of remote change is, so that a failure can name the delta it failed at.
+/// The record whose remote change is being applied, so that a failure can name it.
 final class RemotePlace {
     private var type = ""
     private var id = RecordID.integer(0)
@@ -15,7 +15,7 @@ final class RemotePlace {
         self.revision = revision
     }
 
-    /// A failure with the change it came from in front, where the change itself is at fault.
+    /// Returns the error; if the change itself is at fault, its message begins with the change.
     func named(_ error: any Error) -> any Error {
         guard Self.isData(error), !type.isEmpty else { return error }
         return StoreError(
@@ -24,7 +24,7 @@ final class RemotePlace {
                 + " \(Self.sentence(error))")
     }
 
-    /// Whether what came is at fault, and not the disk: it would fail again.
+    /// Returns whether the received data is at fault, and not the disk. It would fail again.
     static func isData(_ error: any Error) -> Bool {
         switch error {
         case let error as SQLiteError: error.isConstraint || error.isMismatch || error.isTooBig
@@ -34,7 +34,7 @@ final class RemotePlace {
         }
     }
 
-    /// What is wrong, for people.
+    /// Returns the fault as a sentence.
     static func sentence(_ error: any Error) -> String {
         switch error {
         case let error as SQLiteError: "\(error.message)."
@@ -46,7 +46,7 @@ final class RemotePlace {
     }
 }
 
-/// An app's handler could not take a change in.
+/// An error of an app's handler that could not apply a change.
 struct HandlerFailure: Error {
     let message: String
 }

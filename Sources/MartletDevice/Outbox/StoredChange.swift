@@ -6,8 +6,8 @@ internal import MartletStore
 struct StoredChange {
     /// The number of the record's type in Martlet's tables.
     let number: Int64
-    /// The type's position in the schema; nil where a migration took the type away. Such a change
-    /// is still sent and shown, and nothing of it is written to a table.
+    /// The type's position in the schema; nil if a migration removed the type. Such a change is
+    /// still sent and shown, but not written to a table.
     let type: Int?
     var id: RecordID
     let operation: RecordOperation
@@ -18,7 +18,8 @@ struct StoredChange {
     /// The record it changes.
     var key: RecordKey { RecordKey(type: number, id: id) }
 
-    /// What it sets; nothing where it deletes.
+    /// Returns the attributes that it sets; none for a delete.
+    /// - Throws: `WireFault` if the stored bytes cannot be read.
     func attributes() throws -> Attributes {
         guard let after else { return Attributes() }
         return try SyncCoder.decodeAttributes(after)

@@ -3,7 +3,7 @@ package import MartletProtocol
 package import SQLiteRecords
 
 extension SyncError {
-    /// Makes an error for a body that is no answer: half of one, or a page of a proxy or portal.
+    /// Creates an error for a body that is no answer: half of one, or a page of a proxy or portal.
     package init(unreadable body: [UInt8], _ fault: any Error) {
         guard AnswerFormat.isWhole(body) else {
             self.init(.offline, Problem.foreign(status: 200).detail)
@@ -12,7 +12,7 @@ extension SyncError {
         self.init(.violation, "The answer cannot be read: \(fault)")
     }
 
-    /// Makes an error for a snapshot that cannot be used.
+    /// Creates an error for a snapshot that cannot be used.
     package init(_ error: SnapshotError) {
         self.init(
             error.kind == .newer
@@ -22,7 +22,7 @@ extension SyncError {
 }
 
 extension SyncError.Kind {
-    /// Makes an error from an answer that refuses. Only a refusal by the server itself stops a
+    /// Creates the kind of an answer that refuses. Only a refusal by the server itself stops a
     /// client.
     package init(_ problem: Problem, status: Int) {
         self =

@@ -1,9 +1,19 @@
-/// Why an exchange, or keeping in step at all, does not work, and what to do about it.
+/// The reason why an exchange, or the synchronisation as a whole, does not work, and what to do.
+///
+/// ```swift
+/// switch error.remedy {
+/// case .signIn: showSignIn(error.message)
+/// case .wait: break
+/// default: show(error.message)
+/// }
+/// ```
 public struct SyncError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What kind of failure; new kinds may be added.
+    /// The kind of a failure. New kinds may be added.
     public struct Kind: Hashable, Sendable {
+        /// The name of the kind, for logs and comparison.
         public let name: String
 
+        /// Creates a kind with a name.
         public init(name: String) {
             self.name = name
         }
@@ -21,19 +31,20 @@ public struct SyncError: Error, Hashable, Sendable, CustomStringConvertible {
         public static let wrongUser = Kind(name: "wrongUser")
         /// The token's user has as many devices as a user may have, and this one is new.
         public static let tooManyDevices = Kind(name: "tooManyDevices")
-        /// The server asks to wait.
+        /// The server asks the device to wait.
         public static let busy = Kind(name: "busy")
         /// The server refused the request itself.
         public static let rejected = Kind(name: "rejected")
         /// The server speaks another version of the wire.
         public static let versionUnsupported = Kind(name: "versionUnsupported")
-        /// The file belongs to another data set, or the server's was made anew or restored.
+        /// The file belongs to another data set, or the server's data set was recreated or
+        /// restored.
         public static let wrongDataSet = Kind(name: "wrongDataSet")
         /// The device's own file failed.
         public static let storage = Kind(name: "storage")
         /// The waiting task was cancelled, or the client was stopped. Queued sets stay queued.
         public static let cancelled = Kind(name: "cancelled")
-        /// The server sent what no server should.
+        /// The server sent an answer that no server should send.
         public static let violation = Kind(name: "violation")
     }
 
@@ -41,7 +52,7 @@ public struct SyncError: Error, Hashable, Sendable, CustomStringConvertible {
     public enum Remedy: Hashable, Sendable {
         /// Nothing: the client tries again automatically, or when it is started again.
         case wait
-        /// Give a valid token, or another user's: the message says which.
+        /// Give a valid token, or a token of another user. The message says which.
         case signIn
         /// Install a newer version.
         case upgrade
@@ -55,15 +66,18 @@ public struct SyncError: Error, Hashable, Sendable, CustomStringConvertible {
         case report
     }
 
+    /// The kind of the failure.
     public let kind: Kind
-    /// What was expected, what was found, and the next step. Holds no values.
+    /// What was expected, what was found, and the next step. The message contains no values.
     public let message: String
 
+    /// Creates an error.
     public init(_ kind: Kind, _ message: String) {
         self.kind = kind
         self.message = message
     }
 
+    /// What the app, its user or its operator can do.
     public var remedy: Remedy {
         switch kind {
         case .offline, .busy, .cancelled: .wait

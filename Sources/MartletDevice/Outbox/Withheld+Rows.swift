@@ -4,7 +4,7 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-// MARK: - Keeping what a table holds
+// MARK: - Keeping a record's values
 
 extension Withheld {
     /// Keeps the values that another program gave a record, as SQLite stores them.
@@ -92,8 +92,9 @@ extension Withheld {
 // MARK: - Over remote change
 
 extension Withheld {
-    /// Puts withheld edits on top of the confirmed state and the queued edits again. One that does
-    /// not fit there, or whose record others deleted, stays kept and does not show.
+    /// Puts withheld edits on top of the confirmed state and the queued edits again. An edit that
+    /// does not fit there, or whose record another device deleted, stays kept, and the table does
+    /// not show it.
     /// - Parameters:
     ///   - assigned: The permanent ids of temporary ones.
     ///   - own: The revisions that own accepted sets gave records.
@@ -124,7 +125,8 @@ extension Withheld {
         }
     }
 
-    /// - Returns: Whether there is a record to put it on.
+    /// Puts one withheld edit on top of its record.
+    /// - Returns: Whether the record exists.
     private func putBack(_ record: Record, _ index: Int) throws -> Bool {
         let outbox = Outbox(store: store)
         let table = store.tables[index]
@@ -132,7 +134,7 @@ extension Withheld {
         let hasBase = try outbox.base(record.key.type, record.key.id) != nil
         var image: [UInt8]?
         if record.image != nil {
-            // One that others have deleted is not brought back.
+            // A record that another device has deleted is not restored.
             guard let row = try table.read(record.key.id) else { return false }
             let shown = try SyncCoder.encode(store.stored(row, type: index).withoutNulls())
             try set("image = ?3", of: record.key) { $0.bind(3, blob: shown) }
@@ -196,7 +198,7 @@ extension Withheld {
         try update.run()
     }
 
-    /// The records that the kept values refer to by ids the server gave.
+    /// Returns the records to which the kept values refer by ids that the server assigned.
     func references() throws -> [RecordKey] {
         var keys: [RecordKey] = []
         for (index, type) in store.schema.types.enumerated() {
@@ -218,7 +220,7 @@ extension Withheld {
         return keys
     }
 
-    /// Lets records and references follow ids that became others.
+    /// Renames records and references whose ids have changed.
     func follow(_ assigned: [RecordKey: Int64]) throws {
         for (old, new) in assigned { try rename(old, to: new) }
     }
@@ -248,18 +250,19 @@ extension Withheld {
     }
 }
 
-/// A record that another program gave what cannot be sent. The table shows it, and all else goes on
-/// without it. It is tried again when it is written once more, and when the file is opened; or a
-/// person gives it up.
+/// A record to which another program gave a value that cannot be sent. The table shows it, and
+/// everything else is synchronised without it. The client tries again when the record is written
+/// once more, and when the file is opened; or a person gives the record up.
 public struct WithheldRecord: Hashable, Sendable {
     /// The entity type.
     public let type: String
+    /// The record's id.
     public let id: RecordID
     /// The reason why the record cannot be sent; it names the column.
     public let message: String
     /// The time at which this was last found, in milliseconds since 1970.
     public let since: Int64
-    /// Whether the table shows it: not where others deleted the record meanwhile, or changed what
-    /// it needs.
+    /// Whether the table shows the value. False if another device has deleted the record meanwhile,
+    /// or has changed records that the value needs.
     public let isShown: Bool
 }

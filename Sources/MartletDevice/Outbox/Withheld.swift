@@ -5,16 +5,17 @@ internal import SQLiteKit
 internal import SQLiteRecords
 
 /// Holds the records in which other programs wrote values that no set can carry: an infinity,
-/// binary data in a column that is not declared BLOB, text that is not UTF-8, a value of another kind
-/// than the column's, which every server refuses, or more than fits into one set.
+/// binary data in a column that is not declared BLOB, text that is not UTF-8, a value of another
+/// kind than the column's, which every server refuses, or more than fits into one set.
 ///
-/// Such an edit is neither queued nor lost: the table shows it, and everything else goes on. It is
-/// tried again when the record is written once more, and when the file is opened. Until then it is
-/// like a queued edit that cannot be sent: remote change goes in under it, by the record's base image.
+/// Such an edit is neither queued nor lost: the table shows it, and everything else is
+/// synchronised. It is tried again when the record is written once more, and when the file is
+/// opened. Until then it is like a queued edit that cannot be sent: remote change is applied under
+/// it, by the record's base image.
 ///
-/// If others deleted the record, or left no room for the values, the table does not show them.
-/// Such an edit is tried again with each remote change only, and what is written to the record
-/// meanwhile is an edit like any other.
+/// If another device deleted the record, or left no room for the values, the table does not show
+/// them. Such an edit is tried again only with each remote change. Meanwhile, writes to the record
+/// are ordinary edits.
 struct Withheld {
     let store: LocalStore
     /// The time, in milliseconds since 1970.
@@ -92,10 +93,10 @@ struct Withheld {
 // MARK: - Giving up
 
 extension Withheld {
-    /// Gives a record's edit up, within a save: the table shows again what was there before, which
-    /// the end of the save takes for no change.
-    /// - Throws: `StoreError` `.unknown` if the record is not withheld; `SQLiteError` if another record refers to it, or
-    ///   has taken a unique value that it had before.
+    /// Gives a record's edit up, within a save. The table shows the earlier values again, and the
+    /// end of the save does not count this as a change.
+    /// - Throws: `StoreError` `.unknown` if the record is not withheld; `SQLiteError` if another
+    ///   record refers to it, or has taken a unique value that it had before.
     func drop(_ dropped: WithheldRecord) throws {
         let number = try store.number(ofType: dropped.type)
         let found = try number.flatMap { try record(RecordKey(type: $0, id: dropped.id)) }
@@ -117,7 +118,7 @@ extension Withheld {
     }
 }
 
-// MARK: - What can be sent
+// MARK: - Changes that can be sent
 
 extension Withheld {
     /// Returns the changes of a save.
@@ -138,8 +139,7 @@ extension Withheld {
         }
     }
 
-    /// Returns the changes of other programs, without those that no set can carry, which it
-    /// withholds.
+    /// Returns the changes of other programs, and withholds those that no set can carry.
     /// - Parameter triesAgain: Whether to try all withheld records again; otherwise only if some of
     ///   them were written once more.
     mutating func changes(
@@ -185,8 +185,8 @@ extension Withheld {
         return (kept, try kept.map { try Outbox(store: store).bytes(of: $0) })
     }
 
-    /// Withholds changes that refer to a new record which is withheld itself, or whose table is away: no other
-    /// device would know its id.
+    /// Withholds changes that refer to a new record that is withheld itself, or whose table is
+    /// away, because no other device would know its id.
     private mutating func withoutDependents(_ changes: [RecordChange]) throws -> [RecordChange] {
         let away = Set(try store.awayNew.map { RecordKey(type: $0.number, id: $0.id) })
         guard try !isEmpty || !away.isEmpty else { return changes }
@@ -211,7 +211,7 @@ extension Withheld {
         return changes.indices.filter { !left.contains($0) }.map { changes[$0] }
     }
 
-    /// Returns whether a record is withheld that its edit has created.
+    /// Returns whether a record is withheld, and its withheld edit created it.
     private func isMade(_ key: RecordKey) throws -> Bool {
         let find = try store.connection.statement(
             "SELECT 1 FROM martlet_withheld WHERE type = ? AND id = ? AND image IS NULL")
@@ -230,14 +230,15 @@ extension Withheld {
         }
     }
 
-    /// Those whose values the table shows, by key.
+    /// Returns the withheld records whose values the table shows, by key.
     private func waiting() throws -> [RecordKey: Record] {
         guard try !isEmpty else { return [:] }
         return Dictionary(
             uniqueKeysWithValues: try all().filter(\.isShown).map { ($0.key, $0) })
     }
 
-    /// Those of the noted records, each looked up by its key: a save does not go through all that wait.
+    /// Returns the shown withheld records among the noted ones. It looks each up by its key, so
+    /// that a save does not go through all withheld records.
     private func waiting(among notes: [NotedRecord]) throws -> [RecordKey: Record] {
         guard try !isEmpty else { return [:] }
         var waiting: [RecordKey: Record] = [:]
@@ -264,9 +265,9 @@ extension Withheld {
             schema: store.schema)
     }
 
-    /// Returns the overall change of a noted record; nil if it is as it was.
-    /// - Throws: `SQLiteError` with `isMismatch` if the record was given a value that the wire cannot
-    ///   carry, or that does not fit the column's kind.
+    /// Returns the overall change of a noted record; nil if its values are the same as before.
+    /// - Throws: `SQLiteError` with `isMismatch` if the record was given a value that the wire
+    ///   cannot carry, or that does not fit the column's kind.
     private func change(of note: NotedRecord) throws -> RecordChange? {
         guard let change = try store.change(of: note) else { return nil }
         let type = store.schema.types[change.type]
@@ -279,7 +280,8 @@ extension Withheld {
         return change
     }
 
-    /// Returns the edit of a record, if it can be sent now, and withholds it no longer.
+    /// Stops withholding a record, and returns its edit; nil if that changes nothing any more.
+    /// - Throws: `SQLiteError` with `isMismatch` if the edit still cannot be sent.
     private func release(_ record: Record, as type: Int) throws -> RecordChange? {
         var change = try change(of: note(record, type))
         if record.image != nil { change?.base = record.revision }

@@ -4,10 +4,10 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// Which waiting sets an answer moves: those that touch a record it touches, those that refer to
-/// temporary ids it makes permanent, and those that share a record with any of these.
+/// Finds the waiting sets that an answer moves: sets that touch a record of the answer, sets that
+/// refer to temporary ids that it makes permanent, and sets that share a record with any of these.
 ///
-/// The sets whose fate the answer brings are marked as decided in the queue.
+/// The sets whose verdicts the answer brings are marked as decided in the queue.
 struct AffectedSets {
     let store: LocalStore
     let plan: Rebase.Plan
@@ -16,7 +16,7 @@ struct AffectedSets {
     private static let decided =
         "(SELECT sequence FROM martlet_outbox WHERE settling > 0 AND settling = 1)"
 
-    /// The sets' numbers; nil if it is not cheap to tell, which means all.
+    /// Returns the sequences of these sets; nil for all, if finding them is not cheap.
     func sequences() throws -> Set<Int64>? {
         guard try Withheld(store: store, now: 0).isEmpty else { return nil }
         if let (rows, slice) = plan.ground.part { return try sequences(slice, of: rows) }
@@ -51,7 +51,7 @@ struct AffectedSets {
     }
 
     /// Returns the waiting sets that a slice of a part moves. Sets that cannot be applied yet wait
-    /// for the last slice, because any slice may bring what they need.
+    /// for the last slice, because any slice may bring the records that they need.
     private func sequences(_ slice: SnapshotSlice, of rows: SnapshotRows) throws -> Set<Int64>? {
         let unapplied = try unapplied()
         if slice.next == nil {
@@ -81,14 +81,14 @@ struct AffectedSets {
         return found.subtracting(plan.decided).subtracting(unapplied)
     }
 
-    /// Returns the waiting sets whose edits do not show in the tables.
+    /// Returns the waiting sets whose edits the tables do not show.
     private func unapplied() throws -> Set<Int64> {
         try numbers(
             "SELECT sequence FROM martlet_outbox WHERE applied = 0 AND \(Outbox.isWaiting)")
     }
 
-    /// Whether the answer refuses an own set, or deletes records that are not gone here yet, which waiting
-    /// sets may depend on without naming them.
+    /// Returns whether the answer refuses an own set, or deletes records that are not gone here
+    /// yet. Waiting sets may depend on these without naming them.
     private func comesWithoutTelling() throws -> Bool {
         try plan.sets.contains { set in
             let own = set.identifier.flatMap { plan.own[$0] }
@@ -111,8 +111,8 @@ struct AffectedSets {
     }
 
     /// Adds the waiting sets that touch the same records.
-    /// - Parameter met: The records looked up so far: many sets of an answer may be of one record, on which
-    ///   many sets wait.
+    /// - Parameter met: The records looked up so far. Many sets of an answer may touch one record
+    ///   on which many sets wait.
     private func add(
         _ changes: TypeChanges, to found: inout Set<Int64>, _ met: inout Set<RecordKey>
     ) throws {
@@ -125,8 +125,9 @@ struct AffectedSets {
         }
     }
 
-    /// Adds the waiting sets that delete records to which rows that come refer.
-    /// - Returns: Whether all of them were found: a text may name a record whose key is written in another case.
+    /// Adds the waiting sets that delete records to which arriving rows refer.
+    /// - Returns: False if some may be missing, because a text may name a record whose key is
+    ///   written in another case.
     private func addDeletes(ofWhat changes: TypeChanges, to found: inout Set<Int64>) throws -> Bool
     {
         guard let type = store.schema.index(of: changes.name) else { return true }

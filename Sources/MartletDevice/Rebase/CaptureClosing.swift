@@ -7,10 +7,10 @@ internal import SQLiteKit
 struct CaptureClosing: ChangeSetSink {
     /// Evenly spread random bits, for identities.
     let randomBits: () -> UInt64
-    /// Milliseconds since 1970, for the sets' timestamps; nil: as of the last exchange.
+    /// Milliseconds since 1970, for the sets' timestamps; nil for the time of the last exchange.
     let now: Int64?
 
-    /// 128 random bits in hexadecimal.
+    /// Returns 128 random bits in hexadecimal.
     func newIdentity() -> String {
         [randomBits(), randomBits()].map { bits in
             let digits = String(bits, radix: 16)
@@ -22,10 +22,11 @@ struct CaptureClosing: ChangeSetSink {
         _ = try closeExternal(store, triesAgain: true)
     }
 
-    /// Turns what external connections wrote into change sets.
+    /// Turns external writes into change sets.
     ///
-    /// The transactions of other programs cannot be told apart, nor refused any more. A large note
-    /// is therefore cut into sets that can be sent, and a record that no set can carry is withheld.
+    /// The transactions of other programs can neither be told apart nor refused any more. Many
+    /// changes are therefore cut into sets that can be sent, and a record that no set can carry is
+    /// withheld.
     /// - Parameter triesAgain: Whether to try withheld records again, even if nothing is noted.
     /// - Returns: The number of records that are newly withheld.
     func closeExternal(_ store: LocalStore, triesAgain: Bool) throws -> Int {
@@ -60,18 +61,19 @@ struct CaptureClosing: ChangeSetSink {
 
     func takeIn(_ set: ChangeSet, store: LocalStore) throws {
         let revision = try store.counter("revision")
-        // Past the device's own, so that it counts; the device's revision stays.
+        // The set's revision is after the device's own, so that it is applied. The device's
+        // revision stays.
         var set = set
         set.revision = revision + 1
         try store.setCapture(false)
-        // Nothing that the server took before is taken again, so nothing is kept of it.
+        // The server accepted these sets before, so nothing is kept of them for a restore.
         var rebase = Rebase(store: store, now: try timestamp(store), mostKeptBytes: 0)
         try rebase.apply([set][...], after: revision)
         try store.setCapture(true)
     }
 
-    /// Leaves the temporary ids behind that were taken without asking here, those of records that are
-    /// withheld, too.
+    /// Moves the next temporary id below those that other programs chose, including the ids of
+    /// withheld records.
     private func passTemporaryIDs(of changes: [RecordChange], store: LocalStore) throws {
         let next = try store.counter("nextTemporaryID")
         var lowest = next

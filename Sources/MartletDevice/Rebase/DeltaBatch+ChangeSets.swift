@@ -3,11 +3,11 @@ internal import MartletProtocol
 internal import MartletStore
 
 extension DeltaBatch {
-    /// The batch, no difference, as what `POST /sync` would have brought: its deltas after a cursor,
-    /// put together into change sets again.
+    /// Returns the deltas after a cursor as change sets, as `POST /sync` would have sent them. The
+    /// batch must not be a difference.
     /// - Parameters:
-    ///   - cursor: The revision the device has; deltas up to it are passed over.
-    ///   - schema: Says which types have keys that are texts.
+    ///   - cursor: The revision of the device; deltas up to it are skipped.
+    ///   - schema: The schema, which names the types that have text keys.
     /// - Throws: `StoreError` `.inconsistent` for a delta that cannot be read, naming it.
     /// - Complexity: O(*n*) in the bytes of the payloads that have not been read yet.
     func changeSets(after cursor: Revision, schema: Schema) throws -> [ChangeSet] {
@@ -30,8 +30,8 @@ extension DeltaBatch {
         var revision: Revision = 0
         private var types: [TypeChanges] = []
         private var identifier: String?
-        /// The type added last, and whether its keys are texts: most deltas are like the one
-        /// before.
+        /// The position of the type added last, and whether its keys are texts. Most deltas have
+        /// the same type as the one before.
         private var last = 0
         private var hasTextKeys: Bool?
 
@@ -92,8 +92,8 @@ extension DeltaBatch {
             return last
         }
 
-        /// On the stream every id is a text. Of a type this version of the app does not have, what
-        /// looks like an integer is taken for one.
+        /// Returns the id of a delta. On the stream every id is a text. For a type that this
+        /// version of the app does not have, a text that looks like an integer counts as one.
         private func recordID(of delta: Delta) throws -> RecordID {
             if hasTextKeys == true { return .text(delta.id) }
             if let number = Int64(delta.id), String(number) == delta.id { return .integer(number) }

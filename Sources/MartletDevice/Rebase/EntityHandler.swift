@@ -3,44 +3,58 @@ internal import MartletProtocol
 public import MartletStore
 internal import SQLiteKit
 
-/// Hears of remote change to the records of one entity type, as part of the transaction that takes
-/// it in.
+/// A handler of remote change to the records of one entity type. It runs in the transaction that
+/// applies the change.
 ///
-/// The default for a type is its table, and no handler is needed for it. A handler for a type that
-/// has a table runs after the table was changed: to keep something derived in step. A handler for
-/// a type without a table gets what would otherwise be kept aside for a later version of the app.
+/// By default a type's table takes the change, and no handler is needed. A handler for a type that
+/// has a table runs after the table was changed, for example to update derived data. A handler for
+/// a type without a table gets the records that would otherwise be kept aside for a later version
+/// of the app.
 ///
-/// It runs on the device's queue and must not wait. It may be called again for the same change:
-/// when the transaction is rolled back, and when a record is fetched once more. What it writes
-/// through the context is not sent.
+/// It runs on the device's queue and must not wait. It may be called again for the same change, if
+/// the transaction is rolled back or a record is fetched once more. The client does not send what
+/// it writes through the context.
+///
+/// ```swift
+/// struct TotalsHandler: EntityHandler {
+///     func take(_ change: RemoteChange, in context: RemoteContext) throws {
+///         let club = SQLValue.text(change.id.description)
+///         try context.rows("UPDATE totals SET isStale = 1 WHERE club = ?", [club])
+///     }
+/// }
+/// ```
 public protocol EntityHandler: Sendable {
-    /// - Throws: Anything; the change is then rolled back, and if it fails again the record is
+    /// Handles one change.
+    /// - Throws: Any error. The change is then rolled back. If it fails again, the record is
     ///   quarantined with the error as the reason.
     func take(_ change: RemoteChange, in context: RemoteContext) throws
 }
 
-/// What happened to one record, as the server tells.
+/// A change of one record by the server.
 public struct RemoteChange: Hashable, Sendable {
-    /// What is known of the record.
+    /// How much of the record the change holds.
     public enum Kind: String, Hashable, Sendable {
-        /// `attributes` is the whole record; what it does not name is null.
+        /// `attributes` is the whole record; attributes that it does not name are null.
         case whole
-        /// `attributes` is what changed.
+        /// `attributes` holds the changed attributes.
         case part
-        /// The record is gone.
+        /// The record was deleted.
         case deleted
     }
 
     /// The entity type.
     public let type: String
+    /// The record's id.
     public let id: RecordID
+    /// How much of the record the change holds.
     public let kind: Kind
+    /// The values; empty if the record was deleted.
     public let attributes: Attributes
     /// The revision of the change.
     public let revision: Revision
 }
 
-/// What a handler can do, in the transaction that takes remote change in.
+/// The access of a handler to the file, in the transaction that applies remote change.
 public struct RemoteContext {
     private let store: LocalStore
 
@@ -50,7 +64,8 @@ public struct RemoteContext {
 
     /// Runs one statement, with values for its placeholders.
     /// - Returns: The rows, each as values by column.
-    /// - Throws: `StoreError`.
+    /// - Throws: `StoreError` if the statement fails.
+    /// - Complexity: O(*n*) in the rows of the result.
     @discardableResult
     public func rows(_ sql: String, _ values: [SQLValue] = []) throws -> [[SQLValue]] {
         do {
@@ -66,13 +81,19 @@ public struct RemoteContext {
 @available(*, unavailable)
 extension RemoteContext: Sendable {}
 
-/// Which handler takes in the remote change of which entity type.
+/// The handlers of remote change, by entity type, for `ClientOptions.models`.
+///
+/// ```swift
+/// var registry = ModelRegistry()
+/// registry["matches"] = TotalsHandler()
+/// ```
 public struct ModelRegistry: Sendable {
     private var handlers: [String: any EntityHandler] = [:]
 
+    /// Creates a registry without handlers.
     public init() {}
 
-    /// The handler of an entity type; nil: its table alone.
+    /// The handler of an entity type; nil if its table alone takes the change.
     public subscript(type: String) -> (any EntityHandler)? {
         get { handlers[type] }
         set { handlers[type] = newValue }

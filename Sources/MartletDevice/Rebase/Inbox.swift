@@ -3,18 +3,19 @@ internal import MartletProtocol
 internal import MartletStore
 internal import SQLiteKit
 
-/// What has arrived and cannot be applied yet: parts of a difference, what came after them, and the
-/// fates of own sets. They lead to a state the data set was in only together.
+/// Answers that have arrived and cannot be applied yet: parts of a difference, the entries after
+/// them, and the verdicts on own sets. Only together do they lead to a state that the data set was
+/// in.
 struct Inbox {
     let store: LocalStore
 
-    /// A part, without its content.
+    /// A part without its content.
     struct Part {
         let number: Int64
         let isDifference: Bool
     }
 
-    /// Keeps a part.
+    /// Stores a part.
     /// - Parameter body: The part, encoded.
     func add(_ set: ChangeSet, _ body: [UInt8]) throws {
         let row = try store.connection.statement(
@@ -38,7 +39,7 @@ struct Inbox {
         try row.run()
     }
 
-    /// The parts in the order in which they came.
+    /// Returns the parts in the order of their arrival.
     func parts() throws -> [Part] {
         let rows = try store.connection.statement(
             "SELECT number, difference FROM martlet_inbox ORDER BY number")
@@ -50,7 +51,8 @@ struct Inbox {
         return parts
     }
 
-    /// What a part holds.
+    /// Returns the content of a part.
+    /// - Throws: `StoreError` `.inconsistent` if the part is gone.
     func content(of part: Part) throws -> ChangeSet {
         let find = try store.connection.statement(
             "SELECT body FROM martlet_inbox WHERE number = ?")
@@ -62,7 +64,7 @@ struct Inbox {
         return try SyncCoder.decodeChangeSet(find.blob(0))
     }
 
-    /// The identifiers of the device's own sets among them.
+    /// Returns the identifiers of the device's own sets among the parts.
     func identifiers() throws -> [String] {
         let rows = try store.connection.statement(
             "SELECT identifier FROM martlet_inbox WHERE identifier IS NOT NULL")

@@ -4,16 +4,16 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// Remote records this device cannot take in: its tables refuse them. They are kept, whole, with
-/// the reason, so that everything else goes on; what the table had of them stays as it was.
+/// Remote records that the device's tables refuse. They are kept, whole, with the reason, so that
+/// everything else continues. The table's row of such a record stays as it was.
 struct Quarantine {
     let store: LocalStore
     /// Milliseconds since 1970.
     let now: Int64
-    /// Whether there are any; nil: not looked yet. Almost always there is none, and then no record
-    /// costs a look-up.
+    /// Whether there are any; nil if this was not looked up yet. Almost always there is none, and
+    /// then no record costs a look-up.
     private var hasAny: Bool?
-    /// Those that were put in.
+    /// The records that this instance has added.
     private var put: Set<Name> = []
 
     private struct Name: Hashable {
@@ -26,7 +26,7 @@ struct Quarantine {
         self.now = now
     }
 
-    /// What is kept of a record; nil where nothing is.
+    /// Returns the kept values of a record; nil if there are none.
     mutating func record(
         _ type: String, _ id: RecordID
     ) throws -> (revision: Revision, attributes: Attributes)? {
@@ -40,8 +40,9 @@ struct Quarantine {
         return (find.integer(0), try SyncCoder.decodeAttributes(find.blob(1)))
     }
 
-    /// Keeps a record in its newest form. If its table shows an older one, edits are based on an older revision, too:
-    /// the server refuses them as stale. The record may have come before, when another program had a column away.
+    /// Keeps a record in its newest form. If its table shows an older one, edits are based on that
+    /// older revision, and the server refuses them as stale. The record may have come before, while
+    /// another program had removed a column.
     mutating func put(
         _ type: String, _ id: RecordID, _ attributes: Attributes, revision: Revision,
         message: String
@@ -77,12 +78,12 @@ struct Quarantine {
         }
     }
 
-    /// How many of those put in are still there.
+    /// Returns how many of the added records are still there.
     mutating func added() throws -> Int {
         try put.count { try record($0.type, $0.id) != nil }
     }
 
-    /// Forgets a record: it is in its table now, or gone.
+    /// Removes a record, because its table has it now or it was deleted.
     mutating func remove(_ type: String, _ id: RecordID) throws {
         guard try look() else { return }
         let delete = try store.connection.statement(
@@ -92,7 +93,7 @@ struct Quarantine {
         try delete.run()
     }
 
-    /// All records, in the order of types and keys.
+    /// Returns all records, in the order of types and keys.
     func list() throws -> [QuarantinedRecord] {
         let rows = try store.connection.statement(
             """
@@ -111,7 +112,7 @@ struct Quarantine {
         return records
     }
 
-    /// Whether there are any records in quarantine.
+    /// Returns whether there are any records in quarantine.
     mutating func look() throws -> Bool {
         if let hasAny { return hasAny }
         let found =
@@ -121,18 +122,19 @@ struct Quarantine {
     }
 }
 
-/// A remote record this device's tables refuse. It is tried again whenever the record changes, and
-/// when the file is opened.
+/// A remote record that this device's tables refuse. The client tries it again whenever the record
+/// changes, and when the file is opened.
 public struct QuarantinedRecord: Hashable, Sendable {
     /// The entity type.
     public let type: String
+    /// The record's id.
     public let id: RecordID
     /// The revision at which the record last changed.
     public let revision: Revision
     /// The record as the server has it.
     public let attributes: Attributes
-    /// Why the table refuses it.
+    /// The reason why the table refuses it.
     public let message: String
-    /// Milliseconds since 1970, when it was last refused.
+    /// The time at which it was last refused, in milliseconds since 1970.
     public let since: Int64
 }

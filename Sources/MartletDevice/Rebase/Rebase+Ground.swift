@@ -3,9 +3,9 @@ internal import MartletProtocol
 internal import MartletStore
 
 extension Rebase {
-    /// What is to be in place before an answer's sets are applied.
+    /// The data to put in place before an answer's sets are applied.
     struct DataSources {
-        /// Whether parts are staged: they come first.
+        /// Whether parts are staged, which come first.
         var hasStaged = false
         /// The identifiers of own sets among the staged ones.
         var identifiers: [String] = []
@@ -22,13 +22,13 @@ extension Rebase {
         var isEmpty: Bool { !hasStaged && manifest == nil }
     }
 
-    /// Notes that newer things have come than a part has that is still to come. Own sets of before the
-    /// snapshot come, too, with their verdicts: the parts have what became of their records.
+    /// Notes that a set is newer than the missing parts. Own sets from before the snapshot may
+    /// arrive too, with their verdicts; the parts contain their effects.
     func pass(_ set: ChangeSet, revision: Revision) throws {
         guard let waiting = try parts.revision, revision > waiting else { return }
         for changes in set.types {
             try parts.pass(changes.name, changes.delete)
-            // A handler that has no table beside it leaves nothing to see what it was told of.
+            // If a type has a handler and no table, no row shows what the handler received.
             guard store.schema.index(of: changes.name) == nil,
                 applier.registry[changes.name] != nil
             else { continue }

@@ -1,9 +1,10 @@
 internal import MartletStore
 
 extension Rebase {
-    /// A set's changes with the ids assigned now, and with bases moved up to this device's own
-    /// accepted sets. What was sent stays frozen; only the rows beside it follow. An edit made on less
-    /// than the accepted set knew, after a new beginning from an older snapshot, stays where it was.
+    /// Returns a set's changes with the ids assigned now, and with bases moved up to this device's
+    /// own accepted sets. The bytes of a sent set stay frozen; only the stored rows change. An edit
+    /// that is based on an older revision than the accepted set, because the device began again
+    /// with an older snapshot, keeps its base.
     func rewritten(_ own: QueuedSet) throws -> [StoredChange] {
         var changes = try outbox.changes(of: own.sequence)
         guard !assigned.isEmpty || !ownRevisions.isEmpty else { return changes }

@@ -4,17 +4,18 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// The tables refuse a confirmed image that an own edit is to give way to.
+/// The error that the tables refuse a confirmed image, to which an own edit is to be undone.
 struct RefusedImage: Error {
     let cause: any Error
 }
 
 extension Rebase {
-    /// Brings the records of own sets back to their confirmed state.
+    /// Restores the confirmed state of the records of own sets.
     ///
-    /// An image that no longer fits (the app has made a column unique meanwhile, and the edit made it so)
-    /// is quarantined like any other row of the server's that the tables refuse.
-    /// - Throws: `RefusedImage` where the manner is not to quarantine images yet.
+    /// An image may no longer fit, for example because the app has made a column unique since, and
+    /// the edit made it so. Such an image is quarantined like any other row of the server that the
+    /// tables refuse.
+    /// - Throws: `RefusedImage` if the mode is not to quarantine images yet.
     mutating func undo(isWhole: Bool) throws {
         let source = isWhole ? "martlet_base AS base" : Self.moved
         let condition = applier.manner.replaces ? "1" : "base.image IS NULL"
@@ -24,7 +25,7 @@ extension Rebase {
             SELECT base.type, base.id, base.image, base.revision FROM \(source)
             WHERE base.image IS NOT NULL
             """)
-        // A statement left in mid-run would keep its read transaction open after a rollback.
+        // A statement that has not ended would keep its read transaction open after a rollback.
         defer { rows.reset() }
         while try rows.step() {
             let key = RecordKey(type: rows.integer(0), id: try rows.recordID(1))
@@ -39,8 +40,8 @@ extension Rebase {
         try isWhole ? store.connection.run("DELETE FROM martlet_base") : forget(keys)
     }
 
-    /// The bases of the sets that are decided or moved, each found by its key: the other sets that wait
-    /// are not gone through.
+    /// The bases of the sets that are decided or moved. Each is found by its key, so that the query
+    /// does not go through the other waiting sets.
     private static let moved = """
         (SELECT DISTINCT change.type, change.id FROM martlet_outbox AS own
             CROSS JOIN martlet_changes AS change ON change.sequence = own.sequence
@@ -72,7 +73,7 @@ extension Rebase {
         }
     }
 
-    /// Tries the refused images again: what has come in may have made room for them.
+    /// Tries the refused images again, because the applied changes may have made room for them.
     mutating func releaseImages() throws {
         for key in refusedImages {
             guard let type = store.index(ofNumber: key.type) else { continue }
@@ -82,8 +83,8 @@ extension Rebase {
 }
 
 extension RemoteApplier {
-    /// Brings a record back to its confirmed image, or quarantines that.
-    /// - Returns: Whether the table took it.
+    /// Restores a record's confirmed image, or quarantines it.
+    /// - Returns: Whether the table accepted it.
     fileprivate mutating func takeBack(
         _ key: RecordKey, _ image: Attributes, revision: Revision
     ) throws -> Bool {
@@ -101,7 +102,7 @@ extension RemoteApplier {
         guard let reason else { return true }
         let name = store.schema.types[type].name
         try forget(key.type, key.id)
-        // The quarantine may hold a newer form of the record already: that one stays.
+        // The quarantine may hold a newer form of the record already, which stays.
         if try quarantine.record(name, key.id) == nil {
             try quarantine.put(name, key.id, image, revision: revision, message: reason)
         }

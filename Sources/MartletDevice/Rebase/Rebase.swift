@@ -4,28 +4,27 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// Takes remote change in under the device's own unconfirmed edits, in one transaction.
+/// Applies remote change under the device's own unconfirmed edits, in one transaction.
 ///
-/// Own edits are undone from their base images, the remote sets are applied as the server made
-/// them, and the own edits still unconfirmed are redone in order. What cannot be redone, or has
-/// become stale, is parked whole. Where the remote sets touch nothing the waiting edits touch,
-/// those stay in place and only the decided ones are undone.
+/// It undoes own edits from their base images, applies the remote sets as the server made them, and
+/// redoes the unconfirmed edits in order. A set that cannot be redone, or has become stale, is
+/// parked whole. If the remote sets touch nothing that the waiting edits touch, those stay in place
+/// and only the decided ones are undone.
 ///
-/// Foreign keys are off on this connection, so that order inside a set does not matter; redone
-/// sets are checked here instead.
+/// Foreign keys are off on this connection, so that order inside a set does not matter. Redone sets
+/// are checked here instead.
 struct Rebase {
     let store: LocalStore
     let outbox: Outbox
     let parking: Parking
     /// Milliseconds since 1970, for receipts.
     let now: Int64
-    /// Whether part of what the device once had is still to come: what a waiting set needs may be
-    /// in it.
+    /// Whether data that the device once had is still missing. A waiting set may need it.
     let isFetchingAnew: Bool
-    /// Whether the caller puts more own work back afterwards: what own accepted sets did is noted also
-    /// where no set waits, and withheld records are left to the caller.
+    /// Whether the caller redoes more own work afterwards. If so, the effects of own accepted sets
+    /// are noted even if no set waits, and withheld records are left to the caller.
     let notesOwn: Bool
-    /// Which parts of a snapshot are still to come.
+    /// The missing parts of a snapshot.
     let parts: PendingParts
     /// See `ConfirmedSets.mostBytes`.
     private let mostKeptBytes: Int64
@@ -34,34 +33,34 @@ struct Rebase {
     var report = RebaseReport()
     /// Whether any set waits that may have to be moved.
     private var hasWaiting = false
-    /// Records that other people's sets touched, with the newest revision that did.
+    /// Records that other devices' sets touched, with the newest revision that did.
     private var touchedByOthers: [RecordKey: Revision] = [:]
-    /// Records that waiting sets create: what others did to earlier ones under the same keys concerns
-    /// the sets that create them, not those behind.
+    /// Records that waiting sets create. Changes by other devices to earlier records under the same
+    /// keys concern these sets, not the later ones.
     private var created: Set<RecordKey> = []
-    /// The newest revision own accepted sets gave a record.
+    /// The newest revision that own accepted sets gave each record.
     private(set) var ownRevisions: [RecordKey: Revision] = [:]
-    /// What those sets had been made on, by their own account; where others wait.
+    /// The base revisions that those sets name; only while others wait.
     private(set) var ownBases: [RecordKey: Revision] = [:]
     /// Temporary ids that became permanent now.
     private(set) var assigned: [RecordKey: Int64] = [:]
-    /// Records of sets that were parked.
+    /// Records of parked sets.
     private var blocked: Set<RecordKey> = []
-    /// The first waiting set that was sent, if there is one: what is made of those behind it depends on its
-    /// verdict.
+    /// The first waiting set that was sent, if there is one. The outcome of later sets depends on
+    /// its verdict.
     private var firstSent: Int64?
     /// Records of sets that cannot be applied until sent ones have their verdicts.
     private var undecided: Set<RecordKey> = []
-    /// Records of the sent sets that were redone, whose verdicts are not here.
+    /// Records of redone sets that were sent and have no verdict yet.
     private var awaited: Set<RecordKey> = []
-    /// How many sets could not be redone.
+    /// The number of sets that could not be redone.
     private var failures = 0
     /// Whether the tables were emptied for a snapshot, which undoes all waiting sets.
     private var isEmptied = false
-    /// Records whose confirmed images the tables refused to take back.
+    /// Records whose confirmed images the tables refused.
     var refusedImages: [RecordKey] = []
 
-    /// What is in place already, in this order: the device's revision, then the differences applied.
+    /// The revision that the tables have: first the device's, then that of the differences applied.
     private var covered: Revision = 0
 
     init(
@@ -80,17 +79,17 @@ struct Rebase {
         applier = RemoteApplier(store: store, registry: registry, now: now)
     }
 
-    /// Applies a run of an answer's sets. The caller has opened the transaction, closed foreign
-    /// captures and turned capture off.
-    ///
-    /// - Parameter ground: What is to be in place before them.
-    /// - Throws: `StoreError` `.inconsistent` when a set cannot be applied to what is stored,
-    ///   naming the record; `SQLiteError` when the file fails. The caller rolls back.
+    /// Applies a run of an answer's sets. The caller has opened the transaction, turned external
+    /// writes into sets and turned capture off.
+    /// - Parameter ground: The data to put in place before them.
+    /// - Throws: `StoreError` `.inconsistent` if a set cannot be applied to what is stored, naming
+    ///   the record; `SQLiteError` if the file fails. The caller rolls back.
     mutating func apply(
         _ sets: ArraySlice<ChangeSet>, after current: Revision,
         on ground: DataSources = DataSources()
     ) throws {
-        // Each is looked up: there may be thousands in the queue, and an answer comes in many runs.
+        // Each is looked up, because the queue may have thousands, and an answer is applied in many
+        // runs.
         var own: [String: QueuedSet] = [:]
         for identifier in ground.identifiers + sets.compactMap(\.identifier) {
             own[identifier] = try outbox.queued(identifier)
@@ -131,28 +130,27 @@ struct Rebase {
         report.keptAside = applier.aside.added.list
     }
 
-    /// How much is moved, and how rows are written: first what mostly suffices, then more.
+    /// One attempt: the sets that it moves, and its way to write rows.
     private struct Effort {
         /// The waiting sets to undo and redo; nil for all.
         var moving: Set<Int64>?
         var manner = RemoteApplier.ApplyMode()
-        /// Whether rows of a snapshot are being added: then an own edit that was left in place may
-        /// be the reason for a refusal.
+        /// Whether rows of a snapshot are added. An own edit left in place may cause a refusal then.
         var isPart = false
 
-        /// What to try after a failure; nil where there is nothing left.
+        /// Returns the attempt after a failure; nil if there is none left.
         func next(after error: any Error, hasDifference: Bool) -> Effort? {
             let refused = error as? RefusedImage
             let error = refused?.cause ?? error
             var next = self
             next.moving = nil
             if moving != nil, Rebase.asksForAll(error) || isPart && RemotePlace.isData(error) {
-                // What was left in place turned out to be in the way: move all.
+                // A set that was left in place turned out to block the answer, so all are moved.
                 return next
             }
             next.manner.replaces = true
             if (error as? SQLiteError)?.isUniqueViolation == true, !manner.replaces {
-                // Two rows exchange a unique value on the way.
+                // Two rows exchange a unique value.
                 return next
             }
             if refused != nil {
@@ -164,7 +162,7 @@ struct Rebase {
         }
     }
 
-    /// A waiting set was taken out that others may depend on without sharing a record with it.
+    /// The error that a set could not be redone. Others may need it and share no record with it.
     private struct NeedsAll: Error {}
 
     private static func asksForAll(_ error: any Error) -> Bool {
@@ -181,13 +179,13 @@ struct Rebase {
         }
     }
 
-    /// An answer's sets against the queue.
+    /// The sets of an answer, and their counterparts in the queue.
     struct Plan {
         let ground: DataSources
         let sets: ArraySlice<ChangeSet>
         /// The sets of the queue that the answer names, by their identifiers.
         let own: [String: QueuedSet]
-        /// The numbers of those whose verdict it brings.
+        /// The sequences of the sets whose verdicts it brings.
         let decided: Set<Int64>
         let current: Revision
         /// Whether any set of the queue waits for another answer.
@@ -196,7 +194,7 @@ struct Rebase {
         var hasDifference: Bool { ground.hasStaged || sets.contains(where: \.isDifference) }
     }
 
-    /// What is staged, then the answer's sets.
+    /// Applies the staged parts, then the answer's sets.
     private mutating func takeIn(_ plan: Plan) throws {
         let inbox = Inbox(store: store)
         let parts = plan.ground.hasStaged ? try inbox.parts() : []
@@ -219,10 +217,9 @@ struct Rebase {
         }
     }
 
-    /// Applies the parts of one difference. A row may stand in several of them, and those of an
-    /// earlier part beside those of a later one may be two that never were there together: so all
-    /// rows are taken out first, and put in from the last part to the first, each in the form met
-    /// first.
+    /// Applies the parts of one difference. A row may occur in several parts, and rows of an
+    /// earlier and a later part may never have existed together. Therefore all rows are removed
+    /// first, and then inserted from the last part to the first, each in its newest form.
     private mutating func merge(
         _ parts: Range<Int>, after current: Revision, _ content: (Int) throws -> ChangeSet
     ) throws {
@@ -236,8 +233,8 @@ struct Rebase {
             try applier.fill(set, revision: revision, beside: &filled)
             report.remoteRecords += set.recordCount
             covered = max(covered, revision)
-            // A part that ends between two rows of a revision names the one before. The last part, which is met first,
-            // names the revision that all parts lead to.
+            // A part that ends between two rows of a revision names the one before. The last part,
+            // which is met first, names the revision that all parts lead to.
             let newest = min(revision + 1, covered)
             if newest > current { try note(set, isOwn: false, revision: newest) }
         }
@@ -252,6 +249,7 @@ struct Rebase {
         }
     }
 
+    /// Adds the missing rows of a slice of a part.
     /// - Parameter isBesideOwn: See `RowCopy.run`.
     private mutating func add(
         _ slice: SnapshotSlice, of rows: SnapshotRows, isBesideOwn: Bool
@@ -265,6 +263,7 @@ struct Rebase {
         if slice.next == nil { try parts.complete(rows.description.part) }
     }
 
+    /// Undoes own sets, applies the answer, and redoes those that still wait.
     /// - Parameter moving: The waiting sets to undo and redo; nil for all.
     private mutating func run(_ plan: Plan, moving: Set<Int64>?) throws {
         if let moving { try mark(moving, as: 2) }
@@ -334,7 +333,7 @@ extension Rebase {
         }
     }
 
-    /// Notes which records an entry touched, for the edits that wait.
+    /// Notes the records that an entry touched, for the edits that wait.
     private mutating func note(_ set: ChangeSet, isOwn: Bool, revision: Revision) throws {
         try pass(set, revision: revision)
         for changes in set.types {
@@ -347,8 +346,8 @@ extension Rebase {
             guard hasWaiting || notesOwn, let number = try store.number(ofType: changes.name) else {
                 continue
             }
-            // A record's revision may be older than its set's: what a migration of the server
-            // added to it overrides nothing anybody wrote.
+            // A record's revision may be older than its set's, because an attribute that a
+            // migration of the server added overrides no edit.
             var own: [RecordID: Revision] = [:]
             if !isOwn {
                 for entry in changes.entries { own[entry.id] = entry.revision }
@@ -356,7 +355,7 @@ extension Rebase {
             for id in changes.create + changes.update + changes.delete {
                 let key = RecordKey(type: number, id: id)
                 if isOwn {
-                    // Of two own sets, the verdict on the later one may come first.
+                    // Of two own sets, the verdict on the later one may arrive first.
                     ownRevisions[key] = max(ownRevisions[key] ?? 0, revision)
                 } else {
                     touchedByOthers[key] = max(touchedByOthers[key] ?? 0, own[id] ?? revision)
@@ -365,7 +364,7 @@ extension Rebase {
         }
     }
 
-    /// Remembers for ever which permanent id a temporary one became.
+    /// Stores for ever which permanent id a temporary one became.
     private mutating func keepAssignedIDs(_ set: ChangeSet) throws {
         for changes in set.types {
             guard let number = try store.number(ofType: changes.name) else { continue }
@@ -395,7 +394,7 @@ extension Rebase {
             isTruthCut: set.isTruthCut)
     }
 
-    /// Parks a set with its images, and blocks what was made on top of it.
+    /// Parks a set with its images, and blocks the sets made on top of it.
     private mutating func park(
         _ own: QueuedSet, reason: RefusalReason, message: String, isTruthCut: Bool = false
     ) throws {
@@ -430,15 +429,15 @@ extension Rebase {
                 failures += 1
                 try mark(own, isApplied: false)
             } else {
-                // A verdict may bring what it lacks, or take away what is in its way.
+                // A verdict may bring a record that it lacks, or remove one that blocks it.
                 let mayFit = firstSent.map { $0 <= own.sequence } ?? false
                 try mayFit ? wait(own, changes) : refuse(own, refusal)
             }
         }
     }
 
-    /// What is known to be refused before it is tried: an edit never sent that has become stale,
-    /// or one made on top of a set that was parked.
+    /// Returns a refusal that is known in advance: an edit that was never sent has become stale, or
+    /// it was made on top of a parked set.
     private func refusal(of changes: [StoredChange], isSent: Bool) throws -> ReplayRefusal? {
         for change in changes {
             if blocked.contains(change.key) {
@@ -448,8 +447,9 @@ extension Rebase {
                     "It was made on top of a change to the same record of \(name) that"
                         + " was refused.")
             }
-            // What is not newer than the edit's base was seen when the edit was made, and came
-            // once more. What came of a sent set whose verdict is not here may look like others' change.
+            // A change that is not newer than the edit's base was seen by its author, and arrived
+            // again. The effects of a sent set without a verdict may look like another device's
+            // change.
             if !isSent, !awaited.contains(change.key), change.operation != .create,
                 !created.contains(change.key),
                 let newest = touchedByOthers[change.key], newest > change.baseRevision
@@ -462,8 +462,8 @@ extension Rebase {
         return nil
     }
 
-    /// Leaves a set unapplied. One that was sent may have been accepted, so it waits for its verdict, and those
-    /// behind it wait with it.
+    /// Leaves a set unapplied. One that was sent may have been accepted, so it waits for its
+    /// verdict, and later sets wait with it.
     private mutating func wait(_ own: QueuedSet, _ changes: [StoredChange]) throws {
         failures += 1
         undecided.formUnion(changes.lazy.map(\.key))
@@ -476,7 +476,7 @@ extension Rebase {
         try park(own, reason: refusal.reason, message: refusal.message)
     }
 
-    /// Tells observers of the records of a set that is not applied now.
+    /// Adds the records of a set that is not applied now to the report.
     private mutating func noteAway(_ changes: [StoredChange]) {
         for change in changes {
             guard let type = change.type else { continue }

@@ -5,7 +5,7 @@ internal import SQLiteKit
 internal import SQLiteRecords
 
 extension RemoteApplier {
-    /// Makes records be as a difference says: whole rows, and records that are gone.
+    /// Writes the records of a difference: whole rows, and deletions.
     mutating func applyDifference(_ set: ChangeSet, revision: Revision) throws {
         for changes in set.types {
             guard let type = store.schema.index(of: changes.name) else {
@@ -39,12 +39,12 @@ extension RemoteApplier {
         }
     }
 
-    /// What of a difference was met already, while its parts are gone through from the last.
+    /// The records of a difference that its later parts delete. Parts are applied from the last.
     struct Filled {
         fileprivate var gone: [String: Set<RecordID>] = [:]
     }
 
-    /// Takes out all that a part of a difference names.
+    /// Deletes all records that a part of a difference names.
     mutating func takeOut(_ set: ChangeSet) throws {
         for changes in set.types {
             let type = store.schema.index(of: changes.name)
@@ -59,7 +59,7 @@ extension RemoteApplier {
         }
     }
 
-    /// Puts in what a part of a difference names and no later part has.
+    /// Writes the records of a part of a difference that no later part has.
     mutating func fill(
         _ set: ChangeSet, revision: Revision, beside filled: inout Filled
     ) throws {
@@ -102,10 +102,11 @@ extension RemoteApplier {
         }
     }
 
-    /// Books a row of a difference that its table has taken.
+    /// Notes a row of a difference that its table has accepted.
     private mutating func noteTaken(_ entry: RecordEntry, type: Int, revision: Revision) throws {
         let name = store.schema.types[type].name
-        // The values kept aside while the table was away may be older than a row that the table refused before.
+        // Values kept aside while the table was away may be older than a row that the table refused
+        // before.
         if try quarantine.record(name, entry.id)?.revision ?? 0 <= revision {
             try quarantine.remove(name, entry.id)
         }
@@ -113,8 +114,8 @@ extension RemoteApplier {
         try tell(entry, of: name, isWhole: true, revision: revision)
     }
 
-    /// Writes a type's rows by taking all of them out first. Where the manner is careful, a row
-    /// that is refused is quarantined, and what the table had of it is put back if it still fits.
+    /// Writes a type's rows after deleting all of them. In a careful mode, a row that the table
+    /// refuses is quarantined, and the earlier row is restored if it still fits.
     private mutating func replace(
         _ changes: TypeChanges, type: Int, revision: Revision
     ) throws {
@@ -151,8 +152,8 @@ extension RemoteApplier {
         }
     }
 
-    /// Does one row's work, or undoes it where the row cannot be taken in.
-    /// - Returns: The reason where it was undone.
+    /// Runs the work on one row, and undoes it if its data is at fault.
+    /// - Returns: The reason if it was undone; nil otherwise.
     mutating func attempt(
         _ work: (inout RemoteApplier) throws -> Void
     ) throws -> String? {
@@ -168,8 +169,9 @@ extension RemoteApplier {
         }
     }
 
-    /// Tries a record in quarantine again, in the form an entry gives it.
-    /// - Returns: Whether it was in quarantine; its fate is decided then, one way or the other.
+    /// Tries a record in quarantine again, with the values of an entry.
+    /// - Returns: Whether it was in quarantine. If so, it is now either in its table or in
+    ///   quarantine again.
     mutating func retryQuarantined(
         _ entry: RecordEntry, type: Int, isCreate: Bool, revision: Revision
     ) throws -> Bool {
@@ -198,10 +200,10 @@ extension RemoteApplier {
             message: reason)
     }
 
-    /// Tries every record in quarantine again: the tables may be others now.
+    /// Tries every record in quarantine again, because the tables may have changed.
     mutating func releaseQuarantined() throws {
         for record in try quarantine.list() {
-            // Under an unconfirmed edit it waits for the edit's fate.
+            // Under an unconfirmed edit, the record waits for the edit's verdict.
             guard let type = store.schema.index(of: record.type),
                 try Outbox(store: store).base(store.numbers[type], record.id) == nil
             else { continue }

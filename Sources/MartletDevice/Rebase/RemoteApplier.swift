@@ -6,18 +6,18 @@ internal import SQLiteRecords
 
 /// Writes the server's entries into the app's tables.
 struct RemoteApplier {
-    /// How changes are written.
+    /// The mode in which changes are written.
     struct ApplyMode {
         /// Whether a set's rows are all deleted before any is inserted, so that no order of writes
         /// can meet a UNIQUE constraint on the way.
         var replaces = false
-        /// Whether a change to a record that is not there makes it: the sender says nothing of what
-        /// it takes the device to have.
+        /// Whether updating a missing record inserts it. True if the sender does not say which
+        /// revision it assumes.
         var isLenient = false
         /// Whether a row of a difference that the table refuses is quarantined, so that the others
-        /// come in.
+        /// are applied.
         var isCareful = false
-        /// Whether a confirmed image that the table refuses to take back is quarantined.
+        /// Whether a confirmed image that the table refuses is quarantined.
         var quarantinesImages = false
     }
 
@@ -27,7 +27,7 @@ struct RemoteApplier {
     let registry: ModelRegistry
     var aside: Aside
     var quarantine: Quarantine
-    /// Notes a record's revision; kept at hand, for it is run for every record.
+    /// Stores a record's revision. The statement is kept, because it runs for every record.
     private let remembering: Remembering
     private var knownNames: [[String]]
 
@@ -52,7 +52,7 @@ struct RemoteApplier {
             let creates = changes.update.isEmpty ? [] : Set(changes.create)
             let deletes = Set(changes.delete)
             for id in changes.delete {
-                // With rows replaced, deletes come before the inserts they make room for.
+                // If rows are replaced, deletes come before the inserts that need the room.
                 place.note(changes.name, id, revision)
                 if manner.replaces { _ = try store.tables[type].delete(id) }
                 try forgetAll(changes.name, number, id)
@@ -95,7 +95,7 @@ struct RemoteApplier {
         !deletes.isEmpty && deletes.contains(id)
     }
 
-    /// Writes the entries of one type by taking all their rows out first.
+    /// Writes the entries of one type after deleting all their rows.
     /// - Returns: The quarantined records among them whose outcome is decided.
     private mutating func merge(
         _ changes: TypeChanges, type: Int, creates: Set<RecordID>, deletes: Set<RecordID>,
@@ -149,8 +149,8 @@ struct RemoteApplier {
                 + " that this device does not have.")
     }
 
-    /// Makes a record be as given.
-    /// - Parameter isWhole: Whether attributes not given are null; otherwise they stay.
+    /// Writes a record's values.
+    /// - Parameter isWhole: Whether missing attributes become null; otherwise they stay.
     func put(_ type: Int, _ id: RecordID, _ attributes: Attributes, isWhole: Bool) throws {
         let table = store.tables[type]
         if isWhole {
@@ -167,14 +167,14 @@ struct RemoteApplier {
         }
     }
 
-    /// Brings a record back to a confirmed image of it. What the table has no place for, because
-    /// the image is older than the schema, is kept aside.
+    /// Restores a confirmed image of a record. Values that the table has no place for, because the
+    /// image is older than the schema, are kept aside.
     /// - Parameter number: The number of the record's type, which the schema may have lost.
     mutating func restore(
         _ number: Int64, _ id: RecordID, _ image: Attributes, revision: Revision
     ) throws {
         guard let type = store.index(ofNumber: number) else {
-            // If the table comes back, the record is there whole.
+            // If the table comes back, the kept values hold the whole record.
             try forget(number, id)
             return try aside.addOlder(
                 store.typeName(ofNumber: number), id, image, revision: revision)
@@ -191,8 +191,9 @@ struct RemoteApplier {
         }
     }
 
-    /// All attributes, those not given as null; but not those of columns that hold their default in its place.
-    /// - Parameter left: Columns that stay as they are if they are not given.
+    /// Returns all attributes, with null for missing ones. Leaves out a null if the column holds
+    /// its default instead.
+    /// - Parameter left: Columns that stay as they are if they are missing.
     private func completed(
         _ attributes: Attributes, type: Int, without left: Set<String> = []
     ) -> Attributes {
@@ -236,7 +237,7 @@ struct RemoteApplier {
         }
     }
 
-    /// Forgets all that is known beside the table of a record that is gone.
+    /// Deletes everything known of a deleted record, apart from its row.
     mutating func forgetAll(_ name: String, _ number: Int64, _ id: RecordID) throws {
         try forget(number, id)
         try aside.remove(name, id)
@@ -252,16 +253,17 @@ struct RemoteApplier {
     }
 }
 
-// MARK: - What this version of the app does not know
+// MARK: - Types and attributes that this version of the app does not know
 
 extension RemoteApplier {
-    /// The attributes the schema has; the others are kept aside for a later version of the app.
+    /// Returns the attributes that the schema has. The others are kept aside for a later version of
+    /// the app.
     mutating func split(
         _ entry: RecordEntry, type: Int, isCreate: Bool, revision: Revision
     ) throws -> Attributes {
         let described = store.schema.types[type]
-        // A record that comes whole brings all its values; older ones are there when it was had
-        // before and is fetched again.
+        // A whole record brings all its values. Older ones exist if the device had the record
+        // before and fetches it again.
         if isCreate { try aside.remove(described.name, entry.id) }
         let names = entry.attributes.names
         if names == knownNames[type] { return entry.attributes }
@@ -294,7 +296,7 @@ extension RemoteApplier {
             for id in changes.create {
                 try aside.remove(changes.name, id)
                 try quarantine.remove(changes.name, id)
-                // It is whole from now on, whatever a table that comes back has of it.
+                // The kept values are whole from now on, whatever row a table that comes back has.
                 if let number { try forget(number, id) }
             }
         }
@@ -314,8 +316,8 @@ extension RemoteApplier {
         }
     }
 
-    /// Notes that a record of a type without a table is gone: its revision becomes negative. If the table comes back,
-    /// its row is deleted.
+    /// Notes that a record of a type without a table was deleted: its revision becomes negative. If
+    /// the table comes back, its row is deleted.
     mutating func noteGone(_ id: RecordID, of name: String) throws {
         let isAside = try aside.record(name, id) != nil
         try aside.remove(name, id)
@@ -330,7 +332,8 @@ extension RemoteApplier {
         mark.bind(2, id)
         try mark.run()
         guard isAside else { return }
-        // The image of a record with unsent edits went aside, and its revision with it. Its row is still in the table.
+        // For a record with unsent edits, its image and revision were kept aside. Its row is still
+        // in the table that is away.
         let note = try store.connection.statement(
             "INSERT OR IGNORE INTO martlet_records(type, id, revision) VALUES (?, ?, -1)")
         note.bind(1, integer: number)
@@ -338,7 +341,7 @@ extension RemoteApplier {
         try note.run()
     }
 
-    /// Rows of a difference of a type without a table.
+    /// Keeps the rows of a difference of a type without a table.
     mutating func keepAside(whole changes: TypeChanges, revision: Revision) throws {
         var created = changes
         created.create = changes.update

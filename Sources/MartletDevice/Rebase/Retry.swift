@@ -4,12 +4,13 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// Makes a refused set's edits again, based on what is there now.
+/// Redoes a refused set's edits, based on the present rows.
 struct Retry {
     let store: LocalStore
 
-    /// Runs in the caller's transaction, with capture off.
+    /// Redoes the edits. Runs in the caller's transaction, with capture off.
     /// - Returns: The new set's identifier.
+    /// - Throws: `StoreError` `.value` if the edits no longer fit.
     func run(_ sequence: Int64, identifier: String, now: Int64) throws -> String {
         let outbox = Outbox(store: store)
         var changes = try outbox.changes(of: sequence, in: "martlet_parked_changes")
@@ -23,14 +24,14 @@ struct Retry {
             throw StoreError(
                 .value, refusal.message + " Drop the refused change, or make the edit anew.")
         }
-        // The bases were kept by the step before; this adds the set itself.
+        // The step before stored the bases; this adds the set itself.
         try outbox.enqueue(
             remade: try changes.map { try remade($0, outbox: outbox) }, identifier: identifier,
             now: now)
         return identifier
     }
 
-    /// A change based on the confirmed state of its record now.
+    /// Returns a change based on the present confirmed state of its record.
     private func remade(_ change: StoredChange, outbox: Outbox) throws -> StoredChange {
         let base = try outbox.base(change.number, change.id) ?? confirmedAside(change)
         return StoredChange(
@@ -38,7 +39,7 @@ struct Retry {
             baseRevision: base.revision, base: base.image, after: change.after)
     }
 
-    /// The confirmed state of a record whose type the schema no longer has.
+    /// Returns the confirmed state of a record whose type the schema no longer has.
     private func confirmedAside(
         _ change: StoredChange
     ) throws -> (revision: Revision, image: [UInt8]?) {
@@ -51,8 +52,8 @@ struct Retry {
         )
     }
 
-    /// Returns new temporary ids for records that are created under an id that was given before.
-    /// The server accepts each id once, and other references to it mean the other record.
+    /// Returns new temporary ids for records that are created under an id that was used before. The
+    /// server accepts each id once, and other references to it mean the other record.
     private func newIDs(of changes: [StoredChange]) throws -> [RecordKey: Int64] {
         var renamed: [RecordKey: Int64] = [:]
         var next = try store.counter("nextTemporaryID")
@@ -68,7 +69,7 @@ struct Retry {
         return renamed
     }
 
-    /// Puts the permanent ids in that have become known since the set was parked.
+    /// Inserts the permanent ids that have become known since the set was parked.
     private func resolve(
         _ change: inout StoredChange, _ renamed: [RecordKey: Int64]
     ) throws {

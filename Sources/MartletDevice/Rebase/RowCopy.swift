@@ -8,15 +8,16 @@ internal import SQLiteRecords
 struct RowCopy {
     private let store: LocalStore
     private let reader: SnapshotReader
-    /// The type's place in the snapshot, and in the device's schema.
+    /// The position of the type in the snapshot, and in the device's schema.
     private let index: Int
     private let own: Int
     private let name: String
     private let keys: SnapshotKeys
-    /// Copy rows, and the revisions they have: all, or that of the key `?1`.
+    /// Statements that copy rows, and statements that copy their revisions: all of them, or that of
+    /// the key `?1`.
     private let copyRows: (all: String, one: String)
     private let copyMarks: (all: String, one: String)
-    /// Whether the record `?1` is missing; nil where all are.
+    /// Finds whether the record `?1` is missing; nil if all records are.
     private let isMissing: Statement?
 
     init(
@@ -40,8 +41,8 @@ struct RowCopy {
             type[attribute: $0.name].map { !$0.isGenerated } ?? false
         }.map(\.name)
         try store.announce(shared, of: own)
-        // In a column that the snapshot lacks a record has null, as one that comes by the change log: the column may
-        // have another name for a while, and its nulls are not kept aside.
+        // In a column that the snapshot lacks, a record gets null, like a record from the change
+        // log. The column may have another name for a while, and its nulls are not kept aside.
         let absent = type.attributes.filter {
             !$0.isGenerated && !$0.refuses(.null) && !shared.contains($0.name)
                 && !store.tables[own].ownColumns.contains($0.name)
@@ -64,8 +65,8 @@ struct RowCopy {
             """
         }
         let all = "\(SnapshotRows.name).martlet_records AS martlet_row"
-        // The table's own order of keys counts; for some texts it is not the order of the marks. So the
-        // marks of some keys are found one by one, however many the snapshot has.
+        // The table's own order of keys counts; for some texts it is not the order of the marks.
+        // The marks of some keys are therefore found one by one, however many the snapshot has.
         let some =
             keys.isAll
             ? all : "\(SnapshotRows.name).\(table) AS martlet_key CROSS JOIN \(all)"
@@ -84,9 +85,9 @@ struct RowCopy {
         }
     }
 
-    /// What names the records of which something newer than a part's row is known: queries that end
-    /// where a key is to follow. Those that name none are left out, so that most copies look up
-    /// nothing.
+    /// Returns queries for the records of which the device knows something newer than a part's row.
+    /// A key has to follow each query. Queries that would find no record are left out, so that most
+    /// copies look up nothing.
     private static func known(_ type: EntityType, _ store: LocalStore) throws -> [String] {
         let ofType = "type = \(SQLName.literal(type.name)) AND "
         let sources = [
@@ -101,7 +102,8 @@ struct RowCopy {
         }
     }
 
-    /// Hands over the records that are to be copied, by key. To be called before `run`.
+    /// Calls `body` with each record that is to be copied, in the order of keys. It must be called
+    /// before `run`.
     func forEach(_ body: (RecordID, Revision, Attributes) throws -> Void) throws {
         try reader.forEach(of: index, keys) { id, revision, attributes in
             if try lacks(id) { try body(id, revision, attributes) }
@@ -115,8 +117,8 @@ struct RowCopy {
         return try isMissing.step() && isMissing.integer(0) == 1
     }
 
-    /// Copies all at once; one by one where a row is refused, which is quarantined, or where a
-    /// handler is to be told of each.
+    /// Copies all rows at once. If a row is refused, or if the type has a handler, it copies them
+    /// one by one, and quarantines refused rows.
     /// - Parameter isBesideOwn: Whether own edits are in the tables. One of them may be the reason
     ///   why a row is refused, so a refusal is an error then.
     func run(_ applier: inout RemoteApplier, isBesideOwn: Bool) throws {
@@ -136,7 +138,7 @@ struct RowCopy {
     }
 
     private func copyAll() throws {
-        // Which are missing can be told only before they are in.
+        // This comes first, because the rows are not missing any more once they are copied.
         for sql in [copyMarks.all, copyRows.all] {
             let copy = try store.connection.prepare(sql)
             keys.bind(to: copy)

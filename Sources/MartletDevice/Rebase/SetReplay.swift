@@ -4,7 +4,7 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// Why an own set cannot be applied on top of what has arrived.
+/// The reason why an own set cannot be applied on top of the server's changes.
 struct ReplayRefusal: Error {
     let reason: RefusalReason
     let message: String
@@ -17,18 +17,18 @@ struct ReplayRefusal: Error {
 
 /// Applies one own set again, on top of the confirmed state.
 ///
-/// What it says of attributes and types the schema no longer has is passed over: the set keeps it,
-/// and it is sent.
+/// It skips the attributes and types that the schema no longer has. The set keeps them, and they
+/// are sent.
 struct SetReplay {
     let store: LocalStore
     let outbox: Outbox
 
     /// Applies all of the set, or nothing.
     ///
-    /// Records of one set may hand a unique value on to each other, in an order of statements that
-    /// is not kept. Deletes come first, to make room. If that is not enough, all rows of the set
-    /// are taken out before any is put in.
-    /// - Throws: `ReplayRefusal` when the set no longer fits.
+    /// Records of one set may pass a unique value on to each other, and the order of their
+    /// statements is not stored. Deletes come first, to make room. If that is not enough, all rows
+    /// of the set are deleted before any is inserted.
+    /// - Throws: `ReplayRefusal` if the set no longer fits.
     func apply(_ changes: [StoredChange]) throws {
         let connection = store.connection
         try connection.run("SAVEPOINT martlet_redo")
@@ -58,7 +58,8 @@ struct SetReplay {
         try check(changes)
     }
 
-    /// Records the set changes that no table shows, for it refuses them as they are confirmed.
+    /// The confirmed values of records that the set changes and no table shows, because the table
+    /// refuses them.
     private typealias Unshown = [RecordKey: Attributes]
 
     private func write(_ changes: [StoredChange], _ unshown: Unshown) throws {
@@ -69,7 +70,7 @@ struct SetReplay {
         }
     }
 
-    /// Takes all rows of the set out, then puts them in as they are to be.
+    /// Deletes all rows of the set, then inserts those that it leaves.
     private func replace(_ changes: [StoredChange], _ unshown: Unshown) throws {
         let images = try changes.map { try takeOut($0, unshown[$0.key]) }
         for (change, image) in zip(changes, images) {
@@ -77,8 +78,8 @@ struct SetReplay {
         }
     }
 
-    /// Takes a record's row out.
-    /// - Returns: The values it shall have; nil if it shall be gone, or has no table.
+    /// Deletes a record's row.
+    /// - Returns: The values of the new row; nil if there is to be none, or the type has no table.
     private func takeOut(_ change: StoredChange, _ unshown: Attributes?) throws -> Attributes? {
         guard let type = change.type else { return nil }
         var image = Attributes()
@@ -130,9 +131,9 @@ struct SetReplay {
         }
     }
 
-    /// Keeps the confirmed image and its revision, before the first own change to it. That of a record
-    /// that is quarantined and not shown is what quarantine has; it leaves that for as long as the edit
-    /// stands.
+    /// Stores the confirmed image of a record and its revision, before the first own change to it.
+    /// If the record is quarantined and has no row, its image is taken out of quarantine, for as
+    /// long as the edit exists.
     private func keepBase(
         _ change: StoredChange, type: Int, _ unshown: inout Unshown
     ) throws {
@@ -150,7 +151,8 @@ struct SetReplay {
             try RemoteApplier(store: store, now: 0)
                 .remember(change.number, change.id, revision: kept.revision)
         }
-        // A record that its own set recreates is based on everything that the set had seen of it.
+        // The base of a record that its own set recreates is everything that the set had seen of
+        // it.
         let made = change.operation == .create ? change.baseRevision : 0
         let revision = try outbox.confirmedRevision(change.number, change.id) ?? made
         try outbox.insertBase(change.number, change.id, revision: revision, image: image)
@@ -161,7 +163,8 @@ struct SetReplay {
         do {
             switch change.operation {
             case .create:
-                // A new record says all that it has, but of a column that came later: it has the default there.
+                // A new record names all its values, except for columns that were added later,
+                // which get their default.
                 try table.insert(
                     change.id, try written(change, type: type), absentMeansNull: false)
             case .update:
@@ -178,12 +181,14 @@ struct SetReplay {
         }
     }
 
-    /// What a change sets in its table.
+    /// Returns the attributes that a change sets in its table.
     private func written(_ change: StoredChange, type: Int) throws -> Attributes {
         store.known(try change.attributes(), type: type)
     }
 
-    /// Every record a reference names must be there, or one whose key is equal by the column's collation.
+    /// Checks that every record that a reference names exists, or one whose key is equal by the
+    /// column's collation.
+    /// - Throws: `ReplayRefusal` if one does not.
     private func checkParents(_ change: StoredChange, type index: Int) throws {
         let type = store.schema.types[index]
         guard !type.references.isEmpty else { return }
@@ -202,9 +207,12 @@ struct SetReplay {
         }
     }
 
-    /// A record that others have since tied something to must not be deleted unseen.
+    /// Checks that no other record refers to a deleted one. Another device may have added such a
+    /// reference since, which the user has not seen.
+    /// - Throws: `ReplayRefusal` if one does.
     private func checkChildren(_ change: StoredChange, type: Int) throws {
-        // One whose key is equal by the column's collation takes the place of the deleted record.
+        // A record whose key is equal by the column's collation takes the place of the deleted
+        // record.
         if try store.tables[type].equal(to: change.id) != nil { return }
         let name = store.schema.types[type].name
         for (index, child, reference) in store.schema.references(to: name) {

@@ -4,40 +4,42 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// A checked snapshot beside the device's file, or a part of one, whose rows go into its tables.
+/// A checked snapshot alongside the device's file, or a part of one, whose rows are added to the
+/// device's tables.
 struct SnapshotRows {
     let reader: SnapshotReader
     private let store: LocalStore
 
     static let name = "martlet_seed"
 
-    /// Which of the rows go in.
+    /// The rows to add.
     enum Selection {
-        /// All: the tables have none.
+        /// All rows, because the tables have none.
         case all
-        /// Those of records of which nothing newer is known.
+        /// Rows of records of which the device knows nothing newer.
         case missing
     }
 
     /// Attaches a snapshot. The connection must not be in a transaction.
-    /// - Throws: `SnapshotError` for what is no sound snapshot; `SQLiteError`.
+    /// - Throws: `SnapshotError` if the file is no sound snapshot; `SQLiteError`.
     init(attaching path: String, vfs: String?, to store: LocalStore) throws {
         self.store = store
         reader = try SnapshotReader(path: path, vfs: vfs)
-        // Not kept for reuse: a statement that is kept would be of the file attached next.
+        // The statement is not kept for reuse, because a kept one would belong to the file attached
+        // next.
         let attach = try store.connection.prepare("ATTACH ? AS \(Self.name)")
         attach.bind(1, text: path)
         try attach.run()
     }
 
-    /// Lets go of the file. Where it cannot be let go of, the next attaching fails and says so.
+    /// Detaches the file. If that fails, the next attach reports it.
     func detach() {
         try? store.connection.execute("DETACH \(Self.name)")
     }
 
     var description: SnapshotDescription { reader.description }
-    /// Empties the tables of all that was confirmed. Own unconfirmed sets are marked as not applied;
-    /// the caller redoes them.
+    /// Deletes everything confirmed from the tables. Own unconfirmed sets are marked as not
+    /// applied; the caller redoes them.
     static func makeRoom(in store: LocalStore) throws {
         try store.connection.execute(
             """
@@ -49,8 +51,8 @@ struct SnapshotRows {
         }
     }
 
-    /// Puts rows into the tables, in the caller's transaction and with capture off. What a table
-    /// refuses is quarantined; what there is no place for is kept aside.
+    /// Adds rows to the tables, in the caller's transaction and with capture off. Rows that a table
+    /// refuses are quarantined, and values without a place are kept aside.
     /// - Parameter isBesideOwn: See `RowCopy.run`.
     func add(
         _ slice: SnapshotSlice, _ selection: Selection, by applier: inout RemoteApplier,
@@ -67,7 +69,7 @@ struct SnapshotRows {
             let copy = try RowCopy(
                 store: store, reader: reader, index: index, own: own, keys: keys,
                 selection: selection)
-            // Which are missing can be told only before they are in.
+            // This comes first, because the records are not missing any more once they are copied.
             if type.attributes.contains(where: { described[attribute: $0.name] == nil }) {
                 try copy.forEach { id, revision, attributes in
                     let unknown = store.unknown(attributes.withoutNulls(), type: own)
@@ -80,7 +82,7 @@ struct SnapshotRows {
         }
     }
 
-    /// Hands records of a type without a table to its handler, or keeps them aside.
+    /// Passes records of a type without a table to its handler, or keeps them aside.
     private func addUnknown(
         _ index: Int, _ keys: SnapshotKeys, _ selection: Selection,
         by applier: inout RemoteApplier

@@ -2,13 +2,13 @@ internal import MartletModel
 internal import MartletProtocol
 
 extension SyncAnswer {
-    /// What is wrong with the order of an answer's sets; nil where it is sound.
+    /// Returns a sentence about a wrong order of an answer's sets; nil if the order is sound.
     ///
-    /// Sets the device has yet to apply come in the order of the log, each once, and none is newer
-    /// than the revision the answer ends at. In any other order an older change would be put over a
-    /// newer one, and stay.
-    /// - Parameter cursor: What the device has, or has staged; sets up to it are passed over when
-    ///   they are applied, so their order does not matter.
+    /// Sets that the device has yet to apply must come in the order of the log, each once, and none
+    /// newer than the revision at which the answer ends. In any other order an older change would
+    /// overwrite a newer one, and stay.
+    /// - Parameter cursor: The revision that the device has, or has staged. Sets up to it are
+    ///   skipped when they are applied, so their order does not matter.
     func disorder(after cursor: Revision) -> String? {
         var last = cursor
         for set in changeSets where set.conflict != true {
@@ -19,7 +19,8 @@ extension SyncAnswer {
                 return "A change set of revision \(revision) is in an answer that ends at"
                     + " \(maxRevision)."
             }
-            // What a difference covers may come again behind it: the fate of own sets.
+            // Sets that a difference covers may follow it again, because they are verdicts on own
+            // sets.
             guard revision > cursor, !set.isDifference else { continue }
             guard revision > last else {
                 return "Revision \(revision) comes after revision \(last)."

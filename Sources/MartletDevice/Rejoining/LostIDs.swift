@@ -4,15 +4,15 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// The ids in own sets of a lost history, and what they mean in the server's.
+/// The ids in own sets of a lost history, and their meaning in the server's history.
 struct LostIDs {
     let store: LocalStore
-    /// The newest revision both histories share.
+    /// The newest revision that both histories share.
     let common: Revision
-    /// What own records were called in the lost history, by the identifier of the set that made
-    /// them and goes out once more as it was.
+    /// The ids that own records had in the lost history, by the identifier of the set that made
+    /// them. These sets are sent once more unchanged.
     private var taken: [String: [(key: RecordKey, given: Int64)]] = [:]
-    /// Records with ids the server gave, as the device had them.
+    /// Records with ids that the server assigned, as the device had them.
     private var witnesses: [RecordKey: Witness] = [:]
 
     private struct Witness {
@@ -28,22 +28,23 @@ struct LostIDs {
         self.common = common
     }
 
-    // MARK: - Before
+    // MARK: - Before the server's state is taken over
 
-    /// Gives own records that were made in the lost history their temporary ids back, in held sets
-    /// and in stored ones, and notes what all others are that sets name.
+    /// Gives own records that were made in the lost history their temporary ids back, in held and
+    /// in stored sets. Notes the values of all other records that these sets name.
     mutating func takeBack(_ held: inout [HeldSet]) throws {
         var lost: [RecordKey: Int64] = [:]
         for set in held { _ = try forget(set.changes, &lost) }
         for set in try outbox.queued() {
             let changes = try outbox.changes(of: set.sequence)
             if set.isSent { taken[set.identifier] = try forget(changes, &lost) }
-            // These sets rest on what both histories share, and so do the records they name.
+            // These sets rest on the history that both sides share, and so do the records that they
+            // name.
             for change in changes { try note(change, base: common, isShared: true) }
         }
         try rewrite(&held, IDRewriter(store: store, assigned: lost))
         for change in held.flatMap(\.changes) {
-            // The record's revision when it was edited says as much of it.
+            // The record's revision when it was edited shows as much.
             try note(change, base: change.baseRevision > 0 ? change.baseRevision : nil)
         }
         for sequence in try sequences(in: "martlet_parked_changes") {
@@ -78,7 +79,9 @@ struct LostIDs {
         return forgotten
     }
 
-    /// - Parameter isShared: Whether what is known of the record is known of its references, too.
+    /// Notes the records of a change.
+    /// - Parameter isShared: Whether the base also holds for the records to which the change
+    ///   refers.
     private mutating func note(
         _ change: StoredChange, base: Revision?, isShared: Bool = false
     ) throws {
@@ -86,7 +89,8 @@ struct LostIDs {
         for key in try references(of: change) { try note(key, base: isShared ? base : nil) }
     }
 
-    /// Edits that the server still has tell how long records have been known, too.
+    /// Uses the bases of sets that the server still has: they also show how long records have been
+    /// known.
     private mutating func noteConfirmed() throws {
         let find = try store.connection.statement(
             """
@@ -113,10 +117,10 @@ struct LostIDs {
         witnesses[key] = witness
     }
 
-    // MARK: - After
+    // MARK: - After the server's state is taken over
 
-    /// Takes note of the verdicts on sets sent as they were. Their answer names the new ids, but for
-    /// one that the server has shortened since: then the old ones are right.
+    /// Handles the verdicts on sets that were sent unchanged. The answer names the new ids. If the
+    /// server has compacted the set since, it names none, and the old ids are right.
     func noteVerdicts(_ receipts: [Receipt]) throws {
         for receipt in receipts where receipt.outcome == .accepted {
             for (key, given) in taken[receipt.identifier] ?? []
@@ -132,8 +136,8 @@ struct LostIDs {
         }
     }
 
-    /// Puts ids that no record has or gets in place of those whose record is another one in the
-    /// server's history.
+    /// Replaces ids whose record is another one in the server's history by ids that no record ever
+    /// has.
     func giveUpStrays(_ held: inout [HeldSet]) throws {
         // Files of earlier releases may have withheld records at and below the next temporary id.
         let lowest = try store.connection.integer(
@@ -152,7 +156,7 @@ struct LostIDs {
         try rewrite(&held, IDRewriter(store: store, assigned: strays))
     }
 
-    /// A change with the permanent ids that own records have by now.
+    /// Returns a change with the present permanent ids of own records.
     func resolved(_ change: StoredChange) throws -> StoredChange {
         var assigned: [RecordKey: Int64] = [:]
         let used = try (change.operation == .create ? [] : [change.key]) + references(of: change)
@@ -166,7 +170,7 @@ struct LostIDs {
 
     // MARK: - Records
 
-    /// The records that a change refers to.
+    /// Returns the records to which a change refers.
     private func references(of change: StoredChange) throws -> [RecordKey] {
         guard let type = change.type.map({ store.schema.types[$0] }), let after = change.after,
             !type.references.isEmpty
@@ -180,7 +184,7 @@ struct LostIDs {
         }
     }
 
-    /// A record as it was confirmed; nil where there is none.
+    /// Returns a record as it was confirmed; nil if there is none.
     func confirmed(_ key: RecordKey) throws -> LostHistory.Truth? {
         if let base = try outbox.base(key.type, key.id) {
             return try base.image.map {
@@ -191,7 +195,7 @@ struct LostIDs {
         guard let type = store.index(ofNumber: key.type),
             let present = try store.tables[type].read(key.id)
         else { return nil }
-        // Through the wire's form, as base images are kept.
+        // The values are encoded and decoded, because base images are stored in the wire's form.
         let image = try SyncCoder.encode(store.stored(present, type: type).withoutNulls())
         return LostHistory.Truth(
             revision: try outbox.confirmedRevision(key.type, key.id) ?? 0,

@@ -4,25 +4,25 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// Own sets of a history the server does not share, from before the server's state is taken over
-/// until after. All within one transaction, with capture off.
+/// Holds own sets of a history that the server does not share, from before the server's state is
+/// taken over until after. All of this happens within one transaction, with capture off.
 ///
-/// Ids are the danger: numbers that were given in the lost history are given again, to other
-/// records. So records of one's own get their temporary ids back, which the verdicts lead to the
-/// new ones; and an id of somebody else's record that is not the same record there any more
-/// becomes one that no record will ever have.
+/// The difficulty is the ids: the server assigns ids of the lost history again, to other records.
+/// Therefore the device's own records get their temporary ids back, and the verdicts lead from
+/// these to the new ids. An id of another device's record that names a different record now is
+/// replaced by an id that no record will ever have.
 struct LostWork {
     let store: LocalStore
-    /// The newest revision both histories share.
+    /// The newest revision that both histories share.
     let common: Revision
     /// Milliseconds since 1970.
     let now: Int64
-    /// Sets the server had taken that go out once more.
+    /// The number of sets that the server had accepted and that are sent once more.
     private(set) var sentAgain = 0
     private var held: [HeldSet] = []
     private var ids: LostIDs
-    /// Records that an own set was put back on, and those whose sets were parked, with the ids they
-    /// had before.
+    /// Records on which an own set was redone, and records whose sets were parked, by their former
+    /// ids.
     private var mine: Set<RecordKey> = []
     private var blocked: Set<RecordKey> = []
 
@@ -39,7 +39,7 @@ struct LostWork {
         ids = LostIDs(store: store, common: common)
     }
 
-    /// Takes the sets out whose ground the server does not share, and notes what they are about.
+    /// Takes out the sets whose basis the server does not share, and notes their records.
     mutating func takeOut() throws {
         held =
             try ConfirmedSets(store: store, mostBytes: mostKeptBytes).takeOut(after: common)
@@ -67,7 +67,7 @@ struct LostWork {
         return sets
     }
 
-    /// Does the held sets again on what is there now, as new sets, or parks them.
+    /// Redoes the held sets on the present rows, as new sets, or parks them.
     mutating func putBack(on rebase: Rebase, _ report: inout RebaseReport) throws {
         try ids.noteVerdicts(report.receipts)
         try ids.giveUpStrays(&held)
@@ -96,7 +96,7 @@ struct LostWork {
             } else {
                 mine.formUnion(set.changes.map(\.key))
                 if set.wasConfirmed { sentAgain += 1 }
-                // Its fate is open again.
+                // The set has no verdict any more.
                 try store.connection.run(
                     "DELETE FROM martlet_receipts WHERE sequence = \(set.sequence)")
             }
@@ -104,8 +104,9 @@ struct LostWork {
         try putBackWithheld(rebase)
     }
 
-    /// Puts what is withheld on top of everything. Where the server has the record otherwise than it
-    /// was written on, the edit is based on the common revision, and so refused once it is sent.
+    /// Puts withheld edits on top of everything. If the server's record differs from the one under
+    /// an edit, the edit is based on the common revision, so that the server refuses it once it is
+    /// sent.
     private func putBackWithheld(_ rebase: Rebase) throws {
         let withheld = Withheld(store: store, now: now)
         try withheld.follow(rebase.assigned)
@@ -138,7 +139,7 @@ struct LostWork {
             """)
         row.bind(1, integer: set.sequence)
         row.bind(2, text: set.identifier)
-        // Beyond the records it names, its author knows of nothing newer.
+        // Beyond the records that it names, its author has seen nothing newer.
         row.bind(3, integer: common)
         row.bind(4, text: set.timestamp)
         row.bind(5, integer: set.records)
@@ -151,7 +152,8 @@ struct LostWork {
         }
     }
 
-    /// - Returns: Why it cannot be done again; nil where it was.
+    /// Redoes one set.
+    /// - Returns: The reason why it cannot be redone; nil if it was.
     private func redo(
         _ set: HeldSet, _ changes: [StoredChange], _ rebase: Rebase
     ) throws -> ReplayRefusal? {
@@ -178,8 +180,9 @@ struct LostWork {
         return nil
     }
 
-    /// - Parameter old: The record as it was called before.
-    /// - Throws: `ReplayRefusal`.
+    /// Checks that a change may be redone.
+    /// - Parameter old: The record under its former id.
+    /// - Throws: `ReplayRefusal` if it may not.
     private func judge(_ change: StoredChange, _ old: RecordKey, _ rebase: Rebase) throws {
         let name = try store.typeName(ofNumber: change.number)
         if blocked.contains(old) {
@@ -195,7 +198,8 @@ struct LostWork {
             }
             return
         }
-        // What the server does not have yet is own work; whether it is there shows soon.
+        // A record that the server does not have yet is own work; the replay shows whether it
+        // exists.
         if case .integer(let id) = change.id, id < 0 { return }
         guard let truth else {
             throw ReplayRefusal(
@@ -216,7 +220,7 @@ struct LostWork {
 }
 
 extension Rebase {
-    /// Whether a record was made by an own set that was accepted now.
+    /// Returns whether an own set that was accepted now has made a record.
     func isNew(_ key: RecordKey) -> Bool {
         guard case .integer(let id) = key.id else { return false }
         return assigned.contains { $0.key.type == key.type && $0.value == id }

@@ -4,26 +4,26 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// New records that were written here without being captured, on their way into the queue: under
-/// temporary keys, with everything that refers to them, and ahead of it.
+/// New records that were written here without being captured. They get temporary keys, together
+/// with everything that refers to them, and are queued ahead of the sets that need them.
 struct CapturedRecords {
     let store: LocalStore
-    /// The records as they are named now.
+    /// The records under their present keys.
     private var keys: Set<RecordKey> = []
-    /// What given keys became.
+    /// The temporary keys that records got, by their former keys.
     private var renamed: [RecordKey: Int64] = [:]
 
     init(store: LocalStore) {
         self.store = store
     }
 
-    /// Adds a record under the key it has.
+    /// Adds a record under its own key.
     mutating func add(_ type: Int, _ id: RecordID) {
         keys.insert(RecordKey(type: store.numbers[type], id: id))
     }
 
-    /// Adds a record, and gives it a temporary key; rows that refer to it follow.
-    /// - Parameter isSent: False for one that is withheld, so that no set can wait for it.
+    /// Adds a record, and gives it a temporary key. Rows that refer to it follow.
+    /// - Parameter isSent: False for a withheld record, so that no set can wait for it.
     mutating func add(
         _ type: Int, _ id: RecordID, as temporary: Int64, isSent: Bool = true
     ) throws {
@@ -49,7 +49,7 @@ struct CapturedRecords {
         if isSent { add(type, .integer(temporary)) }
     }
 
-    /// Attributes of a type with the keys their records have now.
+    /// Returns the attributes of a type with the present keys of records in its references.
     func followed(_ attributes: Attributes, type: Int) -> Attributes {
         var attributes = attributes
         for (attribute, key) in references(in: attributes, type: type) {
@@ -58,7 +58,8 @@ struct CapturedRecords {
         return attributes
     }
 
-    /// Makes the queued edits of a record edits of one that nobody has confirmed.
+    /// Changes the queued edits of a record so that they are based on a record that is not
+    /// confirmed.
     func becomeNew(_ type: Int, _ id: RecordID) throws {
         for sql in [
             "UPDATE martlet_base SET image = NULL, revision = 0 WHERE type = ?1 AND id = ?2",
@@ -71,8 +72,8 @@ struct CapturedRecords {
         }
     }
 
-    /// Lets queued and parked sets follow. What was sent stays frozen: the server refuses what it
-    /// does not know, and the set can be tried again once it is parked.
+    /// Rewrites the keys in queued and parked sets. Sent sets stay frozen: the server refuses keys
+    /// that it does not know, and such a set can be tried again once it is parked.
     func rewriteSets() throws {
         guard !renamed.isEmpty else { return }
         let outbox = Outbox(store: store)
@@ -91,8 +92,8 @@ struct CapturedRecords {
         try rewriteImages()
     }
 
-    /// Images under queued edits follow as well: such an edit may have been made on top of one that
-    /// was not captured, which is found further on.
+    /// Rewrites the images under queued edits as well. Such an edit may have been made on top of
+    /// one that was not captured, which is found later.
     private func rewriteImages() throws {
         let rows = try store.connection.statement(
             "SELECT type, id, image FROM martlet_base WHERE image IS NOT NULL")
@@ -115,9 +116,10 @@ struct CapturedRecords {
         }
     }
 
-    /// Of new records, those that a queued set needs, and the set: the first never sent that edits
-    /// one of them, or refers to it. They have to get to the server with it.
-    /// - Returns: Nil where none does.
+    /// Returns the new records that a queued set needs, and the sequence of the first set that was
+    /// never sent and edits one of them or refers to it. The records have to reach the server
+    /// before that set.
+    /// - Returns: Nil if no set needs one.
     func needed() throws -> (keys: Set<RecordKey>, sequence: Int64)? {
         guard !keys.isEmpty else { return nil }
         let outbox = Outbox(store: store)
@@ -143,7 +145,7 @@ struct CapturedRecords {
         return (try withParents(of: needed), first)
     }
 
-    /// New records and the new ones they refer to themselves.
+    /// Returns new records together with the new records to which they refer.
     private func withParents(of records: Set<RecordKey>) throws -> Set<RecordKey> {
         var found = records
         var open = Array(records)

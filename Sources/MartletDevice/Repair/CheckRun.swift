@@ -2,16 +2,17 @@ internal import MartletModel
 internal import MartletProtocol
 internal import MartletStore
 
-/// A whole check of a device's data: part after part is hashed, compared and repaired.
+/// A complete check of a device's data. It hashes, compares and repairs one part after another.
 ///
-/// A value that is moved on by one who has the device's store at hand; between two steps anything
-/// may happen to the device.
+/// It is a value, which the holder of the device's store advances. Between two steps anything may
+/// happen to the device.
 package struct CheckRun: Sendable {
-    /// Records hashed at once.
+    /// The number of records that are hashed at once.
     static let batchRecords = 65_536
-    /// Times that one part is hashed again because too much was changed meanwhile.
+    /// The most times that one part is hashed, if too much is changed meanwhile each time.
     static let mostTries = 5
-    /// Answers without a comparison after which the server is taken to make none.
+    /// The number of answers without a comparison after which the server counts as unable to
+    /// compare.
     static let mostSilences = 3
 
     let manner: CheckRepair
@@ -20,7 +21,7 @@ package struct CheckRun: Sendable {
     private var place: CheckPlace? = CheckPlace()
     private var next: CheckPlace?
     private var check: SelfCheck?
-    /// The part after the present one, where it was hashed already.
+    /// The part after the present one, if it was hashed already.
     private var ahead: HashedBatch?
     private var excluded: [String: Set<String>] = [:]
     private var tries = 0
@@ -34,14 +35,14 @@ package struct CheckRun: Sendable {
         self.batchRecords = batchRecords
     }
 
-    /// Makes capture what it should be. To be called before anything else turns it on again.
+    /// Restores capture. It must be called before anything else turns capture on again.
     package mutating func begin(_ store: DeviceStore) throws {
         guard !hasBegun else { return }
         hasBegun = true
         report.isCaptureRestored = try store.restoreCapture()
     }
 
-    /// The next request's body; nil: all is compared.
+    /// Returns the next request's body; nil if everything is compared.
     package mutating func request(_ store: DeviceStore, now: Int64) throws -> [UInt8]? {
         try begin(store)
         while true {
@@ -75,16 +76,16 @@ package struct CheckRun: Sendable {
         }
     }
 
-    /// Hashes the part after the one that is compared, while the server is at work on that. What it
-    /// holds is of the moment it was hashed, as any part's is.
+    /// Hashes the part after the one that is compared, while the server works on that. The hashes
+    /// show the moment of the hashing, like those of any part.
     package mutating func prepare(_ store: DeviceStore, now: Int64) throws {
         guard ahead == nil, check != nil, let next else { return }
         ahead = try store.hashConfirmed(
             from: next, without: excluded, limit: batchRecords, now: now)
     }
 
-    /// Takes the answer to the last request, and repairs what it shows.
-    /// - Throws: `SyncError` for an answer that is none; `SQLiteError` where the file fails.
+    /// Handles the answer to the last request, and repairs the differences that it shows.
+    /// - Throws: `SyncError` for an answer that is none; `SQLiteError` if the file fails.
     package mutating func take(_ body: [UInt8], _ store: DeviceStore, now: Int64) throws {
         guard var current = check else { return }
         let answer = try decoded(body, store)
@@ -93,7 +94,8 @@ package struct CheckRun: Sendable {
             guard silences < Self.mostSilences else {
                 throw SyncError(.rejected, "The server does not compare data; update it.")
             }
-            // A device the server had not met; it has now. What was asked is asked again.
+            // The server did not know the device before this request, and does now. The request is
+            // repeated.
             repeatPart()
             return
         }
@@ -138,7 +140,7 @@ package struct CheckRun: Sendable {
         return answer
     }
 
-    /// Hashes the part again: the state it was compared in is gone.
+    /// Hashes the part again, because the state in which it was compared is gone.
     private mutating func again() {
         tries += 1
         guard tries >= Self.mostTries else { return repeatPart() }
@@ -146,7 +148,7 @@ package struct CheckRun: Sendable {
         goOn()
     }
 
-    /// Begins the present part anew; what was hashed ahead may be of another form.
+    /// Begins the present part again. The part hashed ahead may have other attributes.
     private mutating func repeatPart() {
         check = nil
         ahead = nil
@@ -161,7 +163,7 @@ package struct CheckRun: Sendable {
 }
 
 extension DeviceStore {
-    /// A request that carries nothing but a comparison.
+    /// Builds a request that carries only a comparison.
     fileprivate func checkBody(_ check: CheckRequest, name: String) throws -> [UInt8] {
         var request = SyncRequest(maxRevision: try revision)
         request.clientID = try clientID

@@ -4,7 +4,7 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// Where hashing goes on: at a type, and a key in it.
+/// The position at which hashing continues: a type, and a key in it.
 struct CheckPlace: Sendable {
     var type = 0
     var from: RecordID?
@@ -14,26 +14,26 @@ struct CheckPlace: Sendable {
 struct HashedBatch: Sendable {
     let revision: Revision
     var records: [HashedRecords] = []
-    /// Rows that took no part, because no set can carry their keys.
+    /// The rows that are left out, because no set can carry their keys.
     var unreadable: [CheckReport.UnreadableRow] = []
-    /// nil: that was all.
+    /// The position of the next batch; nil if this one is the last.
     var next: CheckPlace?
 }
 
 extension DeviceStore {
-    /// Makes the triggers again that are gone, and turns capture on where it is off.
+    /// Recreates triggers that are gone, and turns capture on if it is off.
     /// - Returns: Whether there was anything to do.
     func restoreCapture() throws -> Bool {
         try inApplyingTransaction { try applying.restoreCapture() }
     }
 
     /// Hashes the confirmed state of the device: the app's rows, with the base images of
-    /// unconfirmed edits in their place, and the revisions that the device remembers. It leaves out
-    /// records that the device created and that have no permanent id yet, but includes those whose
-    /// creation was not captured.
+    /// unconfirmed edits in their place, and the revisions that the device has stored. It leaves
+    /// out records that the device created and that have no permanent id yet, but includes those
+    /// whose creation was not captured.
     /// - Parameters:
-    ///   - excluded: By type: attributes that are left out.
-    ///   - limit: Records of one batch. The user's writes wait while they are hashed.
+    ///   - excluded: The attributes to leave out, by type.
+    ///   - limit: The number of records in one batch. The user's writes wait while they are hashed.
     /// - Throws: `SyncError` `.busy` while a difference, a snapshot or part of one is under way.
     func hashConfirmed(
         from place: CheckPlace, without excluded: [String: Set<String>], limit: Int, now: Int64
@@ -61,8 +61,8 @@ extension DeviceStore {
                 place =
                     records.below.map { CheckPlace(type: place.type, from: $0) }
                     ?? CheckPlace(type: place.type + 1)
-                // Rows that are not confirmed take no room. The rest of the type is another batch's all the same, as
-                // a request names each type once.
+                // Rows that are not confirmed do not count. The rest of the type is still left to
+                // another batch, because a request names each type once.
                 guard room > 0, records.below == nil else { break }
             }
             batch.next = place.type < applying.schema.types.count ? place : nil
@@ -71,7 +71,7 @@ extension DeviceStore {
     }
 }
 
-/// Reads one type's rows, marks and base images side by side, in the order of their keys.
+/// Reads one type's rows, revisions and base images in step, in the order of their keys.
 private struct ConfirmedScan {
     let store: LocalStore
     let type: Int
@@ -155,7 +155,7 @@ private struct ConfirmedScan {
         return (hashes, nil)
     }
 
-    /// Returns a row's key; nil if no set can carry it, which is noted.
+    /// Returns a row's key; nil if no set can carry it, which is then noted.
     private mutating func readableID(
         _ row: Statement, _ described: EntityType
     ) throws -> RecordID? {
@@ -170,8 +170,8 @@ private struct ConfirmedScan {
         }
     }
 
-    /// Returns whether a row with a temporary id belongs to no queued record: it was written past
-    /// the triggers.
+    /// Returns whether a row with a temporary id belongs to no queued record, because it was
+    /// written past the triggers.
     private func isUnseen(_ id: RecordID) throws -> Bool {
         let find = try store.connection.statement(
             """

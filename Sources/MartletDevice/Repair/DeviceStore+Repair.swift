@@ -5,13 +5,13 @@ internal import SQLiteKit
 internal import SQLiteRecords
 
 extension DeviceStore {
-    /// Makes records be as the server has them, or makes change sets of what was not captured, in
-    /// one transaction.
+    /// Restores records to the server's state, or makes change sets of uncaptured edits, in one
+    /// transaction.
     /// - Parameters:
-    ///   - records: What was hashed.
-    ///   - revisions: Where the differences are true.
-    /// - Returns: What was found and done; nil where the device has got further than what was
-    ///   compared, or begun anew: nothing was done then.
+    ///   - records: The records that were hashed.
+    ///   - revisions: The revisions at which the differences are true.
+    /// - Returns: The findings; nil if the device has another revision by now, or its file was
+    ///   emptied to be fetched again. Nothing was done then.
     func repair(
         _ differences: [SelfCheck.Difference], of records: [HashedRecords],
         at revisions: ClosedRange<Revision>, by manner: CheckRepair, now: Int64
@@ -53,13 +53,13 @@ extension DeviceStore {
     }
 }
 
-/// Sorts differences by what they come from, and gathers what is to be done.
+/// Sorts differences by their causes, and collects the repairs.
 private struct Repair {
     let store: LocalStore
     let manner: CheckRepair
     private(set) var findings: [CheckReport.Finding] = []
     private(set) var nextTemporaryID: Int64
-    /// By type: rows to put in place, and records to remove.
+    /// The rows to write and the records to delete, by type.
     private var updates: [Int: [RecordEntry]] = [:]
     private var deletes: [Int: [RecordID]] = [:]
     /// Uncaptured edits that become change sets.
@@ -69,33 +69,33 @@ private struct Repair {
         let type: Int
         var id: RecordID
         let truth: Attributes?
-        /// Of a record with queued edits: what to write on top of them.
+        /// The values to write on top of a record's queued edits.
         var onTop: Attributes?
-        /// Of a new record with queued edits: what it was before them.
+        /// The image before the queued edits, for a new record.
         var image: Attributes?
-        /// Of a record that holds what no set can carry: the reason.
+        /// The reason why the record cannot be sent, if it holds a value that no set can carry.
         var refusal: String?
         /// The position of the edit's finding in the report.
         var finding = 0
     }
 
-    /// What was not captured, as changes for the outbox.
+    /// The uncaptured edits, as changes for the outbox.
     struct Captured {
-        /// New records that a queued set needs, to go with it.
+        /// New records that a queued set needs, to be sent with it.
         var ahead: (changes: [RecordChange], sequence: Int64)?
         var rest: [RecordChange] = []
     }
 
     /// A record's confirmed state on the device.
     private struct Confirmed {
-        /// Nil also where the row holds what cannot be read.
+        /// The row's values; nil if there is no row, or it cannot be read.
         var row: Attributes?
         /// The reason why the row cannot be read.
         var refusal: String?
         var hasRow = false
         var mark: Revision?
         var hasQueuedEdits = false
-        /// Whether nothing was known of a revision when the first of them was made.
+        /// Whether no revision was known when the first of these edits was made.
         var isNewUnderEdits = false
     }
 
@@ -115,7 +115,7 @@ private struct Repair {
             ? edit(type, difference.id, confirmed, truth) : nil
         edit?.finding = findings.count
         if let edit { edits.append(edit) }
-        // An edit on top of queued ones is made once these stand on the truth.
+        // An edit on top of queued ones is made once these are based on the server's row.
         if edit == nil || edit?.onTop != nil {
             if let truth {
                 updates[type, default: []].append(truth)
@@ -150,7 +150,7 @@ private struct Repair {
         return confirmed
     }
 
-    /// What the difference comes from; nil where there is none any more.
+    /// Returns the kind of a difference; nil if there is none any more.
     private func reason(
         _ confirmed: Confirmed, _ truth: RecordEntry?, _ records: HashedRecords
     ) -> CheckReport.Reason? {
@@ -171,9 +171,9 @@ private struct Repair {
         return confirmed.mark == truth.revision ? .uncaptured : .different
     }
 
-    // MARK: What is to be done
+    // MARK: - The repairs
 
-    /// The server's rows as a difference; nil where there are none to put in place.
+    /// Returns the server's rows as a difference; nil if there are none to write.
     func truths(after current: Revision) -> ChangeSet? {
         let types = Set(updates.keys).union(deletes.keys).sorted()
         guard !types.isEmpty else { return nil }
@@ -185,12 +185,13 @@ private struct Repair {
                     delete: deletes[type] ?? [], entries: entries)
             })
         set.isDifference = true
-        // Past the device's own, so that it counts; the device's revision stays.
+        // The set's revision is after the device's own, so that it is applied. The device's
+        // revision stays.
         set.revision = current + 1
         return set
     }
 
-    /// The uncaptured edit of a record; nil where it cannot be made one.
+    /// Returns the uncaptured edit of a record; nil if no edit can be made of it.
     private func edit(
         _ type: Int, _ id: RecordID, _ confirmed: Confirmed, _ truth: RecordEntry?
     ) throws -> Edit? {
@@ -200,7 +201,7 @@ private struct Repair {
         }
         guard let row = confirmed.row, try store.tables[type].exists(id) else { return nil }
         guard let known else {
-            // Once edits are on their way, the record they need can no longer go before them.
+            // Once edits were sent, the record that they need can no longer be sent before them.
             guard try !hasSentEdits(type, id) else { return nil }
             return Edit(type: type, id: id, truth: nil, onTop: nil, image: row)
         }
@@ -226,7 +227,7 @@ private struct Repair {
         return try find.step()
     }
 
-    /// The attributes that queued edits of a record set.
+    /// Returns the attributes that queued edits of a record set.
     private func queuedNames(_ type: Int, _ id: RecordID) throws -> Set<String> {
         let rows = try store.connection.statement(
             "SELECT after FROM martlet_changes WHERE type = ?1 AND id = ?2 AND after IS NOT NULL")
@@ -240,8 +241,8 @@ private struct Repair {
         return names
     }
 
-    /// The changes of the uncaptured edits, for the outbox. The tables show them already, but for
-    /// new records with integer keys, which get temporary ones.
+    /// Returns the changes of the uncaptured edits, for the outbox. The tables show them already,
+    /// except for new records with integer keys, which get temporary ones.
     mutating func captured(now: Int64) throws -> Captured {
         var records = CapturedRecords(store: store)
         for index in edits.indices where edits[index].truth == nil {
@@ -274,7 +275,7 @@ private struct Repair {
         return captured
     }
 
-    /// Returns the changes that can be sent, and withholds the others: they stay in the tables.
+    /// Returns the changes that can be sent, and withholds the others, which stay in the tables.
     private mutating func withholding(now: Int64) throws -> [RecordChange] {
         var withheld = Withheld(store: store, now: now)
         let outbox = Outbox(store: store)
@@ -331,13 +332,13 @@ private struct Repair {
 
     // MARK: Attributes
 
-    /// Those of the attributes that the type's table holds.
+    /// Returns those of the attributes that the type's table holds.
     private func stored(_ attributes: Attributes, type: Int) -> Attributes {
         store.stored(store.known(attributes, type: type), type: type)
     }
 
-    /// What a new record consists of: a null only where the server would put a default in its
-    /// place.
+    /// Returns the attributes of a new record, with a null only if the server would put a default
+    /// in its place.
     private func created(_ row: Attributes, type: Int) -> Attributes {
         var created = Attributes()
         for (name, value) in zip(row.names, row.values) {
@@ -347,11 +348,11 @@ private struct Repair {
         return created
     }
 
-    /// The attributes whose values differ, as they are in `row`.
+    /// Returns the attributes whose values differ, with the values of `row`.
     private func changes(from truth: Attributes, to row: Attributes, type: Int) -> Attributes {
         var changed = Attributes()
         for attribute in store.schema.types[type].attributes where !attribute.isGenerated {
-            // What the server does not have is no edit.
+            // An attribute that the server does not have is no edit.
             guard let before = truth[attribute.name] else { continue }
             let now = row[attribute.name] ?? .null
             if before != now { changed[attribute.name] = now }

@@ -1,21 +1,21 @@
 internal import MartletModel
 internal import SQLiteRecords
 
-/// What a device holds as confirmed of one type between two keys, hashed at one moment.
+/// The confirmed records of one type between two keys, hashed at one moment.
 ///
-/// It is kept for the whole comparison, so that what is written meanwhile, by whomever, does not
-/// disturb it: about 40 bytes a record.
+/// It is kept for the whole comparison, so that no write meanwhile disturbs the comparison. It
+/// takes about 40 bytes for each record.
 struct HashedRecords: Sendable {
     let type: EntityType
     let attributes: [Attribute]
-    /// The range of keys; nil: open.
+    /// The range of keys; nil if it is open.
     let from: RecordID?
     let below: RecordID?
-    /// Records that take no part: the device's tables refuse what the server has of them.
+    /// Records that are left out, because the device's tables refuse the server's values.
     let leftOut: Set<RecordID>
-    /// The keys there are, in their order.
+    /// The keys of the records, in their order.
     private(set) var ids: [RecordID] = []
-    /// The hash of all records before each position, and at last of all.
+    /// The sum of the hashes of all records before each position; the last is that of all records.
     private var totals: [RangeHash] = [RangeHash()]
 
     init(
@@ -39,7 +39,8 @@ struct HashedRecords: Sendable {
         totals[range.upperBound] - totals[range.lowerBound]
     }
 
-    /// The position of the first key that is not before `id`.
+    /// Returns the position of the first key that is not before `id`.
+    /// - Complexity: O(log *n*).
     func position(of id: RecordID) -> Int {
         var (low, high) = (0, ids.count)
         while low < high {
@@ -49,7 +50,8 @@ struct HashedRecords: Sendable {
         return low
     }
 
-    /// What a record contributes; nothing where there is no such record.
+    /// Returns the hash of one record; an empty one if there is no such record.
+    /// - Complexity: O(log *n*).
     func hash(of id: RecordID) -> RangeHash {
         let position = position(of: id)
         guard position < ids.count, ids[position] == id else { return RangeHash() }

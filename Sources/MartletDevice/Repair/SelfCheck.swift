@@ -2,33 +2,33 @@ internal import MartletModel
 internal import MartletProtocol
 internal import SQLiteRecords
 
-/// Finds the records in which a device and the server differ, by halving: ranges of keys whose
-/// hashes differ are asked about again in smaller ranges, until the server sends the rows.
+/// Finds the records in which a device and the server differ, by halving. It asks again about
+/// ranges of keys whose hashes differ, in smaller ranges, until the server sends the rows.
 ///
-/// It compares two fixed states: what the device held at one revision, and what the server holds
-/// of it that has not changed since. So what it finds is true, and it ends, however much is written
-/// meanwhile.
+/// It compares two fixed states: the device's records at one revision, and those of the server that
+/// have not changed since. The differences it finds are therefore true, and it ends, however much
+/// is written meanwhile.
 struct SelfCheck: Sendable {
     /// A record that differs.
     struct Difference: Sendable {
         /// The position of its type among the records checked.
         let place: Int
         let id: RecordID
-        /// What the server has; nil where it has no such record.
+        /// The server's record; nil if it has none.
         let truth: RecordEntry?
     }
 
-    /// What an answer led to.
+    /// The result of an answer.
     struct Outcome: Sendable {
         var differences: [Difference] = []
-        /// Attributes the server does not know; hash again without them.
+        /// Attributes that the server does not know. The caller hashes again without them.
         var unknownAttributes: [String: [String]] = [:]
         var unknownTypes: [String] = []
-        /// Too much has changed since: hash again.
+        /// Whether too much has changed since. The caller then hashes again.
         var isBehind = false
     }
 
-    /// The answer is none to what was asked.
+    /// The error that an answer does not belong to the request.
     struct Mismatch: Error {}
 
     private struct Part {
@@ -38,11 +38,12 @@ struct SelfCheck: Sendable {
         let below: RecordID?
     }
 
-    /// Ranges of so few records are not split any more.
+    /// The number of records at or below which a range is not split any more.
     static let fewRecords = 16
-    /// Records of a range that is meant to be answered with rows, where it differs.
+    /// The number of records in a range that the server is meant to answer with rows, if it
+    /// differs.
     private static let goal = 10
-    /// Ranges a type is cut into at most where nothing is known of it yet.
+    /// The most ranges into which a type is cut while nothing is known of it.
     private static let mostParts = 256
 
     let revision: Revision
@@ -50,6 +51,7 @@ struct SelfCheck: Sendable {
     private var open: [Part] = []
     private var asked: [Part] = []
 
+    /// Begins a check.
     /// - Parameter revision: The revision at which the records were hashed.
     init(revision: Revision, records: [HashedRecords]) {
         self.revision = revision
@@ -61,14 +63,14 @@ struct SelfCheck: Sendable {
         }
     }
 
-    /// Ranges to begin with: few for what is mostly equal, and small enough that those that differ
-    /// are split only once more.
+    /// Returns the number of ranges to begin with. It is small, because data is mostly equal, and
+    /// large enough that ranges that differ are split only once more.
     static func firstParts(of count: Int) -> Int {
         let root = Int(Double(count / goal * 4).squareRoot())
         return max(1, min(mostParts, root))
     }
 
-    /// What to ask next; nil when all is compared.
+    /// Returns the next request; nil if everything is compared.
     mutating func next() -> CheckRequest? {
         guard !open.isEmpty else { return nil }
         open.sort { ($0.place, $0.range.lowerBound) < ($1.place, $1.range.lowerBound) }
@@ -94,8 +96,8 @@ struct SelfCheck: Sendable {
         return request
     }
 
-    /// Takes the answer to what was asked last.
-    /// - Throws: `Mismatch`; the check can then not go on.
+    /// Handles the answer to the last request.
+    /// - Throws: `Mismatch` if it does not belong to the request; the check cannot continue then.
     mutating func take(_ answer: CheckAnswer) throws -> Outcome {
         var outcome = Outcome()
         guard !answer.isBehind else {
@@ -132,7 +134,7 @@ struct SelfCheck: Sendable {
             let hashed = records[part.place]
             let own = without.reduce(hashed.hash(part.range)) { $0 - hashed.hash(of: $1) }
             guard own != hash else { return }
-            // What is small already had no room in this answer.
+            // A range that is small already had no room in this answer.
             let isSmall = min(Int64(part.range.count), hash.count) <= Int64(Self.fewRecords)
             let count = (part.range.count + Self.goal - 1) / Self.goal
             open += isSmall ? [part] : split(part, into: max(2, min(Self.mostParts, count)))

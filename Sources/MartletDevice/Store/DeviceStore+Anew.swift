@@ -4,32 +4,32 @@ internal import MartletStore
 package import SQLiteKit
 internal import SQLiteRecords
 
-/// Fetching everything once more, under what the device has yet to send.
+/// Fetches everything once more, under the changes that the device still has to send.
 ///
-/// It is the way out where a device's tables cannot be brought to a new schema. The file keeps its
-/// identity, its queue, its refused sets, its id map and its receipts; the app's tables are made
-/// anew, empty, and the change log is fetched from the beginning by ordinary exchanges. Until the
-/// device is as far as it was before, it sends nothing, and a queued set that cannot be applied to
-/// what has arrived waits for the rest.
+/// This is the fallback if a device's tables cannot be brought to a new schema. The file keeps its
+/// identity, its queue, its refused sets, its id map and its receipts. The app's tables are
+/// recreated, empty, and ordinary exchanges fetch the change log from the beginning. Until the
+/// device has reached its former revision, it sends nothing, and a queued set that cannot be
+/// applied yet waits for the rest.
 extension DeviceStore {
-    /// The revision the device had when it began anew, and is on its way back to; nil when it is
-    /// as far again, or never began anew.
+    /// The revision that the device had when it began to fetch everything again; nil if it has
+    /// reached it, or never began.
     package var fetchingAnew: Revision? {
         get throws { try applying.integerState(Self.anewRevision) }
     }
 
-    /// Empties a device's file of all that the server can send again, and has its tables made anew.
+    /// Empties a device's file of everything that the server can send again, and recreates its
+    /// tables.
     ///
-    /// One transaction: whatever happens, the file is as it was or has begun anew. Nothing else may
-    /// have the file open. Open it afterwards as ever; the exchanges that follow fetch what is
+    /// This is one transaction: afterwards the file is either unchanged or emptied. Nothing else
+    /// may have the file open. Open it afterwards as usual; the exchanges that follow fetch what is
     /// missing.
     /// - Parameters:
-    ///   - now: Milliseconds since 1970, for edits of other programs that are still to be queued.
+    ///   - now: Milliseconds since 1970, for external writes that are not queued yet.
     ///   - randomBits: The source of identities.
     ///   - make: Makes the app's tables, empty, on the connection it gets, in that transaction.
-    /// - Throws: What `make` throws; `StoreError` `.file` where there is no device's file,
-    ///   `.schema` for tables that cannot be synchronised; `SQLiteError` where the file itself
-    ///   fails.
+    /// - Throws: Errors of `make`; `StoreError` `.file` if there is no device's file, `.schema` for
+    ///   tables that cannot be synchronised; `SQLiteError` if the file itself fails.
     package static func beginAnew(
         path: String, vfs: String? = nil, now: Int64, randomBits: @escaping () -> UInt64,
         making make: (Connection) throws -> Void
@@ -61,8 +61,9 @@ extension DeviceStore {
         }
     }
 
-    /// Begins anew with the tables of a script, and opens the file.
+    /// Empties the file as above, makes the tables of a script, and opens the file.
     /// - Parameter script: The app's DDL.
+    /// - Throws: `StoreError`, or `SQLiteError` if the file itself fails.
     package static func beginAnew(
         path: String, script: String, vfs: String? = nil, now: Int64,
         randomBits: @escaping () -> UInt64
@@ -89,30 +90,31 @@ extension DeviceStore {
     }
 
     static let anewRevision = "anewRevision"
-    /// The hash of the history the device was in, and the revision it is of.
+    /// The keys of the former history's hash, and of the revision that it belongs to.
     static let anewLineage = "anewLineage"
     static let anewGoal = "anewGoal"
-    /// Set once the server has said, before anything was fetched, that this history is its own.
+    /// The key of a mark that is set once the server has confirmed this history, before anything
+    /// was fetched.
     static let anewAsked = "anewAsked"
 }
 
 // MARK: - On the way back
 
 extension DeviceStore {
-    /// What is asked after a beginning anew, before anything is fetched and again once all is there:
-    /// whether the server's history is still the one the device was in. Nobody else could tell, and
-    /// queued edits would be taken for edits of other records.
+    /// The history that the next request has to ask for, before everything is fetched again and
+    /// once more when all is here: whether the server's history is still the device's former one.
+    /// Without this check the server could take queued edits for edits of other records.
     var historyToConfirm: (revision: Revision, lineage: String)? {
         get throws {
-            // Who comes back to a restored server knows that it is not.
+            // A device that rejoins a restored server knows that the history is another one.
             guard try rejoining == nil, let history = try historyBefore else { return nil }
             let isAsked = try applying.integerState(Self.anewAsked) != nil
             return try fetchingAnew != nil && isAsked ? nil : history
         }
     }
 
-    /// The history that what is queued was made in, from a beginning anew until the server has said
-    /// that it is its own.
+    /// The history in which the queued sets were made, from the emptying of the file until the
+    /// server has confirmed that it is its own.
     var historyBefore: (revision: Revision, lineage: String)? {
         get throws {
             guard let lineage = try applying.textState(Self.anewLineage),
@@ -122,9 +124,9 @@ extension DeviceStore {
         }
     }
 
-    /// Notes the history the device is in, or the newest place in it whose hash is remembered.
+    /// Notes the device's history, or the newest revision in it whose hash is remembered.
     private func noteHistoryToConfirm(_ reached: Revision) throws {
-        // It may have begun anew before, and not heard yet.
+        // The file may have been emptied before, without a confirmation since.
         guard try historyBefore == nil else { return }
         var place = reached
         var lineage = try applying.textState("lineage")
@@ -138,9 +140,9 @@ extension DeviceStore {
         try applying.setState(Self.anewGoal, .integer(place))
     }
 
-    /// Books that the server's history is the one the device was in. The entries of that answer
-    /// are newer than those the device needs next.
-    /// - Returns: Whether this was still to be known.
+    /// Notes that the server's history is the device's former one. The entries of that answer are
+    /// newer than those that the device needs next.
+    /// - Returns: Whether this was still unknown.
     func confirmHistory(owner: String, now: Int64) throws -> Bool {
         try inApplyingTransaction {
             guard try historyToConfirm != nil, try leaseOfOther(than: owner, now: now) == nil
@@ -154,14 +156,15 @@ extension DeviceStore {
         }
     }
 
-    /// Nothing is to be asked any more.
+    /// Forgets the former history, because nothing is to be asked any more.
     func forgetHistoryBefore() throws {
         for name in [Self.anewLineage, Self.anewGoal, Self.anewAsked] {
             try applying.setState(name, .null)
         }
     }
 
-    /// Whether an answer cannot lead back to where the device was: the server's log ends before.
+    /// Returns whether an answer cannot lead to the device's former revision, because the server's
+    /// log ends before it.
     func endsTooEarly(_ answer: SyncAnswer) throws -> Bool {
         guard !answer.more, try rejoining == nil, let goal = try fetchingAnew else { return false }
         return answer.maxRevision < goal

@@ -3,25 +3,28 @@ package import MartletProtocol
 internal import MartletStore
 internal import SQLiteKit
 
-/// What to send next.
+/// The next request, or the reason why there is none.
 package enum Gathered: Sendable {
     /// The body of a request and the identifiers of the change sets in it.
     case request([UInt8], changeSets: [String])
-    /// Another process exchanges for this file until then (milliseconds since 1970).
+    /// Another process exchanges for this file until this time (milliseconds since 1970).
     case leased(until: Int64)
 }
 
 extension DeviceStore {
-    /// Closes what was written, freezes what goes out, and builds the request, in one transaction
-    /// that is durable before the bytes leave.
+    /// Turns external writes into sets, freezes the sets to send, and builds the request, in one
+    /// transaction that is durable before the bytes leave.
     /// - Parameters:
-    ///   - owner: Who exchanges; one exchange at a time, across processes on one file.
-    ///   - isGone: Whether another owner died without ending its lease, which then holds nobody up.
+    ///   - owner: The name of the exchanging process. One exchange runs at a time, across processes
+    ///     on one file.
+    ///   - isGone: Returns whether another owner died without ending its lease, which then counts
+    ///     as ended.
     ///   - wantsRows: Whether to ask for rows as they are instead of entries.
     ///   - lease: Milliseconds the exchange may take before another process may start its own.
     ///   - includesChanges: False while the device catches up in several answers.
     ///   - answerBytes: The bytes that the answer may have; nil for the server's limit.
     ///   - name: The name that the answer has to repeat.
+    /// - Throws: `StoreError`, `SQLiteError`; nothing is changed then.
     package func gather(
         owner: String, isGone: (_ owner: String) -> Bool = { _ in false }, lease: Int64,
         byteLimit: Int, answerBytes: Int? = nil, name: String? = nil, includesChanges: Bool,
@@ -48,7 +51,7 @@ extension DeviceStore {
             request.wantsRows = try history == nil && (wantsRows || needsRows)
             request.answerBytes = answerBytes.map(Int64.init)
             request.request = name
-            // A set knows of revisions the device will have again only once all is fetched.
+            // A set has seen revisions that the device has again only once everything is fetched.
             let common = try rejoining
             gatheredRejoining = common
             let mayGo =
@@ -69,15 +72,15 @@ extension DeviceStore {
     /// Applies part of an answer, the revision it leads to, assigned ids and receipts, in one
     /// transaction.
     ///
-    /// Any run of whole sets in the answer's order leaves a true state, so a big answer is taken
-    /// in slices and the user's own writes get their turn in between. Not so one with a
-    /// difference, or one that follows what is staged: that is taken whole, and with it what is
-    /// staged.
+    /// Any run of whole sets in the answer's order leaves a true state. A large answer is therefore
+    /// applied in slices, and the user's own writes get their turn in between. An answer with a
+    /// difference, or one that follows staged changes, is applied as a whole, together with the
+    /// staged changes.
     /// - Parameters:
     ///   - reaching: The revision after the run.
-    ///   - lineage: The hash of that revision's entry, where the answer names it.
-    /// - Returns: What was done; nil where the answer fits this file no more: another process
-    ///   exchanges for it, or it has got further otherwise. Nothing was applied then.
+    ///   - lineage: The hash of that revision's entry, if the answer names it.
+    /// - Returns: The effects; nil if the answer no longer fits this file, because another process
+    ///   exchanges for it or it has another revision by now. Nothing was applied then.
     /// - Throws: `StoreError`, `SQLiteError`; nothing was applied then.
     package func apply(
         _ sets: ArraySlice<ChangeSet>, reaching: Revision, lineage: String?, dataSet: String?,
@@ -111,7 +114,7 @@ extension DeviceStore {
         }
     }
 
-    /// Whether an answer was made for the state the file is in.
+    /// Returns whether an answer was made for the state that the file is in.
     private func fits(
         _ sets: ArraySlice<ChangeSet>, current: Revision, _ ground: Rebase.DataSources
     ) throws -> Bool {
@@ -119,13 +122,14 @@ extension DeviceStore {
             return try rejoining == common && cursor.revision == gatheredRevision
         }
         if !ground.isEmpty { return try cursor.revision == gatheredRevision }
-        // A difference would bring rows back that have changed since.
+        // A difference would restore rows that have changed since.
         if sets.contains(where: \.isDifference) { return current == gatheredRevision }
-        // A revision goes back only where the file has begun anew since.
+        // A revision goes back only if the file was emptied since.
         return current >= gatheredRevision
     }
 
-    /// Takes remote change in, in the caller's transaction: the one way in, whatever way it came.
+    /// Applies remote change, in the caller's transaction. Remote change of every source passes
+    /// here.
     func reconcile(
         _ sets: ArraySlice<ChangeSet>, from current: Revision, on ground: Rebase.DataSources,
         reaching: Revision, now: Int64
@@ -140,7 +144,7 @@ extension DeviceStore {
         if !ground.isEmpty { try clearStaged() }
         if reaching >= goal, goal > 0 { try applying.setState(Self.anewRevision, .null) }
         try applying.setState("revision", .integer(max(current, reaching)))
-        // Only rows have been asked for since, so the state is complete.
+        // Since then the device has asked only for rows, so the state is complete.
         if try reaching >= slicedUpTo ?? 0 || ground.manifest != nil { try endSlices() }
         try storePassedOver(rebase.report.passedOver)
         try applying.setCapture(true)
@@ -158,7 +162,7 @@ extension DeviceStore {
         }
     }
 
-    /// Refuses a set because it cannot be sent, and with it the sets that were made on top of it.
+    /// Refuses a set because it cannot be sent, and also the sets that were made on top of it.
     func refuse(_ identifier: String, message: String, now: Int64) throws -> RebaseReport {
         try inApplyingTransaction {
             var refusal = ChangeSet()
@@ -174,7 +178,7 @@ extension DeviceStore {
         }
     }
 
-    /// Ends the lease, so that another process need not wait for its end.
+    /// Ends the lease, so that another process does not wait for its time to pass.
     package func releaseLease(owner: String) throws {
         try inApplyingTransaction {
             let delete = try applying.connection.statement(
@@ -204,8 +208,8 @@ extension DeviceStore {
         try put.run()
     }
 
-    /// Takes a new name, because the server met another file under this one: the file was copied,
-    /// or restored from a backup. Sets keep their identifiers, so none is applied twice.
+    /// Takes a new name, because the server knows another file under the old one: the file was
+    /// copied, or restored from a backup. Sets keep their identifiers, so none is applied twice.
     package func renewIdentity() throws {
         try inApplyingTransaction {
             try applying.setState("clientID", .text(newIdentity()))
@@ -216,12 +220,13 @@ extension DeviceStore {
 // MARK: - Decisions about refused sets
 
 extension DeviceStore {
-    /// Refused change sets, oldest first, each record with base, mine and theirs.
+    /// Returns the refused change sets, oldest first, each record with base, mine and theirs.
     package func parked() throws -> [ParkedSet] {
         try Parking(store: applying).list()
     }
 
-    /// Gives a refused set up: what the server has stands.
+    /// Gives a refused set up: the server's rows stay as they are.
+    /// - Throws: `StoreError` `.unknown` if there is no such set.
     package func drop(_ identifier: String, now: Int64) throws {
         try inApplyingTransaction {
             let parking = Parking(store: applying)
@@ -232,10 +237,10 @@ extension DeviceStore {
         }
     }
 
-    /// Makes a refused set's edits again, on top of what the server has now, as a new change set.
+    /// Redoes a refused set's edits, on top of the server's present rows, as a new change set.
     /// - Returns: The new set's identifier.
-    /// - Throws: `StoreError` `.value` when they do not fit what is there now; the set then stays
-    ///   parked.
+    /// - Throws: `StoreError` `.unknown` if there is no such set; `.value` if the edits do not fit
+    ///   the present rows; the set then stays parked.
     @discardableResult
     package func retry(_ identifier: String, now: Int64) throws -> String {
         try inApplyingTransaction {
@@ -254,7 +259,7 @@ extension DeviceStore {
         }
     }
 
-    /// The fates of the newest sets, newest first.
+    /// Returns the receipts of the newest sets, newest first.
     package func receipts(limit: Int) throws -> [Receipt] {
         let rows = try applying.connection.statement(
             """

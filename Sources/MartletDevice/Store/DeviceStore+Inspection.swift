@@ -4,27 +4,27 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// What the simulator looks at from outside.
+/// Shows the state of the store to the simulator.
 extension DeviceStore {
-    /// A change set as it stands in the queue.
+    /// A change set in the queue.
     package struct Queued {
         package let identifier: String
-        /// The confirmed revision of every record it touches that has one.
+        /// The confirmed revision of every record that it touches and that has one.
         package let seen: [(type: String, id: RecordID, revision: Revision)]
-        /// The sets that show of these records in place of what is confirmed.
+        /// The earlier sets whose edits of these records show in place of the confirmed values.
         package let beneath: [(type: String, id: RecordID, identifier: String)]
     }
 
-    /// Whether other programs wrote what is in no set yet.
+    /// Whether there are external writes that no set contains yet.
     package var hasOpenCapture: Bool { get throws { try applying.hasCapture } }
 
-    /// The queued sets, in their order.
+    /// Returns the queued sets, in their order.
     package func queued() throws -> [Queued] {
         let outbox = Outbox(store: applying)
         return try outbox.queued().map { try queued($0, outbox) }
     }
 
-    /// The set queued last; nil when the queue is empty.
+    /// Returns the set queued last; nil if the queue is empty.
     package func newestQueued() throws -> Queued? {
         let outbox = Outbox(store: applying)
         return try outbox.queued().last.map { try queued($0, outbox) }
@@ -53,7 +53,7 @@ extension DeviceStore {
         return Queued(identifier: set.identifier, seen: seen, beneath: beneath)
     }
 
-    /// The records that the server has sent and no table shows.
+    /// Returns the records that the server has sent and no table shows.
     package func unshown() throws -> [(type: String, id: RecordID)] {
         let find = """
             SELECT type, id FROM martlet_quarantine UNION SELECT type, id FROM martlet_aside
@@ -75,11 +75,11 @@ extension DeviceStore {
         package let type: String
         package let id: RecordID
         package let operation: ParkedChange.Operation
-        /// What the edit set; nil for a delete.
+        /// The attributes that the edit set; nil for a delete.
         package let attributes: Attributes?
     }
 
-    /// What a queued set does; nothing when it is not queued any more.
+    /// Returns the changes of a queued set; none if it is not queued any more.
     package func changes(of identifier: String) throws -> [QueuedChange] {
         let outbox = Outbox(store: applying)
         guard let set = try outbox.queued().first(where: { $0.identifier == identifier }) else {
@@ -99,8 +99,8 @@ extension DeviceStore {
         }
     }
 
-    /// Statements that the connection for remote change has compiled so far, and the steps of
-    /// SQLite's machine on it since the last call.
+    /// Returns the number of statements that the connection for remote change has compiled so far,
+    /// and the steps of SQLite's machine on it since the last call.
     package func takeApplyingCounts() -> (prepared: Int, steps: Int) {
         (
             applying.connection.preparedStatements,
@@ -108,13 +108,14 @@ extension DeviceStore {
         )
     }
 
-    /// Identifiers of all queued sets.
+    /// Returns the identifiers of all queued sets.
     package func queuedIdentifiers() throws -> [String] {
         try Outbox(store: applying).queued().map(\.identifier)
     }
 
-    /// Every record as the server confirmed it: the tables, with base images in place of records
-    /// that have unconfirmed edits. By type, attributes that are null or computed left out.
+    /// Returns every record as the server confirmed it, by type: the tables, with base images in
+    /// place of records that have unconfirmed edits. Attributes that are null or computed are left
+    /// out.
     package func confirmedState() throws -> [String: [RecordID: [String: Value]]] {
         var state: [String: [RecordID: [String: Value]]] = [:]
         for (index, type) in applying.schema.types.enumerated() {
@@ -139,7 +140,8 @@ extension DeviceStore {
         return state
     }
 
-    /// The tables as the app sees them. By type, attributes that are null or computed left out.
+    /// Returns the tables as the app sees them, by type. Attributes that are null or computed are
+    /// left out.
     package func shownState() throws -> [String: [RecordID: [String: Value]]] {
         var state: [String: [RecordID: [String: Value]]] = [:]
         for (index, type) in applying.schema.types.enumerated() {
@@ -150,7 +152,8 @@ extension DeviceStore {
         return state
     }
 
-    /// Returns whether the tables have a type, and an attribute of it; an empty name is that of the type.
+    /// Returns whether the tables have a type and an attribute of it. An empty name asks for the
+    /// type alone.
     package func knows(_ type: String, _ attribute: String) -> Bool {
         guard let type = applying.schema[type] else { return false }
         return attribute.isEmpty || type[attribute: attribute] != nil
@@ -167,7 +170,7 @@ extension DeviceStore {
         return record
     }
 
-    /// Whether what is stored contradicts itself, in a sentence; nil when it does not.
+    /// Returns a sentence about a contradiction in the stored data; nil if there is none.
     package func contradiction() throws -> String? {
         if let text = try applying.connection.text("PRAGMA quick_check"), text != "ok" {
             return "the file is damaged: \(text)"

@@ -11,17 +11,17 @@ package struct InstalledPart: Sendable {
     package let name: String
     /// The place at which the installation of this part continues; nil if it is complete.
     package let next: SnapshotPlace?
-    /// Whether everything is here now.
+    /// Whether no part is missing now.
     package let isLast: Bool
 }
 
 extension DeviceStore {
-    /// What of the snapshot the device began with is still to come; nil where everything is here.
+    /// The missing parts of the snapshot that the device began with; nil if none is missing.
     package var pendingSnapshot: PendingSnapshot? {
         get throws { try PendingParts(store: applying).read() }
     }
 
-    /// Whether part of a snapshot is still to come.
+    /// Whether part of a snapshot is still missing.
     package var isSeeding: Bool {
         get throws { try !PendingParts(store: applying).isEmpty }
     }
@@ -40,13 +40,13 @@ extension DeviceStore {
         }
     }
 
-    /// Notes that the first part of a snapshot is all that is here.
+    /// Notes that only the first part of a snapshot is installed.
     package func beginWaiting(for manifest: SnapshotManifest) throws {
         try inApplyingTransaction { try PendingParts(store: applying).begin(manifest) }
     }
 
     /// The path of the next missing part, if it has been fetched already: the first part, for a
-    /// device that had a file.
+    /// device that had a file; nil otherwise.
     package var fetchedPart: String? {
         get throws {
             guard let pending = try pendingSnapshot, let part = pending.next,
@@ -58,7 +58,7 @@ extension DeviceStore {
         }
     }
 
-    /// Removes the file of a part that was fetched. If that fails, the file only takes room on the
+    /// Removes the file of a part that was fetched. If that fails, the file only takes space on the
     /// disk.
     package func removeFetchedPart() {
         try? DatabaseFile.remove(snapshotPath, vfs: vfs)
@@ -67,15 +67,15 @@ extension DeviceStore {
     /// Adds some rows of a part to the tables, under the own unconfirmed sets, in one transaction.
     ///
     /// The part counts as missing until all of it is added. A part that was interrupted is begun
-    /// again; rows that the tables have already are passed over.
+    /// again; rows that the tables have already are skipped.
     /// - Parameters:
     ///   - path: A checked file.
     ///   - place: The start of the slice.
     ///   - limit: The most records of the part to look at.
-    /// - Returns: Nil where the part is not waited for any more, or the device has not yet reached
-    ///   the part's revision; nothing was done then.
-    /// - Throws: `SnapshotError` for what is no sound snapshot, or another than was announced;
-    ///   `StoreError`, `SQLiteError`. Nothing was done then.
+    /// - Returns: Nil if the part is not missing any more, or the device has not yet reached the
+    ///   part's revision; nothing was done then.
+    /// - Throws: `SnapshotError` if the file is no sound snapshot, or another one than was
+    ///   announced; `StoreError`, `SQLiteError`. Nothing was done then.
     package func installPart(
         at path: String, from place: SnapshotPlace, limit: Int, now: Int64
     ) throws -> InstalledPart? {
@@ -100,8 +100,8 @@ extension DeviceStore {
     }
 
     /// Waits for the parts of another snapshot of the same data set, because the server no longer
-    /// has those waited for.
-    /// - Throws: `SnapshotError` for one of another data set.
+    /// has those of the earlier one.
+    /// - Throws: `SnapshotError` for a snapshot of another data set.
     package func replacePending(with manifest: SnapshotManifest) throws {
         try inApplyingTransaction {
             guard try isSeeding else { return }

@@ -4,20 +4,21 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// Coming back to a server whose history is another one: it was restored from a backup, and may
-/// have gone on from there.
+/// Rejoins a server that has another history: it was restored from a backup, and may have accepted
+/// other changes since.
 ///
-/// The device finds the newest revision that both share, fetches the server's state beside its own
-/// tables, and takes it over in one transaction, under its own work. Nothing of another data set is
-/// ever taken for this: a server tells that before it compares histories.
+/// The device finds the newest revision that both share, fetches the server's state alongside its
+/// own tables, and takes it over in one transaction, under its own work. It never does this with
+/// another data set: a server refuses another data set before it compares histories.
 extension DeviceStore {
-    /// While the device comes back: the newest revision of which it is known that both histories
-    /// share it.
+    /// The newest revision that both histories are known to share, while the device rejoins; nil
+    /// otherwise.
     package var rejoining: Revision? {
         get throws { try applying.integerState(Self.rejoinFrom) }
     }
 
-    /// The revision in the middle of those between two whose hash the device remembers.
+    /// Returns the middle one of the revisions between two whose hash the device remembers; nil if
+    /// there is none.
     func checkpoint(
         between low: Revision, and high: Revision
     ) throws -> (revision: Revision, lineage: String)? {
@@ -33,7 +34,7 @@ extension DeviceStore {
         return try find.step() ? (find.integer(0), find.text(1)) : nil
     }
 
-    /// A request that asks no more than whether the server's history has a revision.
+    /// Builds a request that asks only whether the server's history has a revision.
     func gatherProbe(
         at place: (revision: Revision, lineage: String), owner: String,
         isGone: (_ owner: String) -> Bool, lease: Int64, name: String, now: Int64
@@ -57,8 +58,8 @@ extension DeviceStore {
     }
 
     /// Begins to fetch the server's state.
-    /// - Parameter common: The newest revision of which it is known that both histories share it.
-    /// - Returns: False where another process has taken over meanwhile.
+    /// - Parameter common: The newest revision that both histories are known to share.
+    /// - Returns: False if another process has taken over meanwhile.
     func beginRejoining(upTo common: Revision, owner: String, now: Int64) throws -> Bool {
         try inApplyingTransaction {
             guard try leaseOfOther(than: owner, now: now) == nil else { return false }
@@ -72,7 +73,7 @@ extension DeviceStore {
         }
     }
 
-    /// Goes on as before: what was found out may be true no more.
+    /// Stops rejoining, because the server may have been restored again since.
     func stopRejoining() throws {
         try inApplyingTransaction {
             try clearStaged()
@@ -80,16 +81,16 @@ extension DeviceStore {
         }
     }
 
-    /// Takes the server's state over, in the caller's transaction: in place of all rows come those
-    /// that were fetched, on top of them own sets whose ground both histories share, then those of
-    /// the lost history, each judged by its images.
+    /// Takes the server's state over, in the caller's transaction. The fetched rows replace all
+    /// rows. On top of them it redoes the own sets whose basis both histories share, and then those
+    /// of the lost history, each judged by its images.
     func rejoin(
         _ sets: ArraySlice<ChangeSet>, upTo common: Revision, on ground: Rebase.DataSources,
         reaching: Revision, now: Int64
     ) throws -> RebaseReport {
         try closeExternalCapture(applying, now: now)
         try applying.setCapture(false)
-        // Not before: if the device stays with its history, it still needs them.
+        // This is not done earlier, because a device that keeps its history still needs the parts.
         try PendingParts(store: applying).clear()
         var work = LostWork(
             store: applying, common: common, now: now, mostKeptBytes: mostKeptBytes)

@@ -4,11 +4,12 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// What was fetched and is applied later, together with what follows: a snapshot, or parts of a
-/// difference. Until then the tables stay as they are; after a restart fetching goes on where it
-/// was.
+/// Stages an answer that is applied later, together with the following ones: a snapshot, or parts
+/// of a difference. Until then the tables stay as they are. After a restart, fetching continues
+/// where it was.
 extension DeviceStore {
-    /// Where fetching goes on: behind what is staged, else at the device's revision.
+    /// The position at which fetching continues: after the staged changes if there are any, else at
+    /// the device's revision.
     package var cursor: (revision: Revision, lineage: String?) {
         get throws {
             if let staged = try applying.integerState(Self.stagedRevision) {
@@ -24,12 +25,12 @@ extension DeviceStore {
         get throws { try applying.integerState(Self.stagedRevision) != nil }
     }
 
-    /// Whether change sets were sent whose fate is neither staged nor in an answer at hand. It is
-    /// asked for before a difference or a snapshot is applied, which may show what these sets made
-    /// without saying so.
-    /// - Parameter answered: The sets whose fate is at hand.
+    /// Returns whether any set was sent whose verdict is neither staged nor in the given answer.
+    /// The device checks this before it applies a difference or a snapshot, which may contain the
+    /// effects of these sets without naming them.
+    /// - Parameter answered: The sets whose verdicts the answer has.
     package func hasUndecided(besides answered: Set<String>) throws -> Bool {
-        // Sets of a history that the server does not share cannot have made anything there.
+        // Sets of a history that the server does not share cannot have had effects there.
         let condition = try rejoining.map { "AND \(Outbox.isCommon(upTo: $0))" } ?? ""
         let rows = try applying.connection.statement(
             """
@@ -43,14 +44,14 @@ extension DeviceStore {
         return false
     }
 
-    /// Whether part of a difference is staged, and the rest of it to be asked for. It has to be
-    /// rows too: an entry may change part of a record whose other changes come further on.
+    /// Whether part of a difference is staged, and the rest of it has to be asked for. The rest has
+    /// to be rows too: an entry may change part of a record whose other changes follow later.
     var isInDifference: Bool {
         get throws { try applying.integerState(Self.stagedCut) != nil }
     }
 
-    /// Whether rows have to be asked for in place of entries: an entry says only what changed of a
-    /// record, and the record may not be here yet.
+    /// Whether the device has to ask for rows in place of entries. An entry holds only the changed
+    /// attributes of a record, and the record may not be here yet.
     var needsRows: Bool {
         get throws {
             try isInDifference || isSeeding || rejoining != nil
@@ -58,17 +59,18 @@ extension DeviceStore {
         }
     }
 
-    /// Keeps an answer to be applied with those that follow.
+    /// Stages an answer, to be applied with those that follow.
     /// - Parameters:
     ///   - more: Whether the answer was cut.
-    ///   - records: The number of records in a piece of a difference that is applied on its own; more
-    ///     while more than that are under own edits.
-    /// - Returns: False where the answer fits this file no more; nothing was kept then.
+    ///   - records: The number of records in a piece of a difference that is applied on its own. If
+    ///     more records have own edits, a piece has as many as those.
+    /// - Returns: False if the answer no longer fits this file; nothing was staged then.
     package func stage(
         _ sets: [ChangeSet], reaching: Revision, more: Bool, lineage: String?, dataSet: String?,
         owner: String, inPiecesOf records: Int = .max, now: Int64
     ) throws -> Bool {
-        // A piece may take the records under own edits out and put them back, so it has at least as many.
+        // A piece may have to remove the records with own edits and put them back, so it has at
+        // least as many.
         let edited = try applying.connection.integer("SELECT count(*) FROM martlet_base") ?? 0
         let records = max(records, Int(edited))
         let pieces = try sets.filter { $0.retryAfter == nil }.flatMap { $0.pieces(of: records) }
@@ -87,13 +89,13 @@ extension DeviceStore {
         }
     }
 
-    /// Where a fetched snapshot, or the first part of one, lies until it is installed.
+    /// The path of a fetched snapshot, or of the first part of one, until it is installed.
     package var snapshotPath: String { path + "-snapshot" }
 
     /// Sets the device to the snapshot at `snapshotPath`, from which fetching continues. Its rows
     /// are installed after the answer that follows it.
-    /// - Parameter manifest: What the file is the first part of.
-    /// - Throws: `SnapshotError` for what is no sound snapshot, or another one than the manifest
+    /// - Parameter manifest: The manifest whose first part the file is.
+    /// - Throws: `SnapshotError` if the file is no sound snapshot, or another one than the manifest
     ///   says; `SQLiteError`.
     package func stageSnapshot(_ manifest: SnapshotManifest) throws {
         let reader = try SnapshotReader(path: snapshotPath, vfs: vfs)
@@ -107,7 +109,7 @@ extension DeviceStore {
         }
     }
 
-    /// What the staged snapshot is the first part of; nil where none is staged.
+    /// The manifest of the staged snapshot; nil if none is staged.
     var stagedManifest: SnapshotManifest? {
         get throws {
             guard let text = try applying.textState(Self.stagedSnapshot) else { return nil }
@@ -120,7 +122,7 @@ extension DeviceStore {
         try applying.setState(Self.stagedLineage, lineage.map { .text($0) } ?? .null)
     }
 
-    /// Forgets what is staged, in the caller's transaction.
+    /// Deletes what is staged, in the caller's transaction.
     func clearStaged() throws {
         try Inbox(store: applying).clear()
         for name in [
@@ -131,7 +133,7 @@ extension DeviceStore {
         }
     }
 
-    /// Forgets what is staged: the server no longer goes on from there.
+    /// Deletes what is staged, because the server no longer continues from there.
     package func discardStaged() throws {
         try inApplyingTransaction { try clearStaged() }
     }
@@ -145,7 +147,7 @@ extension DeviceStore {
         return try body(snapshot)
     }
 
-    /// Runs `body` with what is staged at hand.
+    /// Runs `body` with the staged data.
     func withGround<Result>(_ body: (Rebase.DataSources) throws -> Result) throws -> Result {
         var ground = Rebase.DataSources()
         guard try hasStaged else { return try body(ground) }
@@ -164,22 +166,22 @@ extension DeviceStore {
 
 // MARK: - Deltas
 
-/// What became of a batch of deltas.
+/// The outcome of a batch of deltas.
 package enum BatchOutcome: Sendable {
     case applied(RebaseReport, revision: Revision)
-    /// The device has all of its deltas.
+    /// The device has all of its deltas already.
     case old(deltas: Int)
-    /// Something before it is missing, or it says so, or is a difference: an exchange brings what
-    /// is needed.
+    /// An earlier change is missing, or the batch says so, or it is a difference. An exchange
+    /// fetches what is needed.
     case needsExchange
 }
 
 extension DeviceStore {
     /// Applies a batch of deltas and the version it leads to, in one transaction.
     ///
-    /// Deltas at or below the device's revision are passed over; a batch that leads no further
-    /// changes nothing. One that begins further on, or says of no beginning and ends where it has
-    /// no delta, is not applied.
+    /// Deltas at or below the device's revision are skipped. A batch that ends at or below it
+    /// changes nothing. A batch that starts after the device's revision is not applied, nor is one
+    /// that names no start and has no delta at its end.
     /// - Throws: `SyncError` `.wrongDataSet` for a batch of another data set; `StoreError`
     ///   `.inconsistent` for one that cannot be applied, naming the delta; `SQLiteError`. Nothing
     ///   was applied then.
@@ -191,8 +193,9 @@ extension DeviceStore {
                     "The stream is of another data set than this file belongs to. Check the"
                         + " server's address and the token.")
             }
-            // A cache may answer with another data set's. The answer of an exchange repeats the name of its
-            // request, so that is what tells a device to which data set it belongs.
+            // A cache may answer with another data set's batch. The answer of an exchange repeats
+            // the name of its request, so an exchange tells the device to which data set it
+            // belongs.
             guard try dataSet != nil || batch.dataSet == nil else { return .needsExchange }
             let current = try revision
             guard !batch.isBehind else {
@@ -220,7 +223,7 @@ extension DeviceStore {
             report.passedOver += passedOver
             try applying.setState("lineage", batch.lineage.map { .text($0) } ?? .null)
             if let dataSet = batch.dataSet { try applying.setState("dataSet", .text(dataSet)) }
-            // Often enough to tell later how far back a history is shared.
+            // This is often enough to find out later how far back a history is shared.
             if batch.lineage != nil, batch.nextVersion >> 6 != current >> 6 {
                 try Outbox(store: applying).markLineage()
             }
@@ -229,7 +232,7 @@ extension DeviceStore {
         }
     }
 
-    /// Returns others' values for which the tables have no place, by type.
+    /// Returns the values of other devices for which the tables have no place, by type.
     package func keptAside() throws -> [KeptAside] { try Aside(store: applying).list() }
 
     /// The number of records with such values.
@@ -239,7 +242,7 @@ extension DeviceStore {
         }
     }
 
-    /// The number of others' records that this device's tables refuse.
+    /// The number of other devices' records that this device's tables refuse.
     package var quarantinedCount: Int {
         get throws {
             Int(try applying.connection.integer("SELECT count(*) FROM martlet_quarantine") ?? 0)
@@ -253,13 +256,13 @@ extension DeviceStore {
         }
     }
 
-    /// Remote records this device's tables refuse.
+    /// Returns the remote records that this device's tables refuse.
     package func quarantined() throws -> [QuarantinedRecord] {
         try Quarantine(store: applying, now: 0).list()
     }
 
-    /// Tries the quarantined records again; the tables may be others now.
-    /// - Returns: How many are still refused.
+    /// Tries the quarantined records again, because the tables may have changed.
+    /// - Returns: The number of records that are still refused.
     @discardableResult
     package func retryQuarantined(now: Int64) throws -> Int {
         guard try !quarantined().isEmpty else { return 0 }

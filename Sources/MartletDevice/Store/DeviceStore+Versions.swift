@@ -3,8 +3,8 @@ package import MartletStore
 internal import SQLiteKit
 
 extension DeviceStore {
-    /// Opens or creates a device's file by versions. Where one fails and the fallback is to fetch
-    /// anew, the file begins anew with the newest version's tables.
+    /// Opens or creates a device's file by versions. If a version fails and the fallback is to
+    /// fetch everything again, the file is emptied and gets the newest version's tables.
     /// - Returns: The store, and how its opening ended. With `fetchingAnew` it can be written.
     /// - Throws: `StoreError`.
     package static func open(
@@ -20,7 +20,8 @@ extension DeviceStore {
         }
         let failure: StoreError
         do {
-            // In a scope of its own: nothing else may have the file open when it begins anew.
+            // This has a scope of its own, because nothing else may have the file open when it is
+            // emptied.
             let (store, outcome) = try opened(fallback)
             guard case .fetchingAnew(let why) = outcome else { return (store, outcome) }
             failure = why

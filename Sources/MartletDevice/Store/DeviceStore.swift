@@ -4,54 +4,54 @@ package import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// A device's data: the app's tables, its identity, what it has yet to send, and what was refused.
+/// A device's data: the app's tables, its identity, its outbox, and its refused sets.
 ///
-/// Two connections to one file, used by one holder, one at a time: `local` is the app's, with
-/// foreign keys enforced; `applying` takes remote change in, with foreign keys unchecked while a
-/// transaction is under way, because rows come in any order and a parent may lie outside what the
-/// device may see. Two, because switching the setting on one throws away every prepared statement.
+/// It has two connections to one file, used by one holder, one at a time. The app uses `local`,
+/// which enforces foreign keys. Remote change goes through `applying`, which does not check them,
+/// because rows arrive in any order and a parent may be outside of what the device may see. There
+/// are two connections because switching the setting on one discards every prepared statement.
 package final class DeviceStore {
     package private(set) var local: LocalStore
     package private(set) var applying: LocalStore
-    /// The local connection with what contexts on it share.
+    /// The local connection, with the state that contexts on it share.
     package private(set) var session: Session
     /// Evenly spread random bits, for identities.
     let randomBits: () -> UInt64
-    /// Who is told of transactions.
+    /// The observer of transactions.
     package weak var observer: (any TransactionObserver)?
-    /// Where the last request asked to go on: its answer does not fit a file that has begun anew,
-    /// or that has been brought elsewhere otherwise.
+    /// The revision from which the last request asked to continue. Its answer does not fit a file
+    /// that has another one by now, for example because it was emptied.
     var gatheredRevision: Revision = 0
     /// The revision that the last request named.
     var askedRevision: Revision = 0
-    /// What `rejoining` was when the last request was gathered.
+    /// The value of `rejoining` when the last request was gathered.
     var gatheredRejoining: Revision?
     /// The number of withheld records that have not been reported yet.
     private var newlyWithheld = 0
-    /// Who else hears of remote change, by entity type.
+    /// The app's handlers of remote change, by entity type.
     package var registry = ModelRegistry()
     /// Bytes of own accepted sets that the file keeps in case the server is restored from a backup.
     package var mostKeptBytes: Int64 = 16 << 20
     /// The data set that the first answer must name; nil for any.
     private var expectedDataSet: String?
-    /// Deltas that were passed over and are not in the file's count yet.
+    /// The number of skipped deltas that the file's count does not include yet.
     private var uncounted: Int64 = 0
     let path: String
     let vfs: String?
     private let hooks: WriteHooks
-    /// Shared by all sessions on the file.
+    /// The generation of the schema, which all sessions on the file share.
     private let generation: SchemaGeneration
 
-    /// How opening by versions ended; nil where the file was opened by a script.
+    /// How opening by versions ended; nil if the file was opened by a script.
     public let migration: MigrationOutcome?
 
     /// Opens or creates a device's file.
     /// - Parameters:
     ///   - script: The app's DDL; nil takes the tables as they are in the file.
-    ///   - now: Milliseconds since 1970, for the timestamps of what other programs wrote; nil: as
-    ///     of the last exchange.
+    ///   - now: Milliseconds since 1970, for the timestamps of external writes; nil for the time of
+    ///     the last exchange.
     ///   - randomBits: The source of identities; seeded in a simulation.
-    /// - Throws: `StoreError`, or `SQLiteError` where the file itself fails.
+    /// - Throws: `StoreError`, or `SQLiteError` if the file itself fails.
     package convenience init(
         path: String, script: String?, vfs: String? = nil, hooks: WriteHooks = WriteHooks(),
         now: Int64? = nil, randomBits: @escaping () -> UInt64
@@ -61,7 +61,8 @@ package final class DeviceStore {
             now: now, randomBits: randomBits)
     }
 
-    /// - Parameter generation: Shared by all sessions on the file.
+    /// Opens or creates a device's file.
+    /// - Parameter generation: The generation of the schema, which all sessions on the file share.
     package convenience init(
         path: String, script: String?, vfs: String? = nil, hooks: WriteHooks,
         generation: SchemaGeneration, now: Int64? = nil, randomBits: @escaping () -> UInt64
@@ -74,17 +75,17 @@ package final class DeviceStore {
             generation: generation, randomBits: randomBits)
     }
 
-    /// Opens or creates a device's file, and leads it through the versions it has not seen.
+    /// Opens or creates a device's file, and runs the versions that it has not seen.
     ///
-    /// Where a version fails and the fallback says so, the file is open for reading only; see
+    /// If a version fails and the fallback says so, the file is open for reading only; see
     /// `migration`.
     /// - Parameters:
-    ///   - fallback: What to do when a version cannot be run.
+    ///   - fallback: What to do if a version cannot be run.
     ///   - now: Milliseconds since 1970, for the timestamps of change sets and versions.
-    ///   - progress: Told before and after each version.
+    ///   - progress: Called before and after each version.
     ///   - randomBits: The source of identities; seeded in a simulation.
-    /// - Throws: `StoreError`: `.newer` for the file of a newer app, what a version fails of, what
-    ///   the file fails of.
+    /// - Throws: `StoreError`: `.newer` if a newer version of the app made the file; another kind
+    ///   if a version or the file itself fails.
     public convenience init(
         path: String, migrations: Migrations, fallback: MigrationFallback = .fail,
         vfs: String? = nil, hooks: WriteHooks = WriteHooks(), now: Int64,
@@ -97,7 +98,8 @@ package final class DeviceStore {
             randomBits: randomBits)
     }
 
-    /// - Parameter generation: Shared by all sessions on the file.
+    /// Opens or creates a device's file by versions.
+    /// - Parameter generation: The generation of the schema, which all sessions on the file share.
     package convenience init(
         path: String, migrator: Migrator, fallback: MigrationFallback, vfs: String? = nil,
         hooks: WriteHooks, generation: SchemaGeneration, now: Int64,
@@ -149,12 +151,12 @@ package final class DeviceStore {
                 + " \(failure.message)")
     }
 
-    /// 128 random bits in hexadecimal.
+    /// Returns 128 random bits in hexadecimal.
     func newIdentity() -> String {
         CaptureClosing(randomBits: randomBits, now: nil).newIdentity()
     }
 
-    /// The device's name, for its life.
+    /// The device's name, until `renewIdentity` replaces it.
     package var clientID: String {
         get throws { try applying.textState("clientID") ?? "" }
     }
@@ -164,13 +166,14 @@ package final class DeviceStore {
         get throws { try applying.counter("revision") }
     }
 
-    /// The data set the device belongs to; before the first answer the one it is to belong to, nil for
-    /// any.
+    /// The data set that the device belongs to. Before the first answer it is the expected one, or
+    /// nil for any.
     package var dataSet: String? {
         get throws { try applying.textState("dataSet") ?? expectedDataSet }
     }
 
-    /// Takes in nothing but what is of this data set.
+    /// Makes the device accept only this data set.
+    /// - Throws: `SyncError` `.wrongDataSet` if the file belongs to another one.
     package func expect(dataSet expected: String) throws {
         guard try dataSet ?? expected == expected else {
             throw SyncError(
@@ -181,7 +184,7 @@ package final class DeviceStore {
         expectedDataSet = expected
     }
 
-    /// The hash of the log at `revision`, as the server named it; nil where it did not.
+    /// The hash of the log at `revision`, as the server named it; nil if it did not.
     package var lineage: String? {
         get throws { try applying.textState("lineage") }
     }
@@ -191,14 +194,14 @@ package final class DeviceStore {
         get throws { try applying.integerState("lastExchange") }
     }
 
-    /// Change sets not yet confirmed.
+    /// The number of change sets that are not confirmed yet.
     package var outboxCount: Int {
         get throws {
             Int(try applying.connection.integer("SELECT count(*) FROM martlet_outbox") ?? 0)
         }
     }
 
-    /// Whether a change set waits that the tables do not show.
+    /// Whether the queue has a change set that the tables do not show.
     package var hasUnappliedSet: Bool {
         get throws {
             try applying.connection.integer(
@@ -211,13 +214,13 @@ package final class DeviceStore {
         get throws { try applying.awayCount }
     }
 
-    /// The number of others' change sets, or their deltas, that arrived again and were passed over.
-    /// A crash loses the newest.
+    /// The number of other devices' change sets, or their deltas, that arrived again and were
+    /// skipped. A crash loses the newest.
     package var passedOverCount: Int64 {
         get throws { try (applying.integerState(Self.passedOver) ?? 0) + uncounted }
     }
 
-    /// Adds to the count of changes passed over. The count stays in memory, because it needs no
+    /// Adds to the count of skipped changes. The count stays in memory, because it is not worth a
     /// transaction of its own.
     func countPassedOver(_ count: Int) { uncounted += Int64(count) }
 
@@ -231,20 +234,20 @@ package final class DeviceStore {
 
     private static let passedOver = "passedOver"
 
-    /// Refused change sets waiting for a decision.
+    /// The number of refused change sets that wait for a decision.
     package var parkedCount: Int {
         get throws {
             Int(try applying.connection.integer("SELECT count(*) FROM martlet_parked") ?? 0)
         }
     }
 
-    /// Runs `body` as one local save: all it writes becomes one change set in the outbox, in the
+    /// Runs `body` as one local save: all of its writes become one change set in the outbox, in the
     /// same transaction.
     ///
-    /// What other connections wrote since is closed first, as change sets of its own.
+    /// External writes since the last look become change sets of their own first.
     /// - Parameter now: Milliseconds since 1970, for the set's timestamp.
-    /// - Throws: What `body` throws; `StoreError` `.tooLarge` when the set could never be sent.
-    ///   The transaction is then rolled back.
+    /// - Throws: Errors of `body`; `StoreError` `.tooLarge` if the set could never be sent. The
+    ///   transaction is then rolled back.
     package func write<Result>(
         now: Int64, _ body: (WriteContext) throws -> Result
     ) throws -> Result {
@@ -291,12 +294,12 @@ package final class DeviceStore {
         try Withheld(store: applying, now: 0).list()
     }
 
-    /// Gives a withheld record up, within a save: it is again what it was before.
+    /// Gives a withheld record up, within a save: its earlier values return.
     package func drop(_ record: WithheldRecord) throws {
         try Withheld(store: local, now: 0).drop(record)
     }
 
-    /// How many records were withheld since the last call.
+    /// Returns the number of records that were withheld since the last call.
     package func takeNewlyWithheld() -> Int {
         defer { newlyWithheld = 0 }
         return newlyWithheld
@@ -316,7 +319,7 @@ package final class DeviceStore {
         }
     }
 
-    /// Makes a synchronised table that was used before it was there.
+    /// Creates a table that the app used before it existed.
     /// - Throws: `StoreError` `.schema` for a declaration that cannot be synchronised.
     package func make(_ missing: MissingTable) throws {
         try checkWritable()
@@ -330,7 +333,7 @@ package final class DeviceStore {
             }
             return generation.advance()
         }
-        // Another task may have met it as well.
+        // Another task may have created it meanwhile.
         guard local.schema[missing.name] == nil else { return }
         let script = try SchemaMigration.ddl(of: local.connection) + missing.declaration
         local = try LocalStore(
@@ -356,8 +359,8 @@ package final class DeviceStore {
         session = Session(store: nothing, hooks: hooks, generation: generation)
     }
 
-    /// Turns what external connections wrote into change sets. Runs in the caller's transaction.
-    /// - Throws: `StoreError` `.newer` where another process has changed the tables meanwhile.
+    /// Turns external writes into change sets. Runs in the caller's transaction.
+    /// - Throws: `StoreError` `.newer` if another process has changed the tables meanwhile.
     func closeExternalCapture(_ store: LocalStore, now: Int64) throws {
         try store.checkOrder()
         newlyWithheld += try CaptureClosing(randomBits: randomBits, now: now)

@@ -7,29 +7,29 @@ internal import SQLiteRecords
 /// Applies staged differences to the tables slice by slice.
 ///
 /// A slice adds the rows that no own edit touches. These rows are then newer than the device's
-/// revision, and the others are not: the device stays at its revision, and every confirmed row is
-/// as it was at some revision from there to the end of the differences. The last transaction
-/// applies the rest, and brings the new revision: rows under own edits, rows refused so far, and
-/// the verdicts on own sets.
+/// revision, and the others are not. The device stays at its revision, and every confirmed row is
+/// as it was at some revision from there to the end of the differences. The last transaction brings
+/// the new revision and applies the rest: rows under own edits, rows refused so far, and the
+/// verdicts on own sets.
 struct DifferenceSlices {
-    /// The staged pieces that have not been applied, the last first.
+    /// The staged pieces that are not applied yet, the last first.
     fileprivate(set) var waiting: [Int64]
-    /// The records left to the last transaction: those whose own sets were judged, and those of
-    /// which an earlier piece has left a row.
+    /// The records left to the last transaction: records of own sets that have a verdict, and
+    /// records of which an earlier piece has left a row.
     fileprivate var left: [String: Set<RecordID>]
 }
 
 extension DeviceStore {
     /// The revision up to which rows in the tables may be newer than the device's revision; nil if
-    /// none is. The last transaction has not been carried out then.
+    /// none is. While it is set, the last transaction is still to come.
     package var slicedUpTo: Revision? {
         get throws { try applying.integerState(Self.slicedRevision) }
     }
 
     /// Returns the staged differences, if they can be applied in slices.
     /// - Parameter answer: The answer that follows them, with the verdicts on own sets.
-    /// - Returns: Nil if there is little to apply, or if it leads through states that only follow
-    ///   from each other.
+    /// - Returns: Nil if there is little to apply, or if the difference leads through states that
+    ///   only follow from each other.
     func differenceSlices(_ answer: SyncAnswer) throws -> DifferenceSlices? {
         guard try rejoining == nil, try !isSeeding, try stagedManifest == nil else { return nil }
         let inbox = Inbox(store: applying)
@@ -90,7 +90,7 @@ extension DeviceStore {
     }
 
     static let slicedRevision = "slicedRevision"
-    /// The last staged piece that was applied.
+    /// The key of the last staged piece that was applied.
     static let slicedPart = "slicedPart"
 }
 
@@ -99,8 +99,8 @@ private struct DifferenceSlice {
     private let store: LocalStore
     private var applier: RemoteApplier
     private(set) var report = RebaseReport()
-    /// The rest of the piece. It stays in the inbox even if it is empty, because it says which
-    /// revision the tables are at.
+    /// The rest of the piece. It stays in the inbox even if it is empty, because it names the
+    /// revision of the tables.
     private(set) var left = ChangeSet()
 
     init(store: LocalStore, registry: ModelRegistry, now: Int64) {
@@ -108,6 +108,7 @@ private struct DifferenceSlice {
         applier = RemoteApplier(store: store, registry: registry, now: now)
     }
 
+    /// Applies the rows of a piece, apart from those to leave out.
     /// - Parameter others: The records to leave out; records that are left out now are added.
     /// - Throws: Any error that is no fault of the rows.
     mutating func apply(
@@ -144,7 +145,7 @@ private struct DifferenceSlice {
         }
     }
 
-    /// Puts rows in; one by one if they are refused together.
+    /// Writes rows; if they are refused together, one by one.
     /// - Returns: The refused records, by type. They are few, and may fit once everything has been
     ///   applied.
     private mutating func refused(
@@ -166,7 +167,7 @@ private struct DifferenceSlice {
     /// edit.
     ///
     /// The edit may have given the value up, so that the row fits into the table. But then the edit
-    /// could no longer be undone. This changes nothing.
+    /// could no longer be undone. The tables stay unchanged.
     /// - Complexity: O(*n*) in the edited records of the types that have a UNIQUE constraint.
     private mutating func collisions(
         _ set: ChangeSet, _ revision: Revision
@@ -218,7 +219,8 @@ private struct DifferenceSlice {
         return bases
     }
 
-    /// Puts all rows in, or none of them if one is refused.
+    /// Writes all rows, or none of them if one is refused.
+    /// - Returns: Whether they were written.
     private mutating func put(_ set: ChangeSet, _ revision: Revision) throws -> Bool {
         guard set.recordCount > 0 else { return true }
         let before = applier
@@ -236,7 +238,7 @@ private struct DifferenceSlice {
         return true
     }
 
-    /// Returns the records among these that own edits change, queued ones and those that no set can carry.
+    /// Returns those of these records that own edits change, both queued and withheld ones.
     private func own(_ changes: TypeChanges) throws -> [RecordID] {
         guard let number = try store.number(ofType: changes.name) else { return [] }
         let find = try store.connection.statement(

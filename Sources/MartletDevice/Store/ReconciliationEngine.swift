@@ -1,21 +1,27 @@
 public import MartletModel
 public import MartletProtocol
 
-/// Applies remote change to a device's file. The client has an engine of its own; a test can put
-/// another one in front of it or in its place (`ClientOptions.engine`).
+/// Applies remote change to a device's file. The client has its own engine; a test can wrap it or
+/// replace it (`ClientOptions.engine`).
 ///
-/// It is used on the device's queue, one batch at a time.
+/// The client calls it on the device's queue, with one batch at a time.
+///
+/// ```swift
+/// final class IdleEngine: ReconciliationEngine {
+///     func apply(_ batch: RemoteBatch) throws -> Reconciliation { .leftOut }
+/// }
+/// ```
 public protocol ReconciliationEngine: AnyObject {
     /// Applies a batch, with the revision that it leads to, in one transaction.
     ///
-    /// Changes at or below the device's revision are passed over; the revision never goes back.
+    /// Changes at or below the device's revision are skipped; the revision never goes back.
     /// - Throws: `StoreError` `.inconsistent` for a batch that cannot be applied: the client
     ///   fetches it once more, then as rows. Any other error is a failure of the file, and the
     ///   client tries again later. Nothing is applied then.
     func apply(_ batch: RemoteBatch) throws -> Reconciliation
 }
 
-/// Remote change that is applied in one transaction.
+/// A batch of remote change that is applied in one transaction.
 public struct RemoteBatch: Sendable {
     /// The source of remote change.
     public enum Source: String, Hashable, Sendable {
@@ -33,6 +39,7 @@ public struct RemoteBatch: Sendable {
         case part(path: String, from: SnapshotPlace, limit: Int)
     }
 
+    /// The source of the batch.
     public let source: Source
     /// The device's revision afterwards; nil for parts of a snapshot, which do not change it.
     public let reaching: Revision?
@@ -40,7 +47,7 @@ public struct RemoteBatch: Sendable {
     /// Milliseconds since 1970.
     let now: Int64
 
-    /// The change sets, if the batch comes from an exchange.
+    /// The change sets, if the batch comes from an exchange; empty otherwise.
     public var changeSets: [ChangeSet] {
         if case .sets(let sets, _, _, _) = content { Array(sets) } else { [] }
     }
@@ -80,11 +87,11 @@ public struct Reconciliation: Sendable {
     enum Outcome {
         case applied(RebaseReport)
         case installed(InstalledPart)
-        /// The device has all deltas of the batch already; the number of them.
+        /// The device has all deltas of the batch already; their number.
         case old(deltas: Int)
         /// A change before the batch is missing; an exchange fetches it.
         case needsExchange
-        /// The file has changed since the batch was asked for.
+        /// The file has changed since the device asked for the batch.
         case outdated
     }
 
@@ -94,7 +101,7 @@ public struct Reconciliation: Sendable {
         self.outcome = outcome
     }
 
-    /// The batch was not applied this time. A test's own engine may return this.
+    /// The result for a batch that was not applied this time. A test's own engine may return it.
     public static let leftOut = Reconciliation(.outdated)
 
     /// Whether anything was applied.
@@ -105,7 +112,7 @@ public struct Reconciliation: Sendable {
         }
     }
 
-    /// The number of others' records in the batch.
+    /// The number of records of other devices in the batch.
     public var remoteRecords: Int {
         switch outcome {
         case .applied(let report): report.remoteRecords

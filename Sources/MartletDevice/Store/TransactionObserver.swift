@@ -1,18 +1,19 @@
 package import MartletStore
 
-/// Hears of a device's transactions as they happen, on the device's queue.
+/// Observes a device's transactions, on the device's queue.
 package protocol TransactionObserver: AnyObject {
-    /// A save is about to be committed.
-    /// - Parameter changes: What it does to synchronised records.
+    /// Called when a save is about to be committed.
+    /// - Parameter changes: The changes of the save to synchronised records.
     func saveWillCommit(_ changes: [RecordChange], in context: WriteContext)
 
-    /// The applying connection has begun a transaction.
+    /// Called when the applying connection has begun a transaction.
     func applyingHasBegun()
 
-    /// The applying connection is about to commit what an answer, or a decision, has changed.
-    /// - Parameter report: What an answer has changed; nil for a decision.
+    /// Called when the applying connection is about to commit the changes of an answer or of a
+    /// decision.
+    /// - Parameter report: The effects of an answer; nil for a decision.
     func applyingWillCommit(_ report: RebaseReport?)
 
-    /// The applying connection's transaction has ended.
+    /// Called when the applying connection's transaction has ended.
     func applyingHasEnded(isCommitted: Bool)
 }

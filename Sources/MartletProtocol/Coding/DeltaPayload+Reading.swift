@@ -1,8 +1,8 @@
 internal import MartletModel
 
 extension DeltaPayload {
-    /// What the text says.
-    /// - Throws: `WireFault` where it is no object of plain values.
+    /// Returns the attributes of the text.
+    /// - Throws: `WireFault` if it is no object of plain values.
     func attributes() throws(WireFault) -> Attributes {
         switch form {
         case .text(let text): try SyncCoder.decodeAttributes(Array(text.utf8))

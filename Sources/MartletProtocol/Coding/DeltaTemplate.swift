@@ -1,6 +1,6 @@
-/// The members of the delta read last, as a guess at those of the next one: see `RecordTemplate`.
+/// The members of the last delta, as a guess at those of the next one: see `RecordTemplate`.
 struct DeltaTemplate {
-    /// What a member of a delta means.
+    /// The meaning of a delta's member.
     enum Role {
         case version
         case seconds
@@ -12,10 +12,10 @@ struct DeltaTemplate {
         case recordRevision
         case identifier
         case oldID
-        /// Nothing this version knows.
+        /// A member that this version does not know.
         case other
 
-        /// What a name means.
+        /// Finds the meaning of a name.
         init(_ name: String) {
             self =
                 switch name {
@@ -34,15 +34,15 @@ struct DeltaTemplate {
         }
     }
 
-    /// One member: where its name stands in the input, and what it means.
+    /// One member: the position of its name in the input, and its meaning.
     struct Member {
         var token: TextToken
         var role: Role
     }
 
     var members: [Member] = []
-    /// The entity type, and where it stands in the input without its quotes.
+    /// The entity type, and its position in the input without its quotes.
     var type: (token: TextToken, name: String)?
-    /// The members of the payload; their names stand in the input as texts within a text.
+    /// The members of the payload. Their names are texts within a text in the input.
     var attributes = RecordTemplate()
 }

@@ -1,8 +1,8 @@
 public import MartletModel
 
-/// Writes deltas. Members stand in the order `v`, `t`, `e`, `eid`, `op`, `p`, `new`, `r`, `set`,
-/// `old`; of a batch in the order `from`, `dataSet`, `lineage`, `more`, `difference`, `behind`,
-/// `goesOn`, `deltas`, `nextVersion`.
+/// Writes deltas. The order of a delta's members is `v`, `t`, `e`, `eid`, `op`, `p`, `new`, `r`,
+/// `set`, `old`; that of a batch's members is `from`, `dataSet`, `lineage`, `more`, `difference`,
+/// `behind`, `goesOn`, `deltas`, `nextVersion`.
 struct DeltaWriter {
     var json = JSONWriter()
 
@@ -41,7 +41,7 @@ struct DeltaWriter {
         json.endObject()
     }
 
-    /// A batch up to and including `"deltas":[`.
+    /// Writes a batch up to and including `"deltas":[`.
     mutating func writeHead(_ batch: DeltaBatch) {
         json.beginObject()
         if let from = batch.from {
@@ -78,7 +78,8 @@ struct DeltaWriter {
 }
 
 extension SyncCoder {
-    /// A batch, encoded.
+    /// Encodes a batch.
+    /// - Complexity: O(*n*) in the bytes of its deltas.
     public static func encode(_ batch: DeltaBatch) -> [UInt8] {
         var writer = DeltaWriter()
         writer.writeHead(batch)
@@ -86,26 +87,26 @@ extension SyncCoder {
         return writer.json.bytes + deltaTail(nextVersion: batch.nextVersion)
     }
 
-    /// A batch up to and including `"deltas":[`. Behind it go encoded deltas with `,` between
-    /// them, then `deltaTail`. The batch's own deltas are not written.
+    /// Encodes a batch up to and including `"deltas":[`. The caller appends encoded deltas with `,`
+    /// between them, then `deltaTail`. The batch's own deltas are not written.
     public static func deltaHead(_ batch: DeltaBatch) -> [UInt8] {
         var writer = DeltaWriter()
         writer.writeHead(batch)
         return writer.json.bytes
     }
 
-    /// What ends a batch that was put together from pieces.
+    /// Encodes the end of a batch that is put together from pieces.
     public static func deltaTail(nextVersion: Revision) -> [UInt8] {
         Array("],\"nextVersion\":\(nextVersion)}".utf8)
     }
 
-    /// The deltas of one change set, encoded, with `,` between them: per type created and changed
-    /// records in the set's order, then, over all types, the deleted ones.
+    /// Encodes the deltas of one change set, with `,` between them. First come, for each type, the
+    /// created and changed records in the set's order, then the deleted records of all types.
     /// - Parameters:
     ///   - set: The change set as it was accepted.
-    ///   - revision: The revision it made.
-    ///   - seconds: When the server accepted it, since 1970.
-    /// - Throws: `WireFault` when a value cannot be written.
+    ///   - revision: The revision that it made.
+    ///   - seconds: When the server accepted it, in seconds since 1970.
+    /// - Throws: `WireFault` if a value cannot be written.
     public static func encodeDeltas(
         of set: ChangeSet, revision: Revision, seconds: Int64
     ) throws(WireFault) -> [UInt8] {
@@ -118,8 +119,8 @@ extension SyncCoder {
 }
 
 extension Delta {
-    /// The deltas of one change set, in the order in which they apply.
-    /// - Throws: `WireFault` when a value cannot be written.
+    /// Returns the deltas of one change set, in the order in which they apply.
+    /// - Throws: `WireFault` if a value cannot be written.
     public static func list(
         of set: ChangeSet, revision: Revision, seconds: Int64
     ) throws(WireFault) -> [Delta] {

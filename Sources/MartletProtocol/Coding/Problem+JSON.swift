@@ -1,8 +1,8 @@
 internal import MartletModel
 
 extension SyncCoder {
-    /// Writes a problem as `application/problem+json` (RFC 9457): `type` (always `about:blank`),
-    /// `title`, `status`, `kind`, `detail`, and `retryAfter` when present.
+    /// Encodes a problem as `application/problem+json` (RFC 9457): `type` (always `about:blank`),
+    /// `title`, `status`, `kind`, `detail`, and `retryAfter` if it is present.
     public static func encode(_ problem: Problem) -> [UInt8] {
         var json = JSONWriter()
         json.beginObject()
@@ -17,7 +17,7 @@ extension SyncCoder {
     }
 
     /// Reads a problem. A proxy or portal may answer with anything: a body that is no problem of
-    /// the server's becomes `Problem.foreign`.
+    /// the server becomes `Problem.foreign`.
     public static func decodeProblem(_ bytes: [UInt8], status: Int) -> Problem {
         var problem = Problem.foreign(status: status)
         guard bytes.count <= Limits.inflatedBytes else { return problem }
@@ -38,7 +38,7 @@ extension SyncCoder {
                 }
             }
             try json.finish()
-            // The words of another program are not shown as the server's.
+            // The words of another program are not shown as those of the server.
             if found.isOfServer { problem = found }
         } catch {
             return problem
@@ -51,7 +51,7 @@ extension Problem {
     /// The kind of a problem whose body could not be read.
     public static let unknownKind = "unknown"
 
-    /// The reason phrase of an HTTP status (RFC 9110, RFC 6585).
+    /// Returns the reason phrase of an HTTP status (RFC 9110, RFC 6585).
     static func title(ofStatus status: Int) -> String {
         switch status {
         case 400: "Bad Request"

@@ -1,18 +1,18 @@
-/// How much a message may hold while it is read.
+/// The limits on a message while it is read.
 package struct ReadingLimits: Sendable {
     package var changeSets: Int
-    /// In one change set.
+    /// The most records in one change set.
     package var records: Int
-    /// Of one change set.
+    /// The most bytes of one change set.
     package var changeSetBytes: Int
-    /// Of one value.
+    /// The most bytes of one text value.
     package var textBytes: Int
 
-    /// What a request may hold.
+    /// The limits of a request.
     package static let request = ReadingLimits(
         changeSets: Limits.changeSetsPerRequest, records: Limits.recordsPerChangeSet,
         changeSetBytes: Limits.changeSetBytes, textBytes: Limits.textBytes)
-    /// What an answer may hold: as much as fits its bytes.
+    /// The limits of an answer, which only its bytes bound.
     package static let none = ReadingLimits(
         changeSets: .max, records: .max, changeSetBytes: .max, textBytes: .max)
 

@@ -1,13 +1,13 @@
 internal import MartletModel
 
-/// Finds the ids of one type's lists, in the order they are asked for.
+/// Finds the ids of one type's lists, in the order in which the caller asks for them.
 ///
-/// Entries mostly come in the order of the lists, so the next id is tried first; a dictionary is
-/// built when that fails once.
+/// Entries mostly come in the order of the lists, so the next id is tried first. A dictionary is
+/// built when that fails for the first time.
 struct RecordIndex {
-    /// Created, updated, deleted ids, in this order.
+    /// The created, updated and deleted ids, in this order.
     private let ids: [RecordID]
-    /// How many of them need an entry: the created and updated ones.
+    /// The number of ids that need an entry: the created and updated ones.
     private let requiredCount: Int
     private var next = 0
     private var positions: [RecordID: Int] = [:]
@@ -26,7 +26,7 @@ struct RecordIndex {
         requiredCount = changes.create.count + changes.update.count
     }
 
-    /// Whether no id comes twice.
+    /// Returns whether each id occurs only once.
     mutating func areUnique() -> Bool {
         if isStrictlyMonotonic() { return true }
         buildPositions()
@@ -43,7 +43,7 @@ struct RecordIndex {
         case unknown
     }
 
-    /// Looks for the id a member name stands for: an integer, or else a text.
+    /// Looks for the id that a member name represents: an integer, or else a text.
     mutating func find(_ token: TextToken, in json: JSONReader) -> Finding {
         if next < ids.count, matches(ids[next], token, in: json) {
             return mark(next)
@@ -58,7 +58,7 @@ struct RecordIndex {
 
     private mutating func mark(_ position: Int) -> Finding {
         if isFound.isEmpty, position == foundCount {
-            // In order so far: the ids found are exactly those before `next`.
+            // Everything is in order so far: the found ids are exactly those before `next`.
         } else {
             if isFound.isEmpty {
                 isFound = Array(repeating: false, count: ids.count)

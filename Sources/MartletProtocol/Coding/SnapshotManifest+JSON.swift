@@ -1,5 +1,5 @@
 extension SyncCoder {
-    /// Writes the answer to `GET /snapshot`.
+    /// Encodes the answer to `GET /snapshot`.
     public static func encode(_ manifest: SnapshotManifest) -> [UInt8] {
         var json = JSONWriter()
         json.beginObject()
@@ -42,10 +42,11 @@ extension SyncCoder {
         json.member("crc32", Int64(sum.crc32))
     }
 
-    /// Reads the answer to `GET /snapshot`. Strict as all reading of the wire (see `JSONReader`);
-    /// unknown members are passed over.
-    /// - Throws: `WireFault` for what is not JSON, lacks a member, or has a value that cannot be: a
-    ///   name that could lead out of a folder, a hash that is none, two parts of one name.
+    /// Reads the answer to `GET /snapshot`. It is as strict as all reading of the wire (see
+    /// `JSONReader`); unknown members are skipped.
+    /// - Throws: `WireFault` if the bytes are not JSON, a member is missing, or a value is
+    ///   impossible: a name that could lead out of a folder, a text that is no hash, two parts with
+    ///   one name.
     public static func decodeSnapshotManifest(
         _ bytes: [UInt8]
     ) throws(WireFault) -> SnapshotManifest {
@@ -59,7 +60,7 @@ extension SyncCoder {
     }
 }
 
-/// Reads the parts of a manifest, each as strict as the whole.
+/// Reads a manifest and its parts.
 private enum ManifestReader {
     static func manifest(_ json: inout JSONReader) throws(WireFault) -> SnapshotManifest {
         var found = SnapshotManifest(
@@ -161,7 +162,7 @@ private enum ManifestReader {
         return text
     }
 
-    /// A part's name becomes the name of a file.
+    /// Returns whether a name is allowed. A part's name becomes the name of a file.
     private static func isPlain(_ name: String) -> Bool {
         1...64 ~= name.utf8.count
             && name.utf8.allSatisfy { byte in

@@ -1,32 +1,34 @@
 public import MartletModel
 
-/// The exact JSON of the wire: reads and writes requests, answers, change sets and attributes.
+/// Reads and writes the exact JSON of the wire: requests, answers, change sets and attributes.
 ///
-/// **Written form**: compact, members in a fixed order, optional members only when present.
+/// **Written form**: compact, members in a fixed order, optional members only if they are present.
 /// - Request: `clientId`, `protocol`, `maxRevision`, `acknowledged`, `dataSet`, `lineage`,
 ///   `schema`, `rows` (only when true), `answerBytes`, `request`, `check`, `changeSets`.
 /// - Answer: `maxRevision`, `more` (only when true), `dataSet`, `lineage`, `schema`, `clientId`,
 ///   `from`, `request`, `check`, `changeSets`.
-/// - Change set: `identifier`, `sequence`, `seen`, `dependencyIdentifier`, `timestamp`,
-///   `revision`, `conflict`, `reason`, `message`, `retryAfter`, `difference` (only when
-///   true), `types`, then one member for each
-///   type in the order of `types`, always with all of `create`, `update`, `delete`, `attributes`.
+/// - Change set: `identifier`, `sequence`, `seen`, `dependencyIdentifier`, `timestamp`, `revision`,
+///   `conflict`, `reason`, `message`, `retryAfter`, `difference` and `part` (each only when true),
+///   `types`, then one member for each type in the order of `types`, always with all of `create`,
+///   `update`, `delete`, `attributes`.
 /// - Attributes of a record: `__oldId__`, `revision`, then the attributes in their order.
 ///
-/// **Reading** takes members in any order, and is strict (see `JSONReader`). Two levels of fault:
-/// - What is not JSON, or a request or answer whose own members are wrong, throws: the whole body
-///   is refused. Unknown members beside `changeSets` are passed over.
-/// - Sound JSON with a wrong shape inside one change set gives that set a `defect`; the set keeps
-///   its `identifier` and `sequence` where they could be read, and no changes. The other sets are
-///   read as usual. An unknown member that cannot be a type (a scalar) is passed over.
+/// **Reading** accepts members in any order, and is strict (see `JSONReader`). There are two levels
+/// of faults:
+/// - Bytes that are not JSON, and a request or answer whose own members are wrong, throw an error:
+///   the whole body is refused. Unknown members next to `changeSets` are skipped.
+/// - Sound JSON with a wrong shape inside one change set gives that set a `defect`. The set keeps
+///   its `identifier` and `sequence` if they could be read, and no changes. The other sets are read
+///   as usual. An unknown member that cannot be a type (a scalar) is skipped.
 public enum SyncCoder {
-    /// Reads the body of `POST /sync`, holding it to `Limits`.
+    /// Reads the body of `POST /sync`, within `Limits`.
     /// - Complexity: O(*n*) in the number of bytes.
+    /// - Throws: `WireFault` if the body is refused.
     public static func decodeRequest(_ bytes: [UInt8]) throws(WireFault) -> SyncRequest {
         try decodeRequest(bytes, limits: .request)
     }
 
-    /// Reads a request under limits of the caller's choice.
+    /// Reads a request within the caller's limits.
     package static func decodeRequest(
         _ bytes: [UInt8], limits: ReadingLimits
     ) throws(WireFault) -> SyncRequest {
@@ -34,50 +36,58 @@ public enum SyncCoder {
         return try reader.readRequest()
     }
 
-    /// Reads an answer. An answer is held to `Limits.inflatedBytes` and the depth only: what the
-    /// server accepted must reach every device, even where it grew beyond what a request may hold.
+    /// Reads an answer, within `Limits.inflatedBytes` and the depth only: a set that the server has
+    /// accepted must reach every device, even if it has grown beyond the limits of a request.
+    /// - Complexity: O(*n*) in the number of bytes.
+    /// - Throws: `WireFault` if the answer is refused.
     public static func decodeAnswer(_ bytes: [UInt8]) throws(WireFault) -> SyncAnswer {
         var reader = SyncReader(bytes, limits: .none)
         return try reader.readAnswer()
     }
 
-    /// Reads one change set that was stored. Here a wrong shape throws, too.
+    /// Reads one change set that was stored.
+    /// - Throws: `WireFault` if the bytes are not JSON, and also for a wrong shape.
     public static func decodeChangeSet(_ bytes: [UInt8]) throws(WireFault) -> ChangeSet {
         var reader = SyncReader(bytes, limits: .none)
         return try reader.readSingleChangeSet()
     }
 
-    /// Reads a flat object of attributes; no name has a special meaning in it.
+    /// Reads a flat object of attributes. No name has a special meaning in it.
+    /// - Throws: `WireFault` if the bytes are no such object.
     public static func decodeAttributes(_ bytes: [UInt8]) throws(WireFault) -> Attributes {
         var reader = SyncReader(bytes, limits: .none)
         return try reader.readAttributes()
     }
 
-    /// - Throws: `WireFault` when a value cannot be written (NaN, infinity) or an attribute has a
-    ///   name the wire uses itself.
+    /// Encodes a request.
+    /// - Throws: `WireFault` if a value cannot be written (NaN, infinity) or an attribute has a
+    ///   name that the wire uses itself.
     public static func encode(_ request: SyncRequest) throws(WireFault) -> [UInt8] {
         var writer = SyncWriter()
         writer.writeHead(request)
         return try writer.finish(request.changeSets)
     }
 
-    /// - Throws: `WireFault` when a value cannot be written (NaN, infinity) or an attribute has a
-    ///   name the wire uses itself.
+    /// Encodes an answer.
+    /// - Throws: `WireFault` if a value cannot be written (NaN, infinity) or an attribute has a
+    ///   name that the wire uses itself.
     public static func encode(_ answer: SyncAnswer) throws(WireFault) -> [UInt8] {
         var writer = SyncWriter()
         try writer.writeHead(answer)
         return try writer.finish(answer.changeSets)
     }
 
-    /// - Throws: `WireFault` when a value cannot be written (NaN, infinity) or an attribute has a
-    ///   name the wire uses itself.
+    /// Encodes a change set.
+    /// - Throws: `WireFault` if a value cannot be written (NaN, infinity) or an attribute has a
+    ///   name that the wire uses itself.
     public static func encode(_ changeSet: ChangeSet) throws(WireFault) -> [UInt8] {
         var writer = SyncWriter()
         try writer.write(changeSet)
         return writer.json.bytes
     }
 
-    /// - Throws: `WireFault` when a value cannot be written (NaN, infinity).
+    /// Encodes attributes.
+    /// - Throws: `WireFault` if a value cannot be written (NaN, infinity).
     public static func encode(_ attributes: Attributes) throws(WireFault) -> [UInt8] {
         var writer = JSONWriter()
         writer.beginObject()
@@ -89,21 +99,23 @@ public enum SyncCoder {
         return writer.bytes
     }
 
-    /// A request up to and including `"changeSets":[`. Behind it go encoded change sets with `,`
-    /// between them, then `tail`. The request's own change sets are not written.
+    /// Encodes a request up to and including `"changeSets":[`. The caller appends encoded change
+    /// sets with `,` between them, then `tail`. The request's own change sets are not written.
+    /// - Throws: No error at present.
     public static func requestHead(_ request: SyncRequest) throws(WireFault) -> [UInt8] {
         var writer = SyncWriter()
         writer.writeHead(request)
         return writer.json.bytes
     }
 
-    /// An answer up to and including `"changeSets":[`; see `requestHead`.
+    /// Encodes an answer up to and including `"changeSets":[`; see `requestHead`.
+    /// - Throws: `WireFault` if a value of its `check` cannot be written (NaN, infinity).
     public static func answerHead(_ answer: SyncAnswer) throws(WireFault) -> [UInt8] {
         var writer = SyncWriter()
         try writer.writeHead(answer)
         return writer.json.bytes
     }
 
-    /// What ends a request or an answer that was put together from pieces: `]}`.
+    /// The end of a request or an answer that is put together from pieces: `]}`.
     public static let tail: [UInt8] = [UInt8](("]}").utf8)
 }

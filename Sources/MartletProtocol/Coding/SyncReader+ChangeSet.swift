@@ -1,7 +1,7 @@
 internal import MartletModel
 
 extension SyncReader {
-    /// Reads a change set; one with a wrong shape comes back with its `defect`.
+    /// Reads a change set. A set with a wrong shape gets a `defect`.
     mutating func readChangeSet() throws(WireFault) -> ChangeSet {
         _ = json.peek()
         let start = json.position
@@ -16,7 +16,7 @@ extension SyncReader {
         }
     }
 
-    /// Reads a change set; a wrong shape throws.
+    /// Reads a change set; a wrong shape throws an error.
     mutating func readSoundChangeSet() throws(WireFault) -> ChangeSet {
         _ = json.peek()
         let start = json.position
@@ -48,7 +48,8 @@ extension SyncReader {
         return set
     }
 
-    /// Passes a change set of the wrong shape, keeping what names it. It must still be JSON.
+    /// Skips a change set with a wrong shape, and keeps the members that identify it. It must still
+    /// be JSON.
     private mutating func readDefectiveChangeSet(
         _ fault: WireFault
     ) throws(WireFault) -> ChangeSet {
@@ -75,7 +76,8 @@ extension SyncReader {
         return set
     }
 
-    /// Reads a member every change set knows. Returns false for any other, which is not read.
+    /// Reads a member that every change set may have. Returns false for any other, without reading
+    /// it.
     private mutating func readMember(
         _ name: String, of set: inout ChangeSet
     ) throws(WireFault) -> Bool {
@@ -121,8 +123,8 @@ extension SyncReader {
         members.areNamed = true
     }
 
-    /// Reads a member that is no word of the wire: a type's changes, when `types` says so. Before
-    /// `types` was read, the member is passed over and its place remembered.
+    /// Reads a member that is no word of the wire: a type's changes, if `types` names the type.
+    /// Before `types` was read, the member is skipped and its position remembered.
     private mutating func readTypeMember(
         _ name: String, at start: Int, into members: inout TypeMembers
     ) throws(WireFault) {
@@ -176,20 +178,20 @@ extension SyncReader {
 
 /// The types of one change set while it is read.
 private struct TypeMembers {
-    /// What `types` says.
+    /// The names in `types`.
     var names: [String] = []
     /// Whether `types` was read (or there is none).
     var areNamed = false
-    /// In the order of `names`; nil until the type's member was read.
+    /// The changes in the order of `names`; nil until the type's member was read.
     var changes: [TypeChanges?] = []
-    /// Members met before `types`.
+    /// The members that came before `types`.
     var deferred: [(name: String, position: Int, depth: Int)] = []
 
     private var next = 0
     private var positions: [String: Int] = [:]
 
-    /// Where a type stands in `types`. Members mostly come in that order, so the next one is tried
-    /// first.
+    /// Returns the position of a type in `types`. Members mostly come in that order, so the next
+    /// one is tried first.
     mutating func index(of name: String) -> Int? {
         if next < names.count, names[next] == name {
             next += 1
@@ -205,7 +207,7 @@ private struct TypeMembers {
 }
 
 extension JSONReader {
-    /// The integer of 0 or more a number is, or nil.
+    /// Returns the number as an integer of 0 or more; nil if it is not one.
     fileprivate func skipCount(_ token: NumberToken) -> Int64? {
         guard token.isInteger, let digits = token.digits else { return nil }
         return Int64(exactly: digits)

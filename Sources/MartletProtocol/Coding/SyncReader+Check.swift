@@ -1,9 +1,8 @@
 internal import MartletModel
 
 extension SyncReader {
-    /// Reads the `check` of a request. Ranges that overlap, stand in no order, or have bounds of
-    /// different kinds are refused here, so that one request costs no more than one look at each
-    /// record.
+    /// Reads the `check` of a request. It refuses ranges that overlap, are in no order, or have
+    /// bounds of different kinds, so that one request costs at most one look at each record.
     mutating func readCheckRequest() throws(WireFault) -> CheckRequest {
         var check = CheckRequest(revision: -1)
         var hasTypes = false
@@ -155,7 +154,7 @@ extension SyncReader {
         return .hash(hash, without: without)
     }
 
-    /// `[key, revision, {attributes}]`
+    /// Reads a row: `[key, revision, {attributes}]`.
     private mutating func readRow() throws(WireFault) -> RecordEntry {
         try json.enter(.array)
         guard try json.beginsElement(of: .array) else { throw json.unexpected() }
@@ -176,7 +175,7 @@ extension SyncReader {
 
     // MARK: Parts
 
-    /// The last two elements of an array: a count, and a sum of 16 hexadecimal digits.
+    /// Reads the last two elements of an array: a count, and a sum of 16 hexadecimal digits.
     private mutating func readHash() throws(WireFault) -> RangeHash {
         let count = try readCount()
         try expectNext()
@@ -206,7 +205,7 @@ extension SyncReader {
         try json.readNull() ? nil : try readKey()
     }
 
-    /// A key as a bound: any integer, any text.
+    /// Reads a key as a bound: any integer, any text.
     private mutating func readKey() throws(WireFault) -> RecordID {
         if json.nextKind() == .text { return .text(try json.readText()) }
         return .integer(try json.readInteger())
@@ -223,7 +222,7 @@ extension SyncReader {
 
 extension CheckedRange {
     /// Refuses a range whose bounds are reversed, empty or of two kinds, and one that does not
-    /// begin behind the one before.
+    /// begin after the one before.
     fileprivate func check(after last: CheckedRange?, at start: Int) throws(WireFault) {
         func follow(_ lower: RecordID, _ upper: RecordID, orSame: Bool) throws(WireFault) {
             let isOfOneKind =

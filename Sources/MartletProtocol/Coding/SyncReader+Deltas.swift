@@ -1,10 +1,11 @@
 internal import MartletModel
 
 extension SyncCoder {
-    /// Reads a batch of deltas. Strict as all reading of the wire (see `JSONReader`); unknown
-    /// members are passed over.
-    /// - Throws: `WireFault` for what is not JSON, lacks a member, or contradicts itself: a delta
-    ///   outside the batch's versions, versions that go down, an upsert without `p`.
+    /// Reads a batch of deltas. It is as strict as all reading of the wire (see `JSONReader`);
+    /// unknown members are skipped.
+    /// - Throws: `WireFault` if the bytes are not JSON, a member is missing, or the batch
+    ///   contradicts itself: a delta outside the batch's versions, versions that decrease, an
+    ///   upsert without `p`.
     public static func decodeDeltaBatch(_ bytes: [UInt8]) throws(WireFault) -> DeltaBatch {
         var reader = SyncReader(bytes, limits: .none)
         return try reader.readDeltaBatch()
@@ -51,7 +52,7 @@ extension SyncReader {
         return deltas
     }
 
-    /// Reads a delta while its members are those of the one before.
+    /// Reads a delta as long as its members are those of the delta before.
     private mutating func readDelta() throws(WireFault) -> Delta {
         var delta = Delta(version: -1, seconds: -1, type: "", id: "", operation: .upsert)
         var hasOperation = false
@@ -77,7 +78,7 @@ extension SyncReader {
         return delta
     }
 
-    /// Goes on from the first member that differs; the delta becomes the template.
+    /// Continues from the first member that differs; the delta becomes the template.
     private mutating func readMembersUnlikeTemplate(
         _ matched: Int, of delta: inout Delta, _ hasOperation: inout Bool
     ) throws(WireFault) {
@@ -122,20 +123,20 @@ extension SyncReader {
         }
     }
 
-    /// The entity type: mostly that of the delta before.
+    /// Reads the entity type, which is mostly that of the delta before.
     private mutating func readType() throws(WireFault) -> String {
         _ = json.peek()
         if let last = deltaTemplate.type, json.passRepetition(of: last.token) { return last.name }
         let start = json.position
         let name = try readName()
-        // Whether there are escapes in it does not matter where bytes are compared.
+        // Whether it contains escapes does not matter when bytes are compared.
         let token = TextToken(start: start + 1, end: json.position - 1, isEscaped: false)
         deltaTemplate.type = (token, name)
         return name
     }
 
-    /// The payload, read at once where it has the usual form. Where it has another, or is not sound,
-    /// that is for the one who takes the delta in: one bad record is no bad batch.
+    /// Reads the payload, at once if it has the usual form. If it has another form or is not sound,
+    /// the receiver of the delta reads it, because one bad record does not make a bad batch.
     private mutating func readPayload() throws(WireFault) -> DeltaPayload? {
         if try json.readNull() { return nil }
         _ = json.peek()

@@ -23,7 +23,7 @@ extension SyncReader {
             case "attributes" where listCount == 3:
                 index = try readEntries(of: &changes, at: start)
             case "attributes":
-                // A list may still come: look at the entries when all are known.
+                // A list may still follow, so the entries are read when all lists are known.
                 _ = json.peek()
                 deferred = (json.position, json.depth)
                 try json.skipValue()
@@ -118,7 +118,7 @@ extension SyncReader {
         return index
     }
 
-    /// Reads a record's attributes while its members are those of the record before.
+    /// Reads a record's attributes as long as its members are those of the record before.
     private mutating func readEntry(_ id: RecordID) throws(WireFault) -> RecordEntry {
         var entry = RecordEntry(id: id)
         var values: [Value] = []
@@ -142,7 +142,7 @@ extension SyncReader {
         return entry
     }
 
-    /// Goes on from the first member that differs; the record becomes the template.
+    /// Continues from the first member that differs; the record becomes the template.
     private mutating func readEntryUnlikeTemplate(
         _ started: RecordEntry, _ startedValues: [Value], _ matched: Int
     ) throws(WireFault) -> RecordEntry {

@@ -1,19 +1,19 @@
 internal import MartletModel
 
-/// Reads the messages; what is accepted is documented at `SyncCoder`.
+/// Reads the messages. `SyncCoder` documents what it accepts.
 struct SyncReader {
     var json: JSONReader
     let limits: ReadingLimits
-    /// The members of the record read last.
+    /// The members of the last record.
     var template = RecordTemplate()
-    /// The delta read last, as a guess at the next one.
+    /// The last delta, as a guess at the next one.
     var deltaTemplate = DeltaTemplate()
-    /// The members of the current change set, of the current type in it, and of its `types`. Kept
-    /// here so that an answer of many small sets does not allocate them for each.
+    /// The members of the current change set, of the current type in it, and of its `types`. They
+    /// are kept here so that an answer of many small sets does not allocate them for each.
     var setMembers = MemberNames()
     var typeMembers = MemberNames()
     var typeNames = MemberNames()
-    /// Records in the current change set.
+    /// The number of records in the current change set.
     var recordCount = 0
 
     init(_ bytes: [UInt8], limits: ReadingLimits) {
@@ -114,7 +114,7 @@ struct SyncReader {
         try json.finish()
     }
 
-    /// An object's members, each name once.
+    /// Reads an object's members, each name once.
     mutating func readMembers(
         _ member: (inout SyncReader, String) throws(WireFault) -> Void
     ) throws(WireFault) {
@@ -155,7 +155,7 @@ struct SyncReader {
         return sets
     }
 
-    /// An integer of 0 or more.
+    /// Reads an integer of 0 or more.
     mutating func readCount() throws(WireFault) -> Int64 {
         _ = json.peek()
         let start = json.position
@@ -166,7 +166,7 @@ struct SyncReader {
         return number
     }
 
-    /// A text of 1 to `Limits.nameBytes` bytes.
+    /// Reads a text of 1 to `Limits.nameBytes` bytes.
     mutating func readName() throws(WireFault) -> String {
         _ = json.peek()
         let start = json.position

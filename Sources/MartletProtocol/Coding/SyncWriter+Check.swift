@@ -117,7 +117,7 @@ extension SyncWriter {
 }
 
 extension RangeHash {
-    /// The sum as the wire has it: 16 hexadecimal digits.
+    /// The sum in the form of the wire: 16 hexadecimal digits.
     var text: String {
         let digits = String(sum, radix: 16)
         return String(repeating: "0", count: 16 - digits.count) + digits

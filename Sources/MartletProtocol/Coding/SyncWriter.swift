@@ -1,11 +1,11 @@
 internal import MartletModel
 
-/// Writes the messages; the order of the members is documented at `SyncCoder`.
+/// Writes the messages. `SyncCoder` documents the order of the members.
 struct SyncWriter {
     var json = JSONWriter()
-    /// The names list whose encoded members `keys` holds: records of one type mostly share one.
+    /// The list of names whose encoded members `keys` holds. Records of one type mostly share one.
     private var names: [String] = []
-    /// For each name, `,"name":`.
+    /// The encoded form of each name: `,"name":`.
     private var keys: [[UInt8]] = []
 
     mutating func writeHead(_ request: SyncRequest) {

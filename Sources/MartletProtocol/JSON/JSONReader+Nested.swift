@@ -1,23 +1,23 @@
 internal import MartletModel
 
-/// An object that stands in the input as a text, as a delta carries its record.
+/// Reads an object that is a text in the input, as a delta carries its record.
 ///
-/// It could be made a string first and that be read; but then each byte is passed three times and
-/// copied twice. Here the text is read where it stands, as long as it has the form in which it is
-/// written everywhere: no white space between the tokens, and nothing in its texts that had to be
-/// escaped twice. Each quote is a backslash and a quote then.
+/// One could decode the text first and then read it, but that passes each byte three times and
+/// copies it twice. This reads the text in place, as long as it has the usual form: no white space
+/// between the tokens, and nothing in its texts that had to be escaped twice. Each quote is then a
+/// backslash and a quote.
 extension JSONReader {
-    /// Members of which an object may have more only in a form that is read otherwise: here a name
-    /// is compared with all before.
+    /// The most members of an object that is read here, because a name is compared with all names
+    /// before. An object with more members is read in the other way.
     private static let mostNestedMembers = 64
 
     private static let quote = UInt8(ascii: "\"")
     private static let backslash = UInt8(ascii: "\\")
 
     /// Reads a text that holds an object of plain values, member by member.
-    /// - Parameter template: The object read last, as a guess at this one.
-    /// - Returns: What the object says: exactly what reading the text as a document would give. Nil
-    ///   where it has another form or is not sound; the cursor then stands anywhere.
+    /// - Parameter template: The last object, as a guess at this one.
+    /// - Returns: Exactly the attributes that reading the text as a document would give. Nil if it
+    ///   has another form or is not sound; the cursor may then be anywhere.
     mutating func readObjectInText(like template: inout RecordTemplate) -> Attributes? {
         guard pass(Self.quote), pass(UInt8(ascii: "{")) else { return nil }
         var values: [Value] = []
@@ -39,7 +39,7 @@ extension JSONReader {
         return Attributes(names: template.names, values: values)
     }
 
-    /// The byte at an index; 0, which stands nowhere in a sound document, behind the end.
+    /// Returns the byte at an index; after the end 0, which occurs nowhere in a sound document.
     private func byte(at index: Int) -> UInt8 {
         index < bytes.count ? bytes[index] : 0
     }
@@ -50,7 +50,7 @@ extension JSONReader {
         return true
     }
 
-    /// Passes a member's name and its colon, where the name is the one at an earlier place.
+    /// Passes a member's name and its colon, if the name equals the one at an earlier position.
     private mutating func passNestedName(_ earlier: TextToken) -> Bool {
         let start = position + 2
         let end = start + earlier.count
@@ -66,9 +66,9 @@ extension JSONReader {
         return true
     }
 
-    /// Passes a member's name and its colon, and makes it the template's next behind `matched`
+    /// Passes a member's name and its colon, and makes it the template's next after `matched`
     /// others.
-    /// - Returns: Whether that is a name, and a new one.
+    /// - Returns: Whether this is a name, and a new one.
     private mutating func learnNestedName(
         _ template: inout RecordTemplate, after matched: Int
     ) -> Bool {
@@ -98,8 +98,8 @@ extension JSONReader {
         }
     }
 
-    /// Passes a text between two quotes that are escaped, all of it checked; nil where something
-    /// else in it is.
+    /// Passes a text between two escaped quotes, and checks all of it; returns nil if it contains
+    /// another escape or is not sound.
     private mutating func scanNestedText() -> TextToken? {
         guard pass(Self.backslash), pass(Self.quote) else { return nil }
         let start = position

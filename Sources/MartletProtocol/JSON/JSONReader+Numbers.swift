@@ -5,11 +5,11 @@ struct NumberToken {
     var start: Int
     var end: Int
     var isNegative = false
-    /// Whether there is neither a fraction nor an exponent.
+    /// Whether it has neither a fraction nor an exponent.
     var isInteger = true
-    /// The digits before the exponent as a number, the point left out; nil beyond 64 bits.
+    /// The digits before the exponent as a number, without the point; nil beyond 64 bits.
     var digits: UInt64? = 0
-    /// How many of the digits stand behind the point.
+    /// The number of digits after the point.
     var fractionDigits = 0
     /// The exponent as written, clamped to ±100,000.
     var exponent = 0
@@ -17,6 +17,7 @@ struct NumberToken {
 
 extension JSONReader {
     /// Reads an integer: a number without fraction and exponent, exact in 64 bits.
+    /// - Throws: `WireFault` if the next value is no such number.
     public mutating func readInteger() throws(WireFault) -> Int64 {
         let byte = peek()
         guard byte == UInt8(ascii: "-") || UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte else {
@@ -30,13 +31,13 @@ extension JSONReader {
         return try integer(of: token)
     }
 
-    /// Reads a number: an integer when it has neither fraction nor exponent, otherwise a real.
+    /// Reads a number: an integer if it has neither fraction nor exponent, otherwise a real.
     mutating func readNumber() throws(WireFault) -> Value {
         let token = try scanNumber()
         return token.isInteger ? .integer(try integer(of: token)) : .real(try real(of: token))
     }
 
-    /// Passes a number, checking its grammar. The cursor must stand on a digit or a minus sign.
+    /// Passes a number, and checks its grammar. The cursor must be at a digit or a minus sign.
     mutating func scanNumber() throws(WireFault) -> NumberToken {
         var token = NumberToken(start: position, end: position)
         var index = position
@@ -120,8 +121,9 @@ extension JSONReader {
         throw WireFault("An integer is beyond 64 bits.", at: token.start, shape: true)
     }
 
-    /// The nearest double. With at most 53 bits of digits and a power of ten up to 22 one exact
-    /// multiplication or division gives it (Clinger, 1990); otherwise the standard library does.
+    /// Returns the nearest double. With at most 53 bits of digits and a power of ten up to 22, one
+    /// exact multiplication or division gives it (Clinger, 1990); otherwise the standard library
+    /// does.
     private func real(of token: NumberToken) throws(WireFault) -> Double {
         let scale = token.exponent - token.fractionDigits
         if let digits = token.digits, digits <= 1 << 53, -22...22 ~= scale {

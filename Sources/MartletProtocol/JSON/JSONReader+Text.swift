@@ -2,14 +2,14 @@
 struct TextToken {
     var start: Int
     var end: Int
-    /// Whether there is a backslash in it.
+    /// Whether it contains a backslash.
     var isEscaped: Bool
 
     var count: Int { end - start }
 }
 
 extension JSONReader {
-    /// Passes a text, checking all of it. The cursor must stand on the opening quote.
+    /// Passes a text, and checks all of it. The cursor must be at the opening quote.
     mutating func scanText() throws(WireFault) -> TextToken {
         let start = position + 1
         var index = start
@@ -33,7 +33,7 @@ extension JSONReader {
         throw WireFault("The document ends inside a text.", at: bytes.count)
     }
 
-    /// The text a token stands for.
+    /// Returns the text of a token.
     func text(of token: TextToken) -> String {
         guard token.isEscaped else {
             return String(decoding: bytes[token.start..<token.end], as: UTF8.self)
@@ -41,7 +41,7 @@ extension JSONReader {
         return String(decoding: unescaped(token), as: UTF8.self)
     }
 
-    /// Whether a token without escapes is a text, byte for byte.
+    /// Returns whether a token without escapes equals a text, byte for byte.
     func isSame(_ token: TextToken, as text: String) -> Bool {
         guard !token.isEscaped, text.utf8.count == token.count else { return false }
         var index = token.start
@@ -52,8 +52,8 @@ extension JSONReader {
         return true
     }
 
-    /// The integer a member name stands for when it is written the one way integers are: no
-    /// leading zeros, no plus sign, no minus zero, within 64 bits.
+    /// Returns the integer that a member name represents; nil unless it is written in the one way
+    /// of integers: no leading zeros, no plus sign, no minus zero, within 64 bits.
     func integer(of token: TextToken) -> Int64? {
         guard token.count > 0, token.count <= 20 else { return nil }
         var index = token.start
@@ -78,7 +78,8 @@ extension JSONReader {
         return number
     }
 
-    /// Passes the quoted text at the cursor if it is, byte for byte, the one at an earlier place.
+    /// Passes the quoted text at the cursor if it equals the one at an earlier position, byte for
+    /// byte.
     /// - Parameter earlier: The earlier text without its quotes; already checked.
     mutating func passRepetition(of earlier: TextToken) -> Bool {
         let end = position + 1 + earlier.count
@@ -100,9 +101,9 @@ extension JSONReader {
 // MARK: - UTF-8
 
 extension JSONReader {
-    /// The number of bytes of the character that starts here with a byte of 0x80 or more, checked
-    /// by table 3-7 of the Unicode Standard: no overlong forms, no surrogates, nothing beyond
-    /// U+10FFFF.
+    /// Returns the number of bytes of the character that starts here with a byte of 0x80 or more.
+    /// Checks it by table 3-7 of the Unicode Standard: no overlong forms, no surrogates, nothing
+    /// beyond U+10FFFF.
     func multibyteCount(at index: Int) throws(WireFault) -> Int {
         let first = bytes[index]
         let second: UInt8 = index + 1 < bytes.count ? bytes[index + 1] : 0
@@ -134,7 +135,7 @@ extension JSONReader {
 // MARK: - Escapes
 
 extension JSONReader {
-    /// The position behind the escape that starts here, which is checked.
+    /// Returns the position after the escape that starts here, and checks the escape.
     private func endOfEscape(at index: Int) throws(WireFault) -> Int {
         guard index + 1 < bytes.count else {
             throw WireFault("The document ends inside a text.", at: bytes.count)
@@ -160,7 +161,7 @@ extension JSONReader {
         }
     }
 
-    /// The number four hexadecimal digits stand for.
+    /// Returns the number that four hexadecimal digits represent.
     private func codeUnit(at index: Int) -> UInt32? {
         guard index + 4 <= bytes.count else { return nil }
         var unit: UInt32 = 0
@@ -178,7 +179,7 @@ extension JSONReader {
         return unit
     }
 
-    /// The bytes a checked token with escapes stands for.
+    /// Returns the bytes that a checked token with escapes represents.
     private func unescaped(_ token: TextToken) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(token.count)
@@ -208,8 +209,8 @@ extension JSONReader {
         return result
     }
 
-    /// The character of a checked `\u` escape whose digits start here, and how many bytes it takes
-    /// from here.
+    /// Returns the character of a checked `\u` escape whose digits start here, and the number of
+    /// bytes that it takes from here.
     private func character(at index: Int) -> (Unicode.Scalar, Int) {
         let replacement: Unicode.Scalar = "\u{FFFD}"
         guard let unit = codeUnit(at: index) else { return (replacement, 4) }

@@ -2,20 +2,20 @@ public import MartletModel
 
 /// Reads JSON (RFC 8259) from a byte array, strictly, token by token.
 ///
-/// Refused, beyond what the grammar refuses: bytes that are not UTF-8, unpaired surrogates in
-/// escapes, a member name twice in one object, nesting beyond `Limits.depth`, a leading byte order
-/// mark. Two member names are the same when they are canonically equivalent.
+/// Beyond what the grammar refuses, it refuses bytes that are not UTF-8, unpaired surrogates in
+/// escapes, a member name twice in one object, nesting beyond `Limits.depth`, and a leading byte
+/// order mark. Two member names are the same if they are canonically equivalent.
 ///
 /// The reader is a cursor: each `read…` function starts at the next token and leaves the cursor
-/// behind what it read. After a fault the reader is of no more use.
+/// after the value it has read. After a fault the reader must not be used any more.
 public struct JSONReader {
     let bytes: [UInt8]
-    /// Where the next token, or the white space before it, starts.
+    /// The position at which the next token, or the white space before it, starts.
     public internal(set) var position = 0
-    /// How many arrays and objects are open.
+    /// The number of open arrays and objects.
     var depth = 0
 
-    /// A reader at the start of a document.
+    /// Creates a reader at the start of a document.
     public init(_ bytes: [UInt8]) {
         self.bytes = bytes
     }
@@ -30,7 +30,7 @@ public struct JSONReader {
         case object
     }
 
-    /// What the next value is, by its first character; nil when none can start here.
+    /// Returns the kind of the next value, by its first character; nil if no value can start there.
     public mutating func nextKind() -> Kind? {
         switch peek() {
         case UInt8(ascii: "\""): .text
@@ -43,7 +43,8 @@ public struct JSONReader {
         }
     }
 
-    /// Checks that nothing but white space is left.
+    /// Checks that only white space is left.
+    /// - Throws: `WireFault` if anything else follows.
     public mutating func finish() throws(WireFault) {
         _ = peek()
         if position < bytes.count {
@@ -51,7 +52,9 @@ public struct JSONReader {
         }
     }
 
-    /// Reads an object, calling `member` with each name; `member` must read the value.
+    /// Reads an object, and calls `member` with each name; `member` must read the value.
+    /// - Throws: `WireFault` if the next value is no object or has a name twice; errors of
+    ///   `member`.
     public mutating func readObject(
         _ member: (inout JSONReader, String) throws(WireFault) -> Void
     ) throws(WireFault) {
@@ -67,7 +70,8 @@ public struct JSONReader {
         }
     }
 
-    /// Reads an array, calling `element` before each element; `element` must read it.
+    /// Reads an array, and calls `element` before each element; `element` must read it.
+    /// - Throws: `WireFault` if the next value is no array; errors of `element`.
     public mutating func readArray(
         _ element: (inout JSONReader) throws(WireFault) -> Void
     ) throws(WireFault) {
@@ -80,12 +84,14 @@ public struct JSONReader {
     }
 
     /// Reads a text.
+    /// - Throws: `WireFault` if the next value is no text.
     public mutating func readText() throws(WireFault) -> String {
         guard peek() == UInt8(ascii: "\"") else { throw shape("Expected a text.") }
         return text(of: try scanText())
     }
 
     /// Reads true or false.
+    /// - Throws: `WireFault` if the next value is neither.
     public mutating func readBoolean() throws(WireFault) -> Bool {
         switch peek() {
         case UInt8(ascii: "t"):
@@ -99,13 +105,16 @@ public struct JSONReader {
     }
 
     /// Passes a null if one is next.
+    /// - Returns: Whether there was one.
+    /// - Throws: `WireFault` for another word that begins like null.
     public mutating func readNull() throws(WireFault) -> Bool {
         guard peek() == UInt8(ascii: "n") else { return false }
         try pass(Self.nullWord)
         return true
     }
 
-    /// Reads a text, a number, true, false or null. An array or an object is refused.
+    /// Reads a text, a number, true, false or null.
+    /// - Throws: `WireFault` for an array or an object, and for bytes that are not JSON.
     public mutating func readValue() throws(WireFault) -> Value {
         switch nextKind() {
         case .text: return .text(text(of: try scanText()))
@@ -120,7 +129,8 @@ public struct JSONReader {
         }
     }
 
-    /// Passes one value of any kind, checking all of it except the size of numbers.
+    /// Passes one value of any kind, and checks all of it except the size of numbers.
+    /// - Throws: `WireFault` for bytes that are not JSON.
     public mutating func skipValue() throws(WireFault) {
         switch nextKind() {
         case .text: _ = try scanText()
@@ -159,7 +169,7 @@ public struct JSONReader {
 // MARK: - Structure
 
 extension JSONReader {
-    /// The two kinds of value that hold others.
+    /// The two kinds of values that contain others.
     enum Container {
         case array
         case object
@@ -172,7 +182,8 @@ extension JSONReader {
     private static let falseWord = [UInt8]("false".utf8)
     private static let nullWord = [UInt8]("null".utf8)
 
-    /// The next byte that is not white space, without passing it; 0 at the end of the input.
+    /// Returns the next byte that is not white space, without passing it; 0 at the end of the
+    /// input.
     mutating func peek() -> UInt8 {
         var index = position
         while index < bytes.count {
@@ -200,7 +211,8 @@ extension JSONReader {
         position += 1
     }
 
-    /// After the opening bracket: whether there is an element; an empty container is passed.
+    /// Returns whether an element follows the opening bracket; passes the end of an empty
+    /// container.
     mutating func beginsElement(of container: Container) throws(WireFault) -> Bool {
         guard peek() == container.closing else { return true }
         position += 1
@@ -208,7 +220,7 @@ extension JSONReader {
         return false
     }
 
-    /// After an element: passes the comma before the next (true) or the closing bracket (false).
+    /// Passes the comma after an element (returns true) or the closing bracket (returns false).
     mutating func hasNext(in container: Container) throws(WireFault) -> Bool {
         let byte = peek()
         if byte == UInt8(ascii: ",") {
@@ -222,13 +234,13 @@ extension JSONReader {
         return false
     }
 
-    /// Reads a member's name and the colon behind it.
+    /// Reads a member's name and the colon after it.
     mutating func readMemberName() throws(WireFault) -> String {
         let token = try scanMemberName()
         return text(of: token)
     }
 
-    /// Passes a member's name and the colon behind it.
+    /// Passes a member's name and the colon after it.
     mutating func scanMemberName() throws(WireFault) -> TextToken {
         guard peek() == UInt8(ascii: "\"") else {
             throw WireFault("Expected a member name in quotes.", at: position)
@@ -257,7 +269,7 @@ extension JSONReader {
 // MARK: - Faults
 
 extension JSONReader {
-    /// What is next is not JSON.
+    /// Returns the fault that the next bytes are not JSON.
     func unexpected() -> WireFault {
         if position >= bytes.count {
             return WireFault("The document ends too early.", at: position)
@@ -268,7 +280,7 @@ extension JSONReader {
         return WireFault("This is not JSON: unexpected character.", at: position)
     }
 
-    /// What is next is JSON (or may be), but not what was expected.
+    /// Returns the fault that the next value is JSON (or may be), but not the expected one.
     mutating func shape(_ message: String) -> WireFault {
         guard nextKind() != nil else { return unexpected() }
         return WireFault(message, at: position, shape: true)

@@ -1,16 +1,16 @@
 public import MartletModel
 
-/// Writes JSON into a byte array: compact, members in the order they are written.
+/// Writes JSON into a byte array: compact, members in the order in which they are written.
 ///
-/// Commas are put in by the writer; that brackets match and that each member has a name and a
-/// value is the caller's part.
+/// The writer inserts the commas. The caller must match brackets, and give each member a name and a
+/// value.
 public struct JSONWriter {
-    /// What was written.
+    /// The bytes written so far.
     public internal(set) var bytes: [UInt8] = []
-    /// Whether a comma goes before the next name or element.
+    /// Whether a comma must precede the next name or element.
     var needsComma = false
 
-    /// A writer that has written nothing.
+    /// Creates a writer that has written nothing.
     public init() {}
 
     /// Opens an object, as the next element or value.
@@ -46,7 +46,7 @@ public struct JSONWriter {
         needsComma = false
     }
 
-    /// Writes a text, escaping what must be.
+    /// Writes a text, with the necessary escapes.
     public mutating func text(_ text: String) {
         separate()
         appendQuoted(text)
@@ -75,7 +75,7 @@ public struct JSONWriter {
     }
 
     /// Writes the shortest form that reads back as the same double, with a point or an exponent.
-    /// - Throws: `WireFault` for NaN and infinities, which JSON cannot say.
+    /// - Throws: `WireFault` for NaN and infinities, for which JSON has no form.
     public mutating func real(_ number: Double) throws(WireFault) {
         separate()
         try appendReal(number)
@@ -83,14 +83,14 @@ public struct JSONWriter {
     }
 
     /// Writes a value.
-    /// - Throws: `WireFault` for NaN and infinities, which JSON cannot say.
+    /// - Throws: `WireFault` for NaN and infinities, for which JSON has no form.
     public mutating func value(_ value: Value) throws(WireFault) {
         separate()
         try append(value)
         needsComma = true
     }
 
-    /// Writes JSON made elsewhere as the next element or value.
+    /// Writes JSON from another writer as the next element or value.
     public mutating func raw(_ json: [UInt8]) {
         separate()
         bytes.append(contentsOf: json)
@@ -99,21 +99,21 @@ public struct JSONWriter {
 
     // MARK: Members
 
-    /// Writes a member, or nothing when there is no value.
+    /// Writes a member, or nothing if there is no value.
     public mutating func member(_ name: String, _ text: String?) {
         guard let text else { return }
         self.name(name)
         self.text(text)
     }
 
-    /// Writes a member, or nothing when there is no value.
+    /// Writes a member, or nothing if there is no value.
     public mutating func member(_ name: String, _ number: Int64?) {
         guard let number else { return }
         self.name(name)
         integer(number)
     }
 
-    /// Writes a member, or nothing when there is no value.
+    /// Writes a member, or nothing if there is no value.
     public mutating func member(_ name: String, _ flag: Bool?) {
         guard let flag else { return }
         self.name(name)
@@ -144,7 +144,7 @@ extension JSONWriter {
     }
 
     /// Appends a text in quotes. Most texts need no escape, so the bytes are copied first and
-    /// looked through afterwards.
+    /// checked afterwards.
     mutating func appendQuoted(_ text: String) {
         bytes.append(UInt8(ascii: "\""))
         let start = bytes.count
@@ -210,7 +210,7 @@ extension JSONWriter {
         guard number.isFinite else {
             throw WireFault("NaN and infinities cannot be written as JSON.", at: bytes.count)
         }
-        // The shortest round-trip form; it always has a point or an exponent.
+        // This is the shortest round-trip form; it always has a point or an exponent.
         bytes.append(contentsOf: number.description.utf8)
     }
 }

@@ -1,7 +1,7 @@
-/// The member names met so far in one object, to notice one that comes twice.
+/// The member names of one object so far, to detect one that occurs twice.
 ///
-/// A short list is searched in order, which is faster than hashing; a long one is a set, so that
-/// an object of many members costs no more than O(1) for each.
+/// A short list is searched in order, which is faster than hashing. A long one is a set, so that an
+/// object with many members costs no more than O(1) for each.
 struct MemberNames {
     private static let shortList = 16
 
@@ -16,13 +16,13 @@ struct MemberNames {
         }
     }
 
-    /// Forgets the names but keeps the memory, for the next object.
+    /// Removes the names but keeps the memory, for the next object.
     mutating func forget() {
         list.removeAll(keepingCapacity: true)
         if !set.isEmpty { set = [] }
     }
 
-    /// Adds a name. Returns false when it was there.
+    /// Adds a name. Returns false if it was there already.
     mutating func insert(_ name: String) -> Bool {
         guard set.isEmpty else { return set.insert(name).inserted }
         guard !list.contains(name) else { return false }

@@ -1,27 +1,27 @@
-/// The members of the record read last, as a guess at those of the next one.
+/// The members of the last record, as a guess at those of the next one.
 ///
-/// Records of one type mostly have the same members in the same order. As long as the guess holds,
-/// member names are compared as bytes in the input and never made into strings, and all records
-/// share one list of names.
+/// Records of one type mostly have the same members in the same order. As long as the guess is
+/// right, member names are compared as bytes in the input and never made into strings, and all
+/// records share one list of names.
 struct RecordTemplate {
-    /// What a member of a record means.
+    /// The meaning of a record's member.
     enum Role {
         case attribute
         case revision
         case oldID
     }
 
-    /// One member: where its name stands in the input, and what it means.
+    /// One member: the position of its name in the input, and its meaning.
     struct Member {
         var token: TextToken
         var role: Role
     }
 
     var members: [Member] = []
-    /// The names of the members that are attributes.
+    /// The names of those members that are attributes.
     var names: [String] = []
 
-    /// The first members only.
+    /// Returns only the first members.
     func prefix(_ count: Int) -> RecordTemplate {
         let kept = Array(members.prefix(count))
         let attributeCount = kept.count { $0.role == .attribute }

@@ -1,13 +1,14 @@
 public import MartletModel
 
-/// What the server found when it compared a device's ranges with its own.
+/// The server's comparison of a device's ranges with its own.
 public struct CheckAnswer: Hashable, Sendable {
-    /// The revision at which the server looked: at least the answer's `maxRevision`. What is said
-    /// of records holds at every revision from the request's to this one.
+    /// The revision at which the server compared: at least the answer's `maxRevision`. The verdicts
+    /// hold at every revision from the request's to this one.
     public var revision: Revision
-    /// Too much changed since the revision asked about: nothing was compared; hash again.
+    /// Whether too much has changed since the request's revision. Nothing was compared then, and
+    /// the device has to hash again.
     public var isBehind: Bool
-    /// One for each type asked about, in that order.
+    /// The verdicts, one for each type of the request, in the same order.
     public var types: [TypeVerdict]
 
     public init(revision: Revision, isBehind: Bool = false, types: [TypeVerdict] = []) {
@@ -17,14 +18,17 @@ public struct CheckAnswer: Hashable, Sendable {
     }
 }
 
-/// What was found in the ranges of one type.
+/// The verdict on the ranges of one type.
 public struct TypeVerdict: Hashable, Sendable {
+    /// The entity type's name.
     public var name: String
     /// Whether the server has no such type, or one whose keys are of another kind.
     public var isUnknown: Bool
-    /// Attributes the server does not have, or has with another kind; ask again without them.
+    /// Attributes that the server does not have, or has with another kind. The device has to ask
+    /// again without them.
     public var unknownAttributes: [String]
-    /// One for each range asked about, in that order; none where anything is unknown.
+    /// The verdicts, one for each range of the request, in the same order; empty if anything is
+    /// unknown.
     public var ranges: [RangeVerdict]
 
     public init(
@@ -38,14 +42,15 @@ public struct TypeVerdict: Hashable, Sendable {
     }
 }
 
-/// What was found in one range.
+/// The verdict on one range.
 public enum RangeVerdict: Hashable, Sendable {
-    /// Nothing in it changed since, and both sides hold the same.
+    /// Nothing in the range has changed since, and both sides are equal.
     case equal
-    /// What the server holds, without the records listed: they changed since, or cannot be sent.
-    /// The device takes them out of its own hash, and splits the range where it still differs.
+    /// The server's hash, without the listed records, which have changed since or cannot be sent.
+    /// The device removes them from its own hash, and splits the range if it still differs.
     case hash(RangeHash, without: [RecordID])
-    /// The server's rows in it, whole, in the order of their keys, without the records listed.
+    /// The server's rows in the range, whole, in the order of their keys, without the listed
+    /// records.
     case rows(CheckedRows)
 }
 
@@ -53,9 +58,10 @@ public enum RangeVerdict: Hashable, Sendable {
 public struct CheckedRows: Hashable, Sendable {
     /// Whole records, each with its revision.
     public var rows: [RecordEntry]
-    /// The key before which the rows end, where not all fitted; ask again for the rest.
+    /// The key before which the rows end, if not all of them fitted. The device has to ask again
+    /// for the rest.
     public var next: RecordID?
-    /// Records that take no part in the comparison.
+    /// Records that are not compared.
     public var without: [RecordID]
 
     public init(rows: [RecordEntry], next: RecordID? = nil, without: [RecordID] = []) {

@@ -1,13 +1,14 @@
 public import MartletModel
 
-/// What a device holds as confirmed, by type and range of keys, for the server to compare.
+/// The hashes of a device's confirmed records, by type and range of keys, for the server to
+/// compare.
 ///
-/// It speaks of one revision, which may be older than the request's: what changed since is left out
-/// of the comparison, so that a check comes to its end however much others write.
+/// It refers to one revision, which may be older than the request's. Later changes are left out of
+/// the comparison, so that a check ends however much other devices write.
 public struct CheckRequest: Hashable, Sendable {
     /// The revision at which the device's state was hashed.
     public var revision: Revision
-    /// Each type at most once.
+    /// The types, each at most once.
     public var types: [CheckedType]
 
     public init(revision: Revision, types: [CheckedType] = []) {
@@ -22,7 +23,7 @@ public struct CheckedType: Hashable, Sendable {
     public var name: String
     /// The attributes that are hashed, with the kinds they have on the device.
     public var attributes: [CheckedAttribute]
-    /// Ranges that do not overlap, in the order of their keys.
+    /// The ranges, which do not overlap, in the order of their keys.
     public var ranges: [CheckedRange]
 
     public init(name: String, attributes: [CheckedAttribute], ranges: [CheckedRange] = []) {
@@ -34,8 +35,9 @@ public struct CheckedType: Hashable, Sendable {
 
 /// An attribute that is hashed.
 public struct CheckedAttribute: Hashable, Sendable {
+    /// The attribute's name.
     public var name: String
-    /// The kind's word, as `GET /schema` has it.
+    /// The word for the kind, as in `GET /schema`.
     public var kind: String
 
     public init(name: String, kind: String) {
@@ -44,13 +46,14 @@ public struct CheckedAttribute: Hashable, Sendable {
     }
 }
 
-/// A range of keys, and what the device has in it. Integer keys are ordered by number, text keys by
-/// their UTF-8 bytes.
+/// A range of keys, and the hash of the device's records in it. Integer keys are ordered by number,
+/// text keys by their UTF-8 bytes.
 public struct CheckedRange: Hashable, Sendable {
-    /// The first key; nil: from the beginning.
+    /// The first key; nil if the range starts at the beginning.
     public var from: RecordID?
-    /// The key before which the range ends; nil: to the end.
+    /// The key before which the range ends; nil if it goes to the end.
     public var below: RecordID?
+    /// The hash of the device's records in the range.
     public var hash: RangeHash
 
     public init(from: RecordID? = nil, below: RecordID? = nil, hash: RangeHash) {

@@ -2,41 +2,41 @@ public import MartletModel
 
 /// One record's part of an accepted change set, as the delta stream carries it.
 ///
-/// `v` is the revision of the change set, shared by all its deltas, so one number is the cursor of
-/// the stream and of `POST /sync` alike.
+/// `v` is the revision of the change set, which all its deltas share. One number is therefore the
+/// cursor of both the stream and `POST /sync`.
 public struct Delta: Hashable, Sendable {
-    /// What happened to the record.
+    /// The kind of the change.
     public enum Operation: String, Sendable {
-        /// The record is there now, with the values given; attributes not given stay, and are null
-        /// where the record is new.
+        /// The record exists now, with the given values. Other attributes stay as they are; in a
+        /// new record they are null.
         case upsert
         case delete
     }
 
     /// `v`: the change set's revision.
     public var version: Revision
-    /// `t`: when the server accepted it, in seconds since 1970.
+    /// `t`: the time at which the server accepted it, in seconds since 1970.
     public var seconds: Int64
     /// `e`: the entity type.
     public var type: String
-    /// `eid`: the record's id, an integer one in decimal.
+    /// `eid`: the record's id; an integer id is in decimal.
     public var id: String
-    /// `op`.
+    /// `op`: the kind of the change.
     public var operation: Operation
     /// `p`: the attributes as the text of a JSON object; nil for a delete.
     public var payload: String? {
         get { body?.text }
         set { body = newValue.map { DeltaPayload($0) } }
     }
-    /// `p`, with what it says where that was read already.
+    /// `p`, with its attributes if these were read already.
     var body: DeltaPayload?
     /// `new`: whether `payload` is the whole record, which the set created.
     public var isNew: Bool
-    /// `r`: the record's revision where it is not the set's.
+    /// `r`: the record's revision, if it is not the set's.
     public var recordRevision: Revision?
     /// `set`: the change set's identifier, for the device that made it.
     public var identifier: String?
-    /// `old`: the temporary id the record had, for the device that made it.
+    /// `old`: the record's temporary id, for the device that made it.
     public var oldID: Int64?
 
     public init(
@@ -56,8 +56,8 @@ public struct Delta: Hashable, Sendable {
         self.oldID = oldID
     }
 
-    /// The attributes that `payload` says; read only where that was not done with the delta.
-    /// - Throws: `WireFault` where it is no object of plain values, or not there.
+    /// Returns the attributes in `payload`; reads them only if that was not done with the delta.
+    /// - Throws: `WireFault` if the payload is missing, or no object of plain values.
     package func attributes() throws(WireFault) -> Attributes {
         try (body ?? DeltaPayload("")).attributes()
     }

@@ -1,14 +1,15 @@
 public import MartletModel
 
-/// Deltas of whole change sets, in order: all there is after `from`, up to `nextVersion`.
+/// The deltas of whole change sets, in order: all changes after `from`, up to `nextVersion`.
 ///
-/// It is applied where `from` ≤ cursor < `nextVersion`, in one transaction that also moves the
-/// cursor to `nextVersion`; deltas at or below the cursor are passed over. Where `from` is past the
-/// cursor something is missing, and the receiver asks for it first. A batch whose `nextVersion` the
-/// cursor has reached changes nothing.
+/// The receiver applies a batch if `from` ≤ cursor < `nextVersion`, in one transaction that also
+/// moves the cursor to `nextVersion`. It skips deltas at or below the cursor. If `from` is after
+/// the cursor, something is missing, and the receiver asks for it first. If the cursor has reached
+/// `nextVersion`, the batch changes nothing.
 public struct DeltaBatch: Hashable, Sendable {
-    /// The version after which the batch begins; nil where the sender does not say.
+    /// The version after which the batch begins; nil if the sender does not name it.
     public var from: Revision?
+    /// The deltas, in the order in which they apply.
     public var deltas: [Delta]
     /// The cursor once the batch is applied.
     public var nextVersion: Revision
@@ -16,18 +17,18 @@ public struct DeltaBatch: Hashable, Sendable {
     public var dataSet: String?
     /// The log's hash at `nextVersion`.
     public var lineage: String?
-    /// Whether there is more to be had at once.
+    /// Whether the sender has more batches available at once.
     public var more: Bool
-    /// Whether the deltas are a difference: rows as they are now, whole, and records that are gone,
-    /// in the order in which they last changed. Only the last of consecutive ones (without `more`)
-    /// leads to a state the data set was in.
+    /// Whether the deltas are a difference: whole rows as they are now, and deleted records, in the
+    /// order in which they last changed. Only the last of consecutive differences (without `more`)
+    /// leads to a state that the data set was in.
     public var isDifference = false
-    /// Whether, for a receiver that takes entries only, something before the batches that follow
-    /// has to be fetched otherwise: the log no longer has the entries after `from`. Such a batch
-    /// has no deltas and leads nowhere.
+    /// Whether the receiver has to fetch something in another way before the following batches,
+    /// because it accepts only entries, and the log no longer has the entries after `from`. Such a
+    /// batch has no deltas and leads to no revision.
     public var isBehind = false
-    /// Of a batch that `isBehind`: the version after which the batches that follow it begin. Whoever
-    /// fetches what is before has to reach it.
+    /// The version after which the following batches begin, if `isBehind` is true. An exchange has
+    /// to reach it first.
     public var goesOn: Revision?
 
     public init(

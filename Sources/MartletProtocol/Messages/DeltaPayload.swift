@@ -1,23 +1,23 @@
 internal import MartletModel
 
-/// What a delta says of a record: the text of a JSON object, and what it says where that was read
-/// together with the delta.
+/// The payload of a delta: the text of a JSON object, and its attributes if they were read together
+/// with the delta.
 struct DeltaPayload: Sendable {
     enum Form: Sendable {
         case text(String)
-        /// What was read, and where the text stands in the input.
+        /// The attributes, and the position of the text in the input.
         case read(Attributes, input: [UInt8], token: TextToken)
     }
 
     let form: Form
 
-    /// A text that nobody has looked into.
+    /// Creates a payload from a text that was not read.
     init(_ text: String) {
         form = .text(text)
     }
 
-    /// A text in the input that has been read.
-    /// - Parameter token: Its place, without the quotes.
+    /// Creates a payload from a text in the input that was read.
+    /// - Parameter token: The position of the text, without the quotes.
     init(_ attributes: Attributes, at token: TextToken, in input: [UInt8]) {
         form = .read(attributes, input: input, token: token)
     }

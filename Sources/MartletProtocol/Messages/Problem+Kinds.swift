@@ -3,7 +3,7 @@ extension Problem {
     /// page, or another server at the address.
     public var isOfServer: Bool { Self.kinds.contains(kind) }
 
-    /// All kinds, as `docs/wire.md` and `docs/tokens.md` list them, and the scripted server's own.
+    /// All kinds that `docs/wire.md` and `docs/tokens.md` list, and that of the scripted server.
     static let kinds: Set = [
         "malformed", "versionUnsupported", "badRequest", "invalidRequest", "unauthorized",
         "tokenClaims", "tokenMalformed", "tokenAlgorithm", "tokenKey", "tokenForged",

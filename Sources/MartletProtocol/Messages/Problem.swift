@@ -1,12 +1,12 @@
 /// The body of an answer that is an error: `application/problem+json` (RFC 9457).
 public struct Problem: Error, Hashable, Sendable {
-    /// HTTP status.
+    /// The HTTP status.
     public var status: Int
-    /// A stable word programs can act on, such as `unauthorized` or `tooLarge`.
+    /// A stable word for programs, such as `unauthorized` or `tooLarge`.
     public var kind: String
     /// A sentence for people: what was expected, what was found, what to do.
     public var detail: String
-    /// Seconds to wait where waiting helps.
+    /// The seconds to wait, if waiting helps.
     public var retryAfter: Int64?
 
     public init(status: Int, kind: String, detail: String, retryAfter: Int64? = nil) {

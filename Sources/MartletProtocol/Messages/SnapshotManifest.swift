@@ -1,8 +1,8 @@
 public import MartletModel
 
-/// The answer to `GET /snapshot`: the files of which a snapshot consists, all of one revision.
+/// The answer to `GET /snapshot`: the list of the files of a snapshot, all of one revision.
 public struct SnapshotManifest: Hashable, Sendable {
-    /// The form of the files. A reader that does not know it leaves them alone.
+    /// The format of the files. A reader that does not know it does not read them.
     public var format: Int64
     /// The data set's identity.
     public var dataSet: String
@@ -31,13 +31,13 @@ public struct SnapshotManifest: Hashable, Sendable {
     public struct Part: Hashable, Sendable {
         /// The name of the class of records.
         public var name: String
-        /// SHA-256 of the file as it is once decompressed, hexadecimal; also its address.
+        /// The SHA-256 of the decompressed file, in hexadecimal. It is also the file's address.
         public var hash: String
-        /// The file's length and checksum once decompressed.
+        /// The length and checksum of the decompressed file.
         public var plain: Sum
-        /// How many records of each type it holds; types without any are left out.
+        /// The number of its records of each type; types without any are left out.
         public var types: [TypeCount]
-        /// The forms it can be fetched in.
+        /// The compressed forms in which it can be fetched.
         public var codings: [Coding]
 
         public init(
@@ -50,10 +50,10 @@ public struct SnapshotManifest: Hashable, Sendable {
             self.codings = codings
         }
 
-        /// Records of all types.
+        /// The number of records of all types.
         public var records: Int64 { types.reduce(0) { $0 + $1.records } }
 
-        /// The form of a name, such as `gzip`; nil where it cannot be fetched so.
+        /// The compressed form with a name, such as `gzip`; nil if there is none.
         public subscript(coding name: String) -> Coding? {
             codings.first { $0.name == name }
         }
@@ -61,8 +61,9 @@ public struct SnapshotManifest: Hashable, Sendable {
 
     /// The length and the CRC-32 of a file.
     public struct Sum: Hashable, Sendable {
+        /// The length in bytes.
         public var bytes: Int64
-        /// As in gzip (RFC 1952).
+        /// The checksum, as in gzip (RFC 1952).
         public var crc32: UInt32
 
         public init(bytes: Int64, crc32: UInt32) {
@@ -71,9 +72,11 @@ public struct SnapshotManifest: Hashable, Sendable {
         }
     }
 
-    /// How many records of a type a part holds.
+    /// The number of records of a type in a part.
     public struct TypeCount: Hashable, Sendable {
+        /// The entity type's name.
         public var name: String
+        /// The number of its records.
         public var records: Int64
 
         public init(name: String, records: Int64) {
@@ -84,9 +87,9 @@ public struct SnapshotManifest: Hashable, Sendable {
 
     /// A compressed form of a part.
     public struct Coding: Hashable, Sendable {
-        /// `gzip` or `zstd`; others may come.
+        /// The name: `gzip` or `zstd`; others may be added.
         public var name: String
-        /// The length and checksum of what travels.
+        /// The length and checksum of the compressed file.
         public var sum: Sum
 
         public init(name: String, sum: Sum) {

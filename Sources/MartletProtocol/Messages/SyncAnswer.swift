@@ -2,11 +2,12 @@ public import MartletModel
 
 /// The answer to `POST /sync`.
 ///
-/// Accepted sets come first, missed and own, in revision order; then the refused ones. Applied in
-/// the order given, an answer ends in the true state at `maxRevision`. When `more` is true the
-/// answer was cut at a set boundary: refused sets are then left out, and the device asks again.
+/// Accepted sets come first, both the device's own and missed ones, in the order of revisions; then
+/// the refused ones. If the device applies an answer in this order, it reaches the true state at
+/// `maxRevision`. If `more` is true, the answer was cut at a set boundary: it then has no refused
+/// sets, and the device asks again.
 public struct SyncAnswer: Hashable, Sendable {
-    /// The revision the device has reached once it applied the answer.
+    /// The revision that the device reaches when it has applied the answer.
     public var maxRevision: Revision
     /// Whether the server has newer entries than this answer carries.
     public var more: Bool
@@ -21,8 +22,9 @@ public struct SyncAnswer: Hashable, Sendable {
     public var clientID: String?
     public var from: Revision?
     public var request: String?
-    /// What a comparison found, where one was asked for and could be made.
+    /// The comparison, if the request asked for one and the server could make it.
     public var check: CheckAnswer?
+    /// The accepted sets, then the refused ones.
     public var changeSets: [ChangeSet]
 
     public init(maxRevision: Revision, more: Bool = false, changeSets: [ChangeSet] = []) {

@@ -1,34 +1,35 @@
 public import MartletModel
 
-/// The body of `POST /sync`: a device's changes, and how far it has come.
+/// The body of `POST /sync`: a device's changes, and its revision.
 ///
-/// Only `maxRevision` and `changeSets` are required. A receiver that finds any other member
-/// missing goes without the service it gives (no `clientId`: no memory of retries).
+/// Only `maxRevision` and `changeSets` are required. If another member is missing, the receiver
+/// omits the service that needs it (without `clientId`, it does not remember retries).
 public struct SyncRequest: Hashable, Sendable {
-    /// The device, for its life.
+    /// The device's name.
     public var clientID: String?
-    /// The wire version the device speaks.
+    /// The wire version that the device uses.
     public var protocolVersion: Int64?
     /// The newest revision the device has.
     public var maxRevision: Revision
-    /// Every set of the device numbered up to this has been answered and the answer stored.
+    /// The sequence up to which every set of the device has been answered and the answer stored.
     public var acknowledged: Int64?
-    /// The data set the device belongs to, from the first answer on.
+    /// The data set of the device, after the first answer.
     public var dataSet: String?
     /// The chained hash of the log entry `maxRevision`, as the server named it.
     public var lineage: String?
-    /// The fingerprint of the schema the device works with.
+    /// The fingerprint of the device's schema.
     public var schema: String?
-    /// Whether the device wants rows as they are now, a difference, instead of log entries: it
-    /// could not apply these.
+    /// Whether the device wants a difference, which has whole rows, instead of log entries, because
+    /// it could not apply these.
     public var wantsRows = false
     /// The bytes of change sets after which the answer is cut between two sets, for a slow line;
     /// nil for the server's limit.
     public var answerBytes: Int64?
     /// The request's name, which the answer repeats.
     public var request: String?
-    /// What the device holds, to be compared; nil: nothing.
+    /// The device's hashes, for the server to compare; nil if it asks for no comparison.
     public var check: CheckRequest?
+    /// The device's change sets, in the order of their sequences.
     public var changeSets: [ChangeSet]
 
     public init(maxRevision: Revision, changeSets: [ChangeSet] = []) {

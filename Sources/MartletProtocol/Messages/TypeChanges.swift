@@ -4,12 +4,14 @@ public import MartletModel
 public struct TypeChanges: Hashable, Sendable {
     /// The entity type's name: its table.
     public var name: String
-    /// Ids of new records. Temporary (negative) from a device, permanent from the server.
+    /// The ids of new records: temporary (negative) from a device, permanent from the server.
     public var create: [RecordID]
+    /// The ids of changed records.
     public var update: [RecordID]
+    /// The ids of deleted records.
     public var delete: [RecordID]
-    /// What is known of each record. Every entry's id stands in one of the three lists; a created
-    /// or updated record has exactly one entry, a deleted one at most one (its `revision`).
+    /// The entries of the records. Every entry's id occurs in one of the three lists. A created or
+    /// updated record has exactly one entry, a deleted one at most one (its `revision`).
     public var entries: [RecordEntry]
 
     public init(
@@ -24,14 +26,16 @@ public struct TypeChanges: Hashable, Sendable {
     }
 }
 
-/// One member of `attributes`: a record's id, its attributes, and what Martlet says of it.
+/// One member of `attributes`: a record's id, its attributes, and Martlet's own data about it.
 public struct RecordEntry: Hashable, Sendable {
+    /// The record's id.
     public var id: RecordID
-    /// Up: the revision the change is based on. Down: the revision at which the record last
-    /// changed. On the wire it stands among the attributes as `revision`.
+    /// Up: the revision on which the change is based. Down: the revision at which the record last
+    /// changed. On the wire it is `revision`, among the attributes.
     public var revision: Revision?
-    /// Down, to the device that made the record: the temporary id it had. `__oldId__` on the wire.
+    /// Down, to the device that made the record: its temporary id. On the wire it is `__oldId__`.
     public var oldID: RecordID?
+    /// The record's attributes: all of a new or whole record, the changed ones otherwise.
     public var attributes: Attributes
 
     public init(

@@ -1,26 +1,26 @@
 /// The limits on what devices save and send, and on what a server keeps and answers.
 ///
-/// The limits follow from each other, so that every set that a device accepts can be sent, and
-/// every device can take every set that a server accepts. `LimitRelation.all` lists the relations;
-/// a server checks them when it starts.
+/// The limits depend on each other, so that every set that a device accepts can be sent, and every
+/// device can receive every set that a server accepts. `LimitRelation.all` lists the relations; a
+/// server checks them when it starts.
 public enum Limits {
     // MARK: - A request
 
     /// The bytes of a request's body as sent, compressed or plain.
     public static let requestBytes = 16 << 20
-    /// The bytes of a body once inflated, and of an answer that a device takes.
+    /// The bytes of an inflated body, and of an answer that a device accepts.
     public static let inflatedBytes = 64 << 20
-    /// How many times larger than the compressed body the inflated one may be, beyond the first
-    /// `inflationRatioFloor` bytes.
+    /// The most by which an inflated body may be larger than the compressed one, as a factor,
+    /// beyond the first `inflationRatioFloor` bytes.
     public static let inflationRatio = 250
-    /// Inflated bytes below which the ratio is not checked.
+    /// The number of inflated bytes below which the ratio is not checked.
     public static let inflationRatioFloor = 1 << 20
-    /// Nesting of arrays and objects.
+    /// The most levels of nested arrays and objects.
     public static let depth = 64
-    /// Change sets in one request.
+    /// The change sets in one request.
     public static let changeSetsPerRequest = 10_000
-    /// Bytes of change sets a device puts into one request, before compression; one set always
-    /// goes.
+    /// The bytes of change sets that a device puts into one request, before compression. At least
+    /// one set is sent.
     public static let uploadBytes = 8 << 20
     /// The bytes of a request in addition to its change sets, even if compression gains nothing.
     public static let requestHeadBytes = 1 << 20
@@ -38,10 +38,11 @@ public enum Limits {
     public static let nameBytes = 128
     /// The UTF-8 bytes of one text value in a change set.
     public static let textBytes = 16 << 20
-    /// The greatest integer key. A server leaves out rows with greater keys, and gives none itself.
+    /// The greatest integer key. A server leaves out rows with greater keys, and assigns none
+    /// itself.
     public static let greatestKey: Int64 = 1 << 62
 
-    // MARK: - What a server keeps
+    // MARK: - A server's data
 
     /// The bytes of one record, encoded with all its attributes. A server refuses a set that makes
     /// a larger record, and leaves out a larger one that another program wrote.
@@ -62,31 +63,32 @@ public enum Limits {
     public static let truthBatchBytes = 64 << 20
     /// The most bytes of rows in part of a difference, which is cut between rows if there are more.
     public static let differenceBytes = rowBytes
-    /// Bytes of one revision's deltas. If an entry or the rows of a revision have more, a listener is told
-    /// to fetch them with `POST /sync`, which cuts them.
+    /// The bytes of one revision's deltas. If an entry or the rows of a revision have more, the
+    /// server tells a listener to fetch them with `POST /sync`, which cuts them.
     public static let deltaBytes = inflatedBytes - requestHeadBytes
-    /// Bytes of deltas at which a batch with several revisions ends.
+    /// The bytes of deltas at which a batch with several revisions ends.
     public static let batchBytes = inflatedBytes / 2
-    /// Ranges in the check of one request.
+    /// The ranges in the check of one request.
     public static let checkRanges = 4_096
-    /// Rows a check's answer carries; the rest is asked for again.
+    /// The rows in the answer to a check. The device asks again for the rest.
     public static let checkRows = 2_000
     /// The bytes after which a check's answer takes no further row.
     public static let checkBytes = 1 << 20
-    /// Records that may have changed since a check's revision, beyond which nothing is compared.
+    /// The records that may have changed since a check's revision. If there are more, nothing is
+    /// compared.
     public static let checkLeftOut = 2_000
-    /// Bytes of a snapshot's manifest.
+    /// The bytes of a snapshot's manifest.
     public static let manifestBytes = 1 << 20
 }
 
 /// A relation between `Limits` that the program relies on.
 package struct LimitRelation: Sendable {
-    /// The relation, in a sentence.
+    /// A sentence that states the relation.
     package let rule: String
     package let holds: Bool
 
-    /// The bytes by which an entry grows in its author's form: the old ids of its records, and the
-    /// set's identifier and number.
+    /// The bytes by which an entry grows in the format for its author: the old ids of its records,
+    /// and the set's identifier and number.
     package static let authorFormatBytes = Limits.recordsPerChangeSet * 36 + 8 * Limits.nameBytes
 
     /// All relations.

@@ -60,7 +60,7 @@ extension Attributes {
 }
 
 extension RecordID {
-    /// The bytes that the encoded id takes in the places where a record is listed and described.
+    /// The bytes that the encoded id takes where a record is listed and described.
     public var wireByteCount: Int {
         switch self {
         case .integer: 44

@@ -1,13 +1,15 @@
-/// A body that is not what the wire asks for; the whole request is refused and nothing changed.
+/// The error of a body that violates the wire's format. The whole request is refused, and nothing
+/// is changed.
 public struct WireFault: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What is wrong and what was expected, without repeating any value.
+    /// The fault and the expected form, without any value.
     public let message: String
-    /// The byte position at which it was found.
+    /// The byte position of the fault.
     public let offset: Int
-    /// Whether the bytes are sound JSON that says the wrong thing. Inside a change set such a
-    /// fault concerns this set alone.
+    /// Whether the bytes are sound JSON with wrong content. Inside a change set, such a fault
+    /// concerns this set alone.
     let concernsShape: Bool
 
+    /// Creates a fault.
     public init(_ message: String, at offset: Int) {
         self.init(message, at: offset, shape: false)
     }

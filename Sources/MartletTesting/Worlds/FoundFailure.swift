@@ -1,18 +1,19 @@
-/// A broken promise in the smallest world that was found to break it: its description says which one,
-/// what happened in that world, and how to run it again.
+/// A broken promise in the smallest world that was found to break it. The description names the
+/// promise, lists the events in that world, and says how to run it again.
 public struct FoundFailure: Error, CustomStringConvertible {
-    /// The promise, as the smallest world broke it.
+    /// The promise, as it was broken in the smallest world.
     public let failure: SimulationFailure
     /// The smallest world.
     public let plan: WorldPlan
-    /// What happened in it, a line for each event.
+    /// The events in it, one a line.
     public let journal: [String]
-    /// The world as it was when the promise was found broken.
+    /// The world at the time at which the promise was found broken.
     public let world: WorldText
     private let origin: Extent?
     private let deeds: Int
 
-    /// - Parameter origin: The world that broke the promise first; nil where none was shrunk.
+    /// Creates an error for a world that has failed.
+    /// - Parameter origin: The world that broke the promise first; nil if it was not shrunk.
     init(_ failure: SimulationFailure, in world: SimulatedWorld, shrunkFrom origin: Extent?)
         async throws
     {
@@ -44,12 +45,12 @@ public struct FoundFailure: Error, CustomStringConvertible {
     }
 }
 
-/// How large a world was when it broke a promise.
+/// The size of a world that broke a promise.
 struct Extent: Sendable {
     let plan: WorldPlan
-    /// Numbers of the deeds that were done.
+    /// The numbers of the deeds that were done.
     let performed: [Int]
-    /// Events delivered.
+    /// The number of events delivered.
     let steps: Int
 }
 

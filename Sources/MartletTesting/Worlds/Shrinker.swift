@@ -1,7 +1,7 @@
-/// Makes a world that breaks a promise smaller, for as long as it breaks the same one.
+/// Makes a world that breaks a promise smaller, as long as it breaks the same one.
 ///
-/// Less of anything changes what chance decides afterwards, so a smaller world is another world. It
-/// counts where its failure is of the same shape; of each size a few seeds are tried.
+/// Any reduction changes all later random decisions, so a smaller world is another world. It counts
+/// if its failure has the same shape. A few seeds are tried for each size.
 struct Shrinker {
     private static let longest = 150
     private static let seedsOfEachSize: UInt64 = 3
@@ -19,6 +19,7 @@ struct Shrinker {
         shape = failure.shape
     }
 
+    /// Shrinks the world.
     /// - Returns: The failure of the smallest world found.
     mutating func run() async throws -> FoundFailure {
         try await cutSteps()
@@ -31,7 +32,7 @@ struct Shrinker {
         return try await found(best.plan)
     }
 
-    /// Runs the smallest world once more, with everything noted.
+    /// Runs the smallest world once more, and records all its events.
     private func found(_ plan: WorldPlan) async throws -> FoundFailure {
         let world = try SimulatedWorld(simulation, plan: plan, isRecorded: true)
         do {
@@ -39,7 +40,8 @@ struct Shrinker {
         } catch let failure as SimulationFailure {
             return try await FoundFailure(failure, in: world, shrunkFrom: origin)
         }
-        // Code under test that asks a clock or its own dice breaks a promise only now and then.
+        // Code under test that reads a clock or its own random source breaks a promise only now and
+        // then.
         let failure = SimulationFailure(
             seed: plan.seed, step: 0,
             message:
@@ -49,7 +51,8 @@ struct Shrinker {
         return try await FoundFailure(failure, in: world, shrunkFrom: origin)
     }
 
-    /// Takes a smaller world where it fails in the same way.
+    /// Accepts a smaller world if it fails in the same way.
+    /// - Returns: Whether it was accepted.
     private mutating func take(_ plan: WorldPlan, seeds: UInt64 = 1) async throws -> Bool {
         for offset in 0..<seeds where attempts < Self.longest {
             attempts += 1
@@ -66,7 +69,8 @@ struct Shrinker {
         return false
     }
 
-    /// The smallest world with more steps: with less of something else it may take longer to fail.
+    /// The smallest world so far, with more steps, because a world that is smaller otherwise may
+    /// take longer to fail.
     private var roomy: WorldPlan {
         var plan = best.plan
         plan.steps = min(origin.plan.steps, max(60, best.plan.steps * 3))
@@ -86,7 +90,7 @@ struct Shrinker {
     }
 
     private mutating func leaveOutDevices() async throws {
-        // Checks of an app may well name two of them.
+        // An app's checks may name two devices.
         for devices in 2..<max(3, best.plan.devices) {
             var plan = roomy
             plan.devices = devices
@@ -111,7 +115,7 @@ struct Shrinker {
         }
     }
 
-    /// Leaves deeds out, by halves, then quarters, down to single ones.
+    /// Leaves deeds out: halves first, then quarters, down to single ones.
     private mutating func leaveOutDeeds() async throws {
         var size = max(1, best.performed.count / 2)
         while true {
@@ -120,7 +124,7 @@ struct Shrinker {
                 let some = best.performed[start..<min(start + size, best.performed.count)]
                 var plan = best.plan
                 plan.without.formUnion(some)
-                // What is left has moved up where it was taken.
+                // After an accepted cut, the remaining deeds have moved up to this position.
                 if !(try await take(plan)) { start += size }
             }
             guard size > 1 else { return }

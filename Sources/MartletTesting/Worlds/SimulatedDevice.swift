@@ -2,15 +2,15 @@ public import Martlet
 public import MartletDevice
 public import MartletStore
 
-/// A device of a simulated world: the app's data centers and tables work on it as on a client.
+/// A device of a simulated world. The app's data centers and tables work on it as on a client.
 ///
-/// The network is the world's, so there is nothing to start or to wait for. Observations and drafts
-/// read what is there, and hear of nothing.
+/// The network belongs to the world, so there is nothing to start or to wait for. Observations and
+/// drafts read the present data, and are not notified of changes.
 public struct SimulatedDevice: SyncedDatabase {
-    /// From 0.
+    /// The device's number, from 0.
     public let number: Int
     let world: SimulatedWorld
-    /// Which start of the device it is good for; nil: whichever.
+    /// The start of the device for which this value is valid; nil for any.
     let life: Int?
 
     /// Whether the device has the app's next version; see `Simulation.nextVersion`.
@@ -18,16 +18,18 @@ public struct SimulatedDevice: SyncedDatabase {
         get async { await world.isUpdated(number) }
     }
 
-    /// - Throws: `StoreError` `.inputOutput` where the device is off or was switched off meanwhile;
-    ///   what `body` throws.
+    /// Reads the device's tables.
+    /// - Throws: `StoreError` `.inputOutput` if the device is off or was switched off meanwhile;
+    ///   errors of `body`.
     public func read<Result: Sendable>(
         _ body: @escaping @Sendable (ReadContext) throws -> Result
     ) async throws -> Result {
         try await world.read(number, life: life, body)
     }
 
-    /// - Throws: `StoreError` `.inputOutput` where the device is off, was switched off meanwhile or
-    ///   its disk fails; what `body` throws.
+    /// Runs `body` as one save.
+    /// - Throws: `StoreError` `.inputOutput` if the device is off, was switched off meanwhile or
+    ///   its disk fails; errors of `body`.
     @discardableResult
     public func write<Result: Sendable>(
         _ body: @escaping @Sendable (WriteContext) throws -> Result
@@ -35,19 +37,21 @@ public struct SimulatedDevice: SyncedDatabase {
         try await world.write(number, life: life, body)
     }
 
-    /// - Throws: `StoreError` `.inputOutput` where the device is off or was switched off meanwhile.
+    /// Returns the refused sets.
+    /// - Throws: `StoreError` `.inputOutput` if the device is off or was switched off meanwhile.
     public func parked() async throws -> [ParkedSet] {
         try await world.parked(number, life: life)
     }
 
-    /// Gives a refused set up. Where the resolver does so, its marks must stand elsewhere.
-    /// - Throws: `StoreError`, as on a client, and where the device is off.
+    /// Gives a refused set up. If the resolver does so, the set's marks must be stored elsewhere.
+    /// - Throws: `StoreError`, as on a client, and if the device is off.
     public func drop(_ identifier: String) async throws {
         try await world.drop(identifier, on: number, life: life)
     }
 
-    /// Makes a refused set's edits again.
-    /// - Throws: `StoreError`, as on a client, and where the device is off.
+    /// Redoes a refused set's edits.
+    /// - Returns: The new set's identifier.
+    /// - Throws: `StoreError`, as on a client, and if the device is off.
     @discardableResult
     public func retry(_ identifier: String) async throws -> String {
         try await world.retry(identifier, on: number, life: life)
@@ -55,7 +59,7 @@ public struct SimulatedDevice: SyncedDatabase {
 
     public var _changes: ChangeHub { world.hubs[number] }
 
-    /// Reads; nothing is told of later.
+    /// Reads once; later changes are not notified.
     public func _observedRead<Result: Sendable>(
         willRead: @escaping @Sendable () -> Void,
         _ body: @escaping @Sendable (ReadContext) throws -> Result

@@ -1,7 +1,7 @@
 internal import MartletModel
 
-/// Somebody who uses a simulated device: all that is left to chance in what they do comes from here,
-/// so that the same seed is the same world.
+/// The user of a simulated device. Everything random in the user's actions comes from here, so that
+/// the same seed makes the same world.
 ///
 /// ```swift
 /// let player = players.randomElement(using: &user)
@@ -18,15 +18,15 @@ public struct SimulatedUser: RandomNumberGenerator, Sendable {
         self.deed = deed
     }
 
-    /// 64 evenly spread bits.
+    /// Returns 64 evenly spread bits.
     public mutating func next() -> UInt64 { random.next() }
 
-    /// A number from 0 up to, not including, `bound`.
+    /// Returns a number from 0 up to, but not including, `bound`.
     public mutating func below(_ bound: Int) -> Int { random.below(bound) }
 
-    /// A text that nobody else types in this world: “‹17›”. Put it into what the user types; once
-    /// saved it must reach the server's history, or stand in an edit that is kept, or was dropped by
-    /// a user. Where neither is so in the end, the run fails.
+    /// Returns a text that no other user types in this world: “‹17›”. Put it into the text that the
+    /// user types. Once it is saved, it must reach the server's history, or be in an edit that is
+    /// kept or that a user has dropped. If neither is true in the end, the run fails.
     public mutating func mark() -> String {
         marks += 1
         return marks == 1 ? "‹\(deed)›" : "‹\(deed).\(marks)›"
@@ -35,7 +35,7 @@ public struct SimulatedUser: RandomNumberGenerator, Sendable {
 
 /// Finds marks in texts.
 enum Marks {
-    /// The marks in the texts of a record.
+    /// Returns the marks in the texts of a record.
     static func found(in attributes: Attributes) -> [String] {
         attributes.values.flatMap { value -> [String] in
             guard case .text(let text) = value else { return [] }

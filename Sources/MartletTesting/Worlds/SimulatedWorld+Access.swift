@@ -5,7 +5,7 @@ internal import MartletStore
 internal import SQLiteFaults
 internal import SQLiteKit
 
-/// What the app's code does on a device.
+/// The access of the app's code to a device.
 extension SimulatedWorld {
     func read<Result: Sendable>(
         _ number: Int, life: Int?, _ body: @Sendable (ReadContext) throws -> Result
@@ -68,7 +68,8 @@ extension SimulatedWorld {
         StoreError(.inputOutput, "The simulated device is off, or was switched off meanwhile.")
     }
 
-    /// Runs work on a device that is on, and again after making a table it met for the first time.
+    /// Runs work on a device that is on. If the work meets a table for the first time, creates the
+    /// table and runs it again.
     private func makingTables<Result>(
         _ number: Int, _ life: Int?, _ work: (DeviceMachine, DeviceNode) throws -> Result
     ) throws -> Result {
@@ -89,7 +90,7 @@ extension SimulatedWorld {
         }
     }
 
-    /// Another program writes to the server's file.
+    /// Writes to the server's file as another program.
     /// - Throws: `SQLiteError` if the script fails.
     func writeToServer(_ script: String) throws {
         guard engine.server.isUp else { return }
@@ -99,7 +100,7 @@ extension SimulatedWorld {
         }
     }
 
-    /// Another program writes to a device's file, and the app takes that in.
+    /// Writes to a device's file as another program, and lets the app take the changes in.
     /// - Throws: `SQLiteError` if the script fails.
     func write(_ script: String, to machine: DeviceMachine) throws {
         let failure = try guarded {
@@ -114,7 +115,7 @@ extension SimulatedWorld {
         if let failure { throw failure }
     }
 
-    /// Notes the marks in what somebody saved.
+    /// Notes the marks in saved changes.
     private func note(
         _ changes: [DeviceStore.QueuedChange], of identifier: String, on device: Int
     ) {

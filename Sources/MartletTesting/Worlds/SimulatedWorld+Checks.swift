@@ -5,7 +5,7 @@ internal import MartletProtocol
 internal import MartletStore
 
 extension SimulatedWorld {
-    /// Rounds of decisions after which resolvers are taken never to end.
+    /// The rounds of decisions after which resolvers count as endless.
     private static let longestResolving = 20
 
     /// Stops all faults, lets everything come to rest, and checks everything.
@@ -37,7 +37,7 @@ extension SimulatedWorld {
         }
     }
 
-    /// Lets the app decide about all that was refused.
+    /// Lets the app decide about all refused sets.
     /// - Returns: Whether there is something to send now.
     private func resolveAll() async throws -> Bool {
         var isWaiting = false
@@ -50,7 +50,7 @@ extension SimulatedWorld {
         return isWaiting
     }
 
-    /// Looks whether what the app wants holds on a device that is on.
+    /// Checks the app's conditions on a device that is on.
     func checkAlways(_ number: Int) throws {
         guard engine.devices[number].isUp else { return }
         for check in simulation.deviceChecks {
@@ -66,7 +66,7 @@ extension SimulatedWorld {
         }
     }
 
-    /// Looks whether everything that was typed has reached the server's history or is kept.
+    /// Checks that all typed marks have reached the server's history or are kept.
     private func checkMarks() throws {
         var found: Set<String> = []
         for entry in engine.logged {

@@ -6,7 +6,7 @@ internal import SQLiteKit
 
 /// One world of a simulation: devices, a server, and the time that passes between them.
 ///
-/// `run()` lets everything happen by itself. A test that wants to say what happens steps it by hand:
+/// `run()` runs all of it. A test that wants to control the events steps it by hand:
 ///
 /// ```swift
 /// let world = try SimulatedWorld(simulation, seed: 1)
@@ -18,7 +18,7 @@ internal import SQLiteKit
 /// print(try await world.text())
 /// ```
 public actor SimulatedWorld {
-    /// A text that somebody typed, and where.
+    /// A mark that was typed, and the device and set in which it was saved.
     struct Typed {
         let mark: String
         let device: Int
@@ -26,37 +26,39 @@ public actor SimulatedWorld {
         let deed: String
     }
 
+    /// The plan that determines this world.
     public nonisolated let plan: WorldPlan
     nonisolated let simulation: Simulation
     nonisolated let hubs: [ChangeHub]
     let engine: Simulator
-    /// A promise was found broken inside a deed, whose code may have caught the error.
+    /// A promise that was found broken inside a deed, whose code may have caught the error.
     var broken: SimulationFailure?
-    /// What is being done, for the reports; nil between deeds.
+    /// The current action, for the reports; nil between deeds.
     var deed: String?
-    /// Whether a person does it, and not the app by itself.
+    /// Whether a person does it, and not the app automatically.
     var isPerson = false
     var typed: [Typed] = []
-    /// Refused sets that were given up, and whether a person did.
+    /// The refused sets that were given up, and whether a person did so.
     var dropped: [String: Bool] = [:]
-    /// Numbers of the deeds that were done.
+    /// The numbers of the deeds that were done.
     var performed: [Int] = []
-    /// How often each deed ended well, and how often it threw.
+    /// The number of times that each deed ended well, and that it threw an error.
     var outcomes: [String: DeedCount] = [:]
     private var deedCount = 0
     private var stepsBefore = 0
     private var hasBegun = false
 
+    /// Creates a world.
     /// - Parameters:
-    ///   - seed: Decides everything that chance decides.
-    ///   - isRecorded: Whether to note in words what happens; see `journal()`.
+    ///   - seed: Determines all random decisions.
+    ///   - isRecorded: Whether to record the events in words; see `journal()`.
     /// - Throws: `StoreError` for a schema that cannot be used.
     public init(_ simulation: Simulation, seed: UInt64, isRecorded: Bool = false) throws {
         try self.init(
             simulation, plan: WorldPlan(simulation, seed: seed), isRecorded: isRecorded)
     }
 
-    /// A world as a report has named it.
+    /// Creates a world that a report has named.
     /// - Throws: `StoreError` for a schema that cannot be used.
     public init(_ simulation: Simulation, plan: WorldPlan, isRecorded: Bool = false) throws {
         self.simulation = simulation
@@ -86,7 +88,7 @@ public actor SimulatedWorld {
         return app
     }
 
-    /// Whether a device has the app's next version.
+    /// Returns whether a device has the app's next version.
     func isUpdated(_ device: Int) -> Bool { engine.devices[device].isUpdated }
 
     /// The devices, whether they are on or off.
@@ -94,16 +96,16 @@ public actor SimulatedWorld {
         hubs.indices.map { SimulatedDevice(number: $0, world: self, life: nil) }
     }
 
-    /// What happened until now. `trace` is the same for the same plan, event for event.
+    /// The events so far, as counts. `trace` is the same for the same plan, event for event.
     public var report: SimulationReport { engine.report }
 
-    /// What happened until now, in words; empty where it was not recorded.
+    /// Returns the events so far, in words; empty if they were not recorded.
     public func journal() -> [String] { engine.journal?.lines ?? [] }
 
-    /// Events delivered since the world began.
+    /// The number of events delivered since the world began.
     var steps: Int { engine.report.steps - stepsBefore }
 
-    /// Lets everything happen: deeds and faults for as many steps as planned, then rest.
+    /// Runs the world: deeds and faults for as many steps as planned, then rest.
     /// - Throws: `SimulationFailure` for the first broken promise.
     @discardableResult
     public func run() async throws -> SimulationReport {
@@ -113,8 +115,8 @@ public actor SimulatedWorld {
         return report
     }
 
-    /// Prepares what is to be there, and switches everything on.
-    /// - Throws: `SimulationFailure`.
+    /// Runs the preparation, and switches everything on.
+    /// - Throws: `SimulationFailure` if the preparation fails or a promise is broken.
     public func begin() async throws {
         guard !hasBegun else { return }
         hasBegun = true
@@ -134,31 +136,32 @@ public actor SimulatedWorld {
         }
         try guarded { try engine.startAll() }
         stepsBefore = engine.report.steps
-        // Whoever does not come late is on from here.
+        // All devices that do not come late are on from here.
         try await pass(.zero)
     }
 
-    /// Lets time pass, and happen what happens.
-    /// - Throws: `SimulationFailure`.
+    /// Lets time pass, and delivers the events of this time.
+    /// - Throws: `SimulationFailure` for the first broken promise.
     public func pass(_ duration: Duration) async throws {
         let end = engine.now + Self.milliseconds(duration)
         while let next = engine.queue.nextTime, next <= end, try await step() {}
         engine.now = max(engine.now, end)
     }
 
-    /// Cuts a device off from the network; nil: until `connect`.
+    /// Cuts a device off from the network.
+    /// - Parameter duration: The simulated time; nil until `connect` is called.
     public func disconnect(_ device: Int, for duration: Duration? = nil) {
         engine.devices[device].isolatedUntil =
             duration.map { engine.now + Self.milliseconds($0) } ?? .max / 2
     }
 
-    /// Ends that.
+    /// Connects a device to the network again.
     public func connect(_ device: Int) {
         engine.devices[device].isolatedUntil = 0
     }
 
-    /// Switches a device off in the middle of whatever it does; it comes back by itself, with what
-    /// its disk had synced.
+    /// Switches a device off in the middle of its work. It comes back automatically, with the data
+    /// that its disk had synced.
     public func crash(_ device: Int) {
         if engine.devices[device].isUp { engine.stop(engine.devices[device]) }
     }
@@ -171,7 +174,7 @@ public actor SimulatedWorld {
     // MARK: - Steps
 
     /// Delivers the next event.
-    /// - Returns: False where none is to come.
+    /// - Returns: False if there is none.
     private func step() async throws -> Bool {
         guard let (time, event) = engine.queue.take() else { return false }
         engine.now = max(engine.now, time)
@@ -204,7 +207,7 @@ public actor SimulatedWorld {
         }
     }
 
-    /// Somebody does something on a device.
+    /// Does a deed on a device.
     private func use(_ number: Int) async throws {
         let ordinal = deedCount
         deedCount += 1
@@ -240,7 +243,7 @@ public actor SimulatedWorld {
         try checkAlways(number)
     }
 
-    /// The app looks at what was refused.
+    /// Lets the app's resolver handle refused sets.
     func resolve(_ number: Int) async throws {
         let machine = engine.devices[number]
         guard let resolver = simulation.resolver, let node = machine.node,
@@ -260,11 +263,11 @@ public actor SimulatedWorld {
     }
 }
 
-/// How often something ended well, and how often it threw.
+/// The number of times that an action ended well, and that it threw an error.
 struct DeedCount: Hashable, Sendable {
     var done = 0
     var thrown = 0
-    /// What was thrown last.
+    /// The last error.
     var error = ""
 
     mutating func add(_ error: any Error) {

@@ -1,22 +1,23 @@
 internal import Foundation
 
 extension Simulation {
-    /// Runs one world after the other.
+    /// Runs one world after another.
     ///
-    /// The first that breaks a promise ends the run: it is made smaller for as long as it breaks the
-    /// same one, and thrown with what happened in it and the command that runs it again. With that
-    /// command's environment variable only that world is run.
-    /// - Parameter seeds: One world for each.
-    /// - Returns: What happened in all of them.
-    /// - Throws: `FoundFailure` for a broken promise; `IdleSimulation` where the run shows nothing:
-    ///   nobody saved anything, a deed never ended well, a kind of fault did not occur although the
-    ///   plan asks for it; `StoreError` for a schema that cannot be used.
+    /// The first world that breaks a promise ends the run. It is made smaller as long as it breaks
+    /// the same promise, and thrown as an error, with its events and the command that runs it
+    /// again. With that command's environment variable, only that world is run.
+    /// - Parameter seeds: The seeds, one for each world.
+    /// - Returns: A summary of all worlds.
+    /// - Throws: `FoundFailure` for a broken promise; `IdleSimulation` if the run shows nothing: no
+    ///   user saved anything, a deed never ended well, or a kind of fault did not occur although
+    ///   the plan asks for it; `StoreError` for a schema that cannot be used.
     @discardableResult
     public func run(seeds: ClosedRange<UInt64>) async throws -> SimulationSummary {
         try await run(seeds: seeds, environment: ProcessInfo.processInfo.environment)
     }
 
-    /// - Parameter environment: Holds the plan of the world to run in place of all others.
+    /// Runs the worlds.
+    /// - Parameter environment: May hold the plan of one world to run instead of all others.
     func run(
         seeds: ClosedRange<UInt64>, environment: [String: String]
     ) async throws -> SimulationSummary {
@@ -47,7 +48,7 @@ extension Simulation {
         return summary
     }
 
-    /// Runs one world as it was reported, without shrinking it.
+    /// Runs one reported world, without shrinking it.
     private func replay(_ plan: WorldPlan) async throws -> SimulationSummary {
         let world = try SimulatedWorld(self, plan: plan, isRecorded: true)
         do {
@@ -60,7 +61,8 @@ extension Simulation {
         return summary
     }
 
-    /// A run in which nothing could go wrong proves nothing.
+    /// Checks that something could have gone wrong, because a run in which nothing could proves
+    /// nothing.
     private func check(_ summary: SimulationSummary) throws {
         guard !deeds.isEmpty else { return }
         if summary.report.saves == 0 {
@@ -83,8 +85,9 @@ extension Simulation {
     }
 }
 
-/// What happened in all worlds of a run.
+/// A summary of all worlds of a run.
 public struct SimulationSummary: Sendable, CustomStringConvertible {
+    /// The number of worlds.
     public private(set) var worlds = 0
     /// The sums over all worlds; `trace` is a hash over their traces, in order.
     public private(set) var report = SimulationReport()
@@ -101,7 +104,7 @@ public struct SimulationSummary: Sendable, CustomStringConvertible {
         for (deed, count) in await world.outcomes { deeds[deed, default: DeedCount()].add(count) }
     }
 
-    /// Kinds of faults that the plan asks for and that occurred in no world.
+    /// The kinds of faults that the plan asks for and that occurred in no world.
     public var missing: [FaultKind] { report.missing(of: plan) }
 
     /// The counts in a few lines.
@@ -126,7 +129,7 @@ public struct SimulationSummary: Sendable, CustomStringConvertible {
     }
 }
 
-/// A run that shows nothing, and why.
+/// The error of a run that shows nothing; the description says why.
 public struct IdleSimulation: Error, CustomStringConvertible {
     public let description: String
 

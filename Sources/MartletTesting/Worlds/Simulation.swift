@@ -2,8 +2,8 @@ internal import Martlet
 public import MartletDevice
 public import MartletStore
 
-/// What a team's devices are tried on: an app's tables, what its users do, what must hold, and what
-/// goes wrong. Each seed makes one world of it, and the same seed always the same world.
+/// A test of a team's devices: an app's tables, its users' actions, conditions that must hold, and
+/// faults. Each seed makes one world of it, and the same seed always makes the same world.
 ///
 /// ```swift
 /// @Test func sync() async throws {
@@ -17,17 +17,17 @@ public import MartletStore
 /// ```
 ///
 /// The code of devices and server is the real one; time, chance, the network and the disks are
-/// simulated. In every world these hold, or the run fails: no save is lost, and none comes twice;
-/// nobody's change is overridden by someone who had not seen it; refused edits are kept until the
-/// app decides; what was typed with `SimulatedUser.mark()` stands in the server's history or is
-/// kept; once faults stop, all devices come to rest with the server's tables and permanent ids.
+/// simulated. The run fails unless these promises hold in every world: no save is lost, and none is
+/// applied twice; no change is overridden by a person who had not seen it; refused edits are kept
+/// until the app decides; a text from `SimulatedUser.mark()` is in the server's history or is kept;
+/// once faults stop, all devices come to rest with the server's tables and permanent ids.
 public struct Simulation: Sendable {
-    /// What a user does, with the app's own code, on one device. It must wait for nothing but the
-    /// device and the user, or the same seed is not the same world any more.
+    /// An action of a user on one device, with the app's own code. It must wait for nothing but the
+    /// device and the user; otherwise the same seed no longer makes the same world.
     public typealias Deed =
         @Sendable (_ device: SimulatedDevice, _ user: inout SimulatedUser) async throws -> Void
 
-    /// What another program does to a file: its script, made up by chance.
+    /// A write of another program to a file: returns its script, which may be random.
     public typealias Program = @Sendable (_ user: inout SimulatedUser) -> String
 
     struct NamedDeed: Sendable {
@@ -45,28 +45,33 @@ public struct Simulation: Sendable {
         let body: Check
     }
 
-    /// Names the test in reports, and tells replays of several tests apart.
+    /// The name of the test in reports. It also tells replays of several tests apart.
     public let name: String
+    /// The app's tables.
     public let schema: SimulatedSchema
-    /// The tables of the app's next version; nil: there is none. The server gets it within minutes, then
-    /// one device after another, with whatever they have yet to send.
+    /// The tables of the app's next version; nil if there is none. The server gets it within
+    /// minutes. Then the devices get it one after another, with the changes that they still have to
+    /// send.
     public var nextVersion: SimulatedSchema?
-    /// Devices of each world, at least 1. The last of three and more comes late, within ten minutes.
+    /// The number of devices in each world, at least 1. If there are three or more, the last comes
+    /// late, within ten minutes.
     public var devices: Int
-    /// Events delivered before faults stop: arrivals, timers, deeds.
+    /// The number of events delivered before faults stop: arrivals, timers, deeds.
     public var steps: Int
+    /// The kinds of faults, and how often they occur.
     public var faults: FaultPlan
     /// As in `ClientOptions.hooks`.
     public var hooks = WriteHooks()
     /// As in `ClientOptions.models`.
     public var models = ModelRegistry()
-    /// What the app does about refused edits by itself: called now and then on devices that have
-    /// some, and until nothing changes any more once faults have stopped. nil: they stay.
+    /// The app's automatic decision about refused edits; nil if they stay. It is called now and
+    /// then on devices that have some, and, once faults have stopped, until nothing changes any
+    /// more.
     public var resolver: (@Sendable (_ device: SimulatedDevice) async throws -> Void)?
-    /// Kinds of faults that need not occur although the plan asks for them.
+    /// The kinds of faults that need not occur although the plan asks for them.
     public var tolerated: Set<FaultKind> = []
 
-    /// The schema as the server gets it, where it was found out already.
+    /// The schema as the server gets it; nil if it was not computed yet.
     var serverScript: String?
     var nextServerScript: String?
     var preparation: (@Sendable (SimulatedDevice) async throws -> Void)?
@@ -74,12 +79,13 @@ public struct Simulation: Sendable {
     var deviceChecks: [NamedCheck<@Sendable (ReadContext) throws -> String?>] = []
     var worldChecks: [NamedCheck<@Sendable ([SimulatedDevice]) async throws -> String?>] = []
 
+    /// Creates a simulation.
     /// - Parameters:
-    ///   - name: Names it in reports and replays; as a rule the test's function.
+    ///   - name: The name in reports and replays; usually the test's function.
     ///   - schema: The app's tables.
-    ///   - devices: Devices of each world, at least 1.
-    ///   - steps: Events delivered before faults stop.
-    ///   - faults: What goes wrong, and how often.
+    ///   - devices: The number of devices in each world, at least 1.
+    ///   - steps: The number of events delivered before faults stop.
+    ///   - faults: The kinds of faults, and how often they occur.
     public init(
         _ name: String = #function, schema: SimulatedSchema, devices: Int = 4, steps: Int = 600,
         faults: FaultPlan = .poorWiFi
@@ -91,32 +97,34 @@ public struct Simulation: Sendable {
         self.faults = faults
     }
 
-    /// Does something on the first device before the others begin, without faults.
+    /// Sets the preparation, which runs on the first device before the others begin, without
+    /// faults.
     public mutating func prepare(
         _ body: @escaping @Sendable (_ device: SimulatedDevice) async throws -> Void
     ) {
         preparation = body
     }
 
-    /// Adds something that users do. Which of their deeds comes next, on which device, chance says.
-    /// A deed may throw, as an app's code may: nobody does it then. One that always throws fails
-    /// the run.
-    /// - Parameter does: What it is, for the reports: “renames a team”.
+    /// Adds an action of users. The next action and its device are chosen at random. An action may
+    /// throw an error, as an app's code may; it then has no effect. If it always throws, the run
+    /// fails.
+    /// - Parameter does: A description for the reports: “renames a team”.
     public mutating func user(_ does: String, _ deed: @escaping Deed) {
         deeds.append(NamedDeed(name: does, body: .user(deed)))
     }
 
-    /// Adds something that another program does to a file with SQL of its own, in one transaction: a
-    /// script that knows nothing of Martlet. On the server it begins when the server takes it in; on a
-    /// device it is one of the deeds there. It may fail, as SQL may: then nothing is done.
-    /// - Parameter does: What it is, for the reports: “imports the fixtures”.
+    /// Adds a write by another program to a file, with its own SQL, in one transaction: a script
+    /// that knows nothing of Martlet. On the server it begins when the server takes it in; on a
+    /// device it is one of the deeds there. It may fail, as SQL may; it then has no effect.
+    /// - Parameter does: A description for the reports: “imports the fixtures”.
     public mutating func program(
         _ does: String, on file: SimulatedFile, _ script: @escaping Program
     ) {
         deeds.append(NamedDeed(name: does, body: .program(file, script)))
     }
 
-    /// Adds edits made up from the tables: records made, changed and deleted at random.
+    /// Adds random edits that follow from the tables: records created, changed and deleted at
+    /// random.
     public mutating func randomEdits() {
         user("edits something") { device, user in
             let (seed, mark) = (user.next(), user.mark())
@@ -127,17 +135,18 @@ public struct Simulation: Sendable {
         }
     }
 
-    /// Adds something that must hold on every device at any time, with what was not sent yet.
-    /// - Parameter check: What is wrong, in a sentence; nil where nothing is.
+    /// Adds a condition that must hold on every device at any time, including changes that were not
+    /// sent yet.
+    /// - Parameter check: Returns a sentence about the fault; nil if there is none.
     public mutating func always(
         _ name: String, _ check: @escaping @Sendable (ReadContext) throws -> String?
     ) {
         deviceChecks.append(NamedCheck(name: name, body: check))
     }
 
-    /// Adds something that must hold once faults have stopped and all devices are at rest. All
-    /// devices show the same then. While a failure is shrunk, there may be only two of them.
-    /// - Parameter check: What is wrong, in a sentence; nil where nothing is.
+    /// Adds a condition that must hold once faults have stopped and all devices are at rest. All
+    /// devices then show the same data. While a failure is shrunk, there may be only two devices.
+    /// - Parameter check: Returns a sentence about the fault; nil if there is none.
     public mutating func atRest(
         _ name: String,
         _ check: @escaping @Sendable (_ devices: [SimulatedDevice]) async throws -> String?
@@ -146,7 +155,7 @@ public struct Simulation: Sendable {
     }
 }
 
-/// Whose file another program writes to.
+/// The file to which another program writes.
 public enum SimulatedFile: Hashable, Sendable {
     case server, device
 }

@@ -1,23 +1,26 @@
 internal import Foundation
 
-/// All that makes a simulated world what it is, beside the simulation's code: a failing one is
-/// handed on as this, in one line.
+/// Everything that determines a simulated world, apart from the simulation's code. A failing world
+/// is reported as this, in one line.
 public struct WorldPlan: Hashable, Sendable, Codable {
     /// The simulation's name.
     public let simulation: String
+    /// The seed, which determines all random decisions.
     public var seed: UInt64
+    /// The number of devices.
     public var devices: Int
-    /// Events delivered before faults stop.
+    /// The number of events delivered before faults stop.
     public var steps: Int
+    /// The kinds of faults, and how often they occur.
     public var faults: FaultPlan
-    /// Deeds that are left out, by their number in the world.
+    /// The deeds that are left out, by their number in the world.
     public var without: Set<Int> = []
 
     /// The environment variable that holds the plan of the one world to run.
     static let variable = "MARTLET_REPLAY"
 
-    /// What the environment asks to be run in place of all seeds; nil: nothing, or another
-    /// simulation's world.
+    /// Returns the plan in the environment, to be run instead of all seeds; nil if there is none,
+    /// or it belongs to another simulation.
     /// - Throws: `DecodingError` for a text that is no plan.
     static func replayed(
         _ simulation: String, environment: [String: String]
@@ -27,7 +30,7 @@ public struct WorldPlan: Hashable, Sendable, Codable {
         return plan.simulation == simulation ? plan : nil
     }
 
-    /// What a person types to run the world again.
+    /// The command that runs the world again.
     var command: String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

@@ -2,16 +2,16 @@ internal import Martlet
 internal import MartletDevice
 internal import MartletModel
 
-/// A whole world as text: what the server holds, and in what each device differs from it. Equal worlds
-/// have equal texts.
+/// A whole world as text: the server's records, and the differences of each device from them. Equal
+/// worlds have equal texts.
 public struct WorldText: Hashable, Sendable, CustomStringConvertible {
-    /// Each line says whom it is about, so that it can be read alone.
+    /// The lines. Each names its server or device, so that it can be read alone.
     public let lines: [String]
 
     public var description: String { lines.joined(separator: "\n") }
 
-    /// The lines that only the other world has, marked “-”, and those that only this one has,
-    /// marked “+”, in order; empty where the worlds are equal.
+    /// Returns the lines that only the other world has, marked “-”, and those that only this one
+    /// has, marked “+”, in order; empty if the worlds are equal.
     public func difference(from other: WorldText) -> String {
         let changes = lines.difference(from: other.lines)
         let marked = changes.map { change in
@@ -25,8 +25,8 @@ public struct WorldText: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension SimulatedWorld {
-    /// The whole world as it is now.
-    /// - Throws: `SimulationFailure` where a file cannot be read.
+    /// Returns the whole world as it is now.
+    /// - Throws: `SimulationFailure` if a file cannot be read.
     public func text() throws -> WorldText {
         try guarded {
             let truth = try engine.server.isUp ? engine.server.state() : [:]

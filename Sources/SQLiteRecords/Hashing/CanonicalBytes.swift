@@ -1,12 +1,11 @@
 internal import MartletModel
 internal import SQLiteKit
 
-/// The bytes that stand for a record when it is hashed: one form for each state, whatever store
-/// it comes from.
+/// The bytes that represent a record when it is hashed: the same for each state, on every storage.
 ///
-/// Columns are taken as they are stored, without making values of the wire of them. What no wire
-/// carries (an infinity, text that is not UTF-8) has bytes too: damage is to be found, not to be
-/// an obstacle.
+/// It takes columns as they are stored, without converting them to values of the wire. Values that
+/// no wire carries (an infinity, text that is not UTF-8) have bytes too, so that a check finds
+/// damage instead of failing on it.
 struct CanonicalBytes: Sendable {
     private enum Tag {
         static let integer: UInt8 = 1
@@ -17,19 +16,20 @@ struct CanonicalBytes: Sendable {
     }
 
     private(set) var bytes: [UInt8] = []
-    /// Whether the wire has a form for all columns since `begin`; true where nobody asks.
+    /// Whether the wire can carry all columns since `begin`; always true if values are not checked.
     private(set) var isSendable = true
     private let checksValues: Bool
 
-    /// - Parameter checksValues: Whether `isSendable` is wanted.
+    /// Creates an empty list of bytes.
+    /// - Parameter checksValues: Whether to compute `isSendable`.
     init(checksValues: Bool = false) {
         self.checksValues = checksValues
     }
 
-    /// What stands before the next value's bytes: appended together with the first of them.
+    /// The bytes before those of the next value; appended together with the first of them.
     private var head = ByteGroup()
 
-    /// Begins again, with the byte that says what the bytes stand for.
+    /// Begins again, with the byte that names the kind of what follows.
     mutating func begin(_ what: UInt8) {
         isSendable = true
         bytes.removeAll(keepingCapacity: true)
@@ -37,7 +37,7 @@ struct CanonicalBytes: Sendable {
         head.append(what)
     }
 
-    /// The place of the attribute whose value follows.
+    /// Appends the position of the attribute whose value follows.
     mutating func append(place: UInt16) {
         head.append(place)
     }
@@ -54,7 +54,7 @@ struct CanonicalBytes: Sendable {
         bytes.append(word: UInt64(bitPattern: integer))
     }
 
-    /// A value as a column of its kind holds it.
+    /// Appends a value as a column of its kind holds it.
     /// - Precondition: It is not null.
     mutating func append(_ value: Value, kind: AttributeKind) {
         switch value {
@@ -74,8 +74,8 @@ struct CanonicalBytes: Sendable {
         }
     }
 
-    /// A column that is not null.
-    /// - Parameter storage: The column's.
+    /// Appends a column that is not null.
+    /// - Parameter storage: The storage class of the column's value.
     mutating func append(
         _ row: Statement, _ column: Int32, _ storage: Statement.Storage, kind: AttributeKind
     ) {
@@ -93,7 +93,7 @@ struct CanonicalBytes: Sendable {
         }
     }
 
-    /// As `Statement.value(_:kind:)`, which throws for what it cannot be.
+    /// Returns whether `Statement.value(_:kind:)` would return a value, and not throw an error.
     private static func isSendable(
         _ row: Statement, _ column: Int32, _ storage: Statement.Storage, _ kind: AttributeKind
     ) -> Bool {
@@ -124,7 +124,7 @@ struct CanonicalBytes: Sendable {
         case .text: append(text: number.description)
         case .real: append(real: number)
         default:
-            // Whether a whole number is kept as an integer is a matter of the store.
+            // Whether a whole number is stored as an integer depends on the storage.
             if let whole = Int64(exactly: number) {
                 append(number: whole, kind: kind)
             } else {
@@ -135,7 +135,7 @@ struct CanonicalBytes: Sendable {
 
     private mutating func append(real: Double) {
         begin(last: Tag.real)
-        // SQLite keeps no sign of zero.
+        // SQLite stores no sign of zero.
         bytes.append(word: real == 0 ? 0 : real.bitPattern)
     }
 

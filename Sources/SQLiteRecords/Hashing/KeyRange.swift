@@ -1,12 +1,12 @@
 package import MartletModel
 package import SQLiteKit
 
-/// A range of a type's keys as a condition of SQL: integers by number, texts by their bytes,
-/// whatever collation the column has.
+/// A range of a type's keys as a condition of SQL. Integers are compared by number, texts by their
+/// bytes, whatever collation the column has.
 package struct KeyRange {
-    /// The first key; nil: from the beginning.
+    /// The first key; nil if the range starts at the beginning.
     package let from: RecordID?
-    /// The key before which it ends; nil: to the end.
+    /// The key before which the range ends; nil if it goes to the end.
     package let below: RecordID?
 
     package init(from: RecordID?, below: RecordID?) {
@@ -14,10 +14,10 @@ package struct KeyRange {
         self.below = below
     }
 
-    /// A condition with the bounds as ?8 and ?9, and the order of the keys.
+    /// Returns a condition with the bounds as ?8 and ?9, and the order of the keys.
     /// - Parameter key: The column, quoted.
     package func ordered(_ key: String, _ kind: EntityType.KeyKind) -> String {
-        // A declared collation would order texts in a way the other side does not know.
+        // A declared collation would order texts in a way that the other side does not know.
         let key = kind == .text ? "\(key) COLLATE BINARY" : key
         var terms = ["\(key) IS NOT NULL"]
         if from != nil { terms.append("\(key) >= ?8") }

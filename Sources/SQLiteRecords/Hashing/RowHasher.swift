@@ -2,11 +2,11 @@ package import MartletModel
 internal import MartletProtocol
 package import SQLiteKit
 
-/// Hashes the records of one type over some of its attributes: equal on every store that holds
-/// the same.
+/// Hashes the records of one type over some of its attributes. Equal records have equal hashes on
+/// every storage.
 ///
-/// A record contributes two hashes to its range: its row's, and its mark's, which is its revision.
-/// docs/wire.md says what exactly is hashed.
+/// A record contributes two hashes to its range: that of its row, and that of its revision, called
+/// its mark. docs/wire.md defines the hashed bytes.
 package struct RowHasher: Sendable {
     private enum What {
         static let row: UInt8 = 1
@@ -14,22 +14,23 @@ package struct RowHasher: Sendable {
     }
 
     package let type: EntityType
-    /// The attributes hashed, in the order of their names' bytes.
+    /// The hashed attributes, in the order of their names' bytes.
     package let attributes: [Attribute]
     private let kinds: [AttributeKind]
     private let seed: UInt64
     private var canonical: CanonicalBytes
 
-    /// Whether a device can be sent the values of the row hashed last. Only told by a hasher that
-    /// checks values.
+    /// Whether the values of the row hashed last can be sent to a device. Only a hasher that checks
+    /// values computes this.
     package var isSendable: Bool { canonical.isSendable && !isTooLarge }
     private let checksValues: Bool
     /// Whether the row hashed last was too large.
     private var isTooLarge = false
 
+    /// Creates a hasher.
     /// - Parameters:
     ///   - attributes: Attributes of the type, in any order.
-    ///   - checksValues: Whether `isSendable` is wanted.
+    ///   - checksValues: Whether to compute `isSendable`.
     package init(type: EntityType, attributes: [Attribute], checksValues: Bool = false) {
         canonical = CanonicalBytes(checksValues: checksValues)
         self.checksValues = checksValues
@@ -41,21 +42,22 @@ package struct RowHasher: Sendable {
         seed = XXH64.hash(Array(type.name.utf8))
     }
 
-    /// Over all attributes that devices and servers store; those the database computes are left
-    /// out.
+    /// Creates a hasher of all attributes that devices and servers store. It leaves out those that
+    /// the database computes.
     package init(type: EntityType, checksValues: Bool = false) {
         self.init(
             type: type, attributes: type.attributes.filter { !$0.isGenerated },
             checksValues: checksValues)
     }
 
-    /// What a statement selects whose rows are hashed: the key, then the attributes.
+    /// The columns that a statement must select for its rows to be hashed: the key, then the
+    /// attributes.
     package var columns: String {
         SQLName.list([type.key] + attributes.map(\.name))
     }
 
-    /// The hash of the current row.
-    /// - Parameter row: A statement that selects `columns`, and perhaps more behind them.
+    /// Returns the hash of the current row.
+    /// - Parameter row: A statement that selects `columns`; other columns may follow.
     package mutating func hash(_ row: Statement) -> UInt64 {
         canonical.begin(What.row)
         canonical.append(row, 0, row.storage(0), kind: .any)
@@ -86,7 +88,7 @@ package struct RowHasher: Sendable {
         return bytes > Limits.rowBytes
     }
 
-    /// Why the current row cannot be sent, without values: “column … holds …”.
+    /// Returns the reason why the current row cannot be sent, without values: “column … holds …”.
     package func mismatch(_ row: Statement) -> String {
         for (index, kind) in kinds.enumerated() {
             do throws(SQLiteError) {
@@ -98,7 +100,7 @@ package struct RowHasher: Sendable {
         return RecordTable.tooLarge(Limits.rowBytes).message
     }
 
-    /// The hash of a row as the wire carries it. Attributes not given count as null.
+    /// Returns the hash of a row as the wire carries it. Missing attributes count as null.
     package mutating func hash(_ id: RecordID, _ record: Attributes) -> UInt64 {
         canonical.begin(What.row)
         canonical.append(id)
@@ -110,7 +112,7 @@ package struct RowHasher: Sendable {
         return XXH64.hash(canonical.bytes, seed: seed)
     }
 
-    /// The hash of a record's revision.
+    /// Returns the hash of a record's revision.
     package mutating func mark(_ id: RecordID, _ revision: Revision) -> UInt64 {
         canonical.begin(What.mark)
         canonical.append(id)
@@ -118,7 +120,7 @@ package struct RowHasher: Sendable {
         return XXH64.hash(canonical.bytes, seed: seed)
     }
 
-    /// The hash of the revision of the record whose id the row's first column is.
+    /// Returns the hash of the revision of the record whose id is in the row's first column.
     package mutating func mark(_ row: Statement, _ revision: Revision) -> UInt64 {
         canonical.begin(What.mark)
         canonical.append(row, 0, row.storage(0), kind: .any)
@@ -126,11 +128,12 @@ package struct RowHasher: Sendable {
         return XXH64.hash(canonical.bytes, seed: seed)
     }
 
-    /// The hash of all records of the type in a file with `martlet_records`, as devices and
-    /// snapshots have it.
+    /// Returns the hash of all records of the type in a file with `martlet_records`, such as a
+    /// device's file or a snapshot.
     /// - Parameters:
     ///   - number: The type's number in that file.
-    ///   - unsendable: Told of the rows whose values cannot be sent, by a hasher that checks values.
+    ///   - unsendable: Called with the rows whose values cannot be sent, by a hasher that checks
+    ///     values.
     /// - Complexity: O(*n*), two scans in the order of the keys.
     package mutating func whole(
         on connection: Connection, number: Int64,
@@ -153,17 +156,17 @@ package struct RowHasher: Sendable {
         return hash
     }
 
-    /// The hash of the records that have both a row and a revision, in one scan.
+    /// Returns the hash of the records that have both a row and a revision, in one scan.
     /// - Parameters:
     ///   - number: The type's number in the file.
-    ///   - condition: What else they have to fulfil: SQL on the row `t` and its mark `r`.
+    ///   - condition: A further condition on the records: SQL on the row `t` and its mark `r`.
     package mutating func listed(
         on connection: Connection, number: Int64, where condition: String
     ) throws(SQLiteError) -> RangeHash {
         let names = [type.key] + attributes.map(\.name)
         let columns = names.map { "t.\(SQLName.quoted($0))" }
-        // The plus takes the key's affinity away, with which the marks could not be looked up:
-        // theirs have none (https://sqlite.org/optoverview.html#where_clause_analysis).
+        // The plus removes the key's affinity, which would prevent the look-up of the marks: theirs
+        // have none (https://sqlite.org/optoverview.html#where_clause_analysis).
         let rows = try connection.prepare(
             """
             SELECT \(columns.joined(separator: ", ")), r.revision

@@ -1,7 +1,9 @@
-/// XXH64: a fast 64-bit hash that is no protection against anybody who wants two inputs to agree.
+/// XXH64: a fast 64-bit hash. It gives no protection against a person who wants two inputs to have
+/// the same hash.
 ///
-/// By its public specification (https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md):
-/// four lanes take 32 bytes at a time, little endian, whatever the machine.
+/// It follows the public specification
+/// (https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md): four lanes take 32 bytes at a
+/// time, little endian, on every machine.
 package struct XXH64: Sendable {
     private static let prime1: UInt64 = 0x9E37_79B1_85EB_CA87
     private static let prime2: UInt64 = 0xC2B2_AE3D_27D4_EB4F
@@ -21,7 +23,8 @@ package struct XXH64: Sendable {
         lanes = Lanes(seed: seed)
     }
 
-    /// Adds bytes to what is hashed.
+    /// Adds bytes to the hashed input.
+    /// - Complexity: O(*n*) in the bytes.
     package mutating func update(_ bytes: [UInt8]) {
         count &+= UInt64(bytes.count)
         guard !pending.isEmpty else {
@@ -29,7 +32,7 @@ package struct XXH64: Sendable {
             pending.append(contentsOf: bytes[end...])
             return
         }
-        // The buffer stays within a stripe, or is the whole of what came.
+        // The buffer stays shorter than a stripe, or it holds all of the given bytes.
         pending.append(contentsOf: bytes)
         pending.removeFirst(Self.take(pending, into: &lanes))
     }
@@ -38,12 +41,13 @@ package struct XXH64: Sendable {
         lanes.take(bytes.span)
     }
 
-    /// The hash of all that was added; more may be added afterwards.
+    /// Returns the hash of all bytes added so far. More may be added afterwards.
     package func finished() -> UInt64 {
         Self.end(pending.span, from: 0, count: count, lanes: lanes, seed: seed)
     }
 
-    /// The hash of bytes that are all there.
+    /// Returns the hash of complete input.
+    /// - Complexity: O(*n*) in the bytes.
     package static func hash(_ bytes: [UInt8], seed: UInt64 = 0) -> UInt64 {
         var lanes = Lanes(seed: seed)
         let span = bytes.span
@@ -89,7 +93,8 @@ package struct XXH64: Sendable {
         rotated(lane &+ input &* prime2, 31) &* prime1
     }
 
-    /// Eight bytes, put together one by one: the compiler makes one load of it.
+    /// Returns eight bytes as a word. They are combined one by one, and the compiler makes one load
+    /// of it.
     @inline(__always)
     private static func word(_ bytes: Span<UInt8>, _ i: Int) -> UInt64 {
         UInt64(half(bytes, i)) | UInt64(half(bytes, i &+ 4)) << 32
@@ -114,8 +119,8 @@ package struct XXH64: Sendable {
             d = seed &- prime1
         }
 
-        /// Takes all whole stripes.
-        /// - Returns: The position behind them.
+        /// Takes all complete stripes.
+        /// - Returns: The position after them.
         @inline(__always)
         mutating func take(_ bytes: Span<UInt8>) -> Int {
             var index = 0

@@ -1,20 +1,20 @@
 internal import MartletModel
 package import SQLiteKit
 
-/// Runs scripts of CREATE statements, and nothing else.
+/// Runs scripts that consist only of CREATE statements.
 package enum CreateScript {
-    /// A statement that SQLite refused while it ran.
+    /// The error of a statement that SQLite refused while it ran.
     package struct Refusal: Error {
         package let error: SQLiteError
-        /// Nil where the text could not even be compiled.
+        /// The statement; nil if the text could not even be compiled.
         package let statement: CreateStatement?
     }
 
-    /// Runs every statement of a script. One that is refused ends it; what ran before it stays, so
-    /// the caller has a transaction open.
+    /// Runs every statement of a script. A refused statement ends it. The effects of earlier
+    /// statements stay, so the caller must have a transaction open.
     /// - Parameter what: The script's name in a sentence: “the schema”.
     /// - Throws: `SchemaError` for other statements, and for names that are Martlet's own;
-    ///   `Refusal` for what SQLite refused.
+    ///   `Refusal` for a statement that SQLite refused.
     package static func run(_ script: String, on connection: Connection, what: String) throws {
         if script.utf8.contains(0) {
             throw SchemaError("\(what) contains a NUL character; remove it")
@@ -32,7 +32,7 @@ package enum CreateScript {
 
     private static func checked(_ text: String, what: String) throws -> CreateStatement {
         guard let statement = CreateStatement(text) else {
-            // An empty statement before this one comes as a semicolon of it.
+            // An empty statement before this one appears as a leading semicolon.
             let shown = text.drop { $0 == ";" || $0.isWhitespace }.prefix(24)
             throw SchemaError(
                 """
@@ -57,7 +57,7 @@ package enum CreateScript {
         return statement
     }
 
-    /// Whether a name is one of Martlet's own.
+    /// Returns whether a name is one of Martlet's own.
     package static func isOwn(_ name: String) -> Bool {
         SQLName.folded(name).hasPrefix(ReservedWords.prefix)
     }

@@ -1,21 +1,23 @@
-/// The statements that lead from the objects of a database to those wanted.
+/// The statements that lead from the present objects of a database to the wanted ones.
 struct MigrationSteps {
     struct Step {
-        /// What the statement adds, for an error's sentence.
+        /// The object that the statement adds, for an error's sentence.
         let what: String
         let sql: String
     }
 
     private(set) var list: [Step] = []
 
-    /// - Throws: `SchemaError` where the wanted objects differ in more than additions.
+    /// Computes the statements.
+    /// - Throws: `SchemaError` if the wanted objects differ in more than additions.
     init(from present: [SchemaObject], to wanted: [SchemaObject]) throws(SchemaError) {
-        // The names are compared by bytes, as SQLite does. Swift takes names for equal if only the
+        // The names are compared by bytes, as SQLite does. For Swift, names are equal if only the
         // composition of letters differs.
         let presentByName = Dictionary(
             uniqueKeysWithValues: present.map { (Self.bytes($0.name), $0) })
         let wantedNames = Set(wanted.map { Self.bytes($0.name) })
-        // A virtual table, such as a full-text index, holds no records: it may stay unnamed.
+        // A virtual table, such as a full-text index, holds no records, so the schema need not name
+        // it.
         for object in present where object.kind == .table {
             guard !wantedNames.contains(Self.bytes(object.name)) else { continue }
             throw SchemaError(
@@ -45,7 +47,7 @@ struct MigrationSteps {
                     """)
             }
         }
-        // Views, triggers and indexes may speak of new columns, columns of new tables.
+        // Views, triggers and indexes may name new columns, and columns may name new tables.
         let tables = additions.filter { $0.what.contains("table") }
         list = tables + columns + additions.filter { !$0.what.contains("table") }
     }
@@ -62,6 +64,7 @@ struct MigrationSteps {
         return left.kind == right.kind && tokens(left) == tokens(right)
     }
 
+    /// Returns the statements that add the new columns of a table.
     /// - Parameter names: The folded names of all wanted columns.
     private static func newColumns(
         of wanted: SchemaObject, since present: SchemaObject, _ names: Set<String>

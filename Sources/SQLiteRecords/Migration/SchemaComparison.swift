@@ -1,8 +1,9 @@
 internal import MartletModel
 
-/// Compares two schemas without regard to order.
+/// Compares two schemas, in any order of their types.
 enum SchemaComparison {
-    /// - Throws: `SchemaError` where `actual` is not what was `wanted`.
+    /// Checks that a schema is the wanted one.
+    /// - Throws: `SchemaError` if it is not.
     static func check(_ actual: Schema, against wanted: Schema) throws(SchemaError) {
         for type in wanted.types {
             guard let made = actual[type.name] else {

@@ -1,26 +1,32 @@
 public import MartletModel
 public import SQLiteKit
 
-/// Brings a database to what a script of CREATE statements describes.
+/// Changes a database until it fits a script of CREATE statements.
 ///
-/// What can be added without touching a record is added: tables, columns, indexes, views,
-/// triggers. Anything else (a column dropped or declared anew, another key) is refused: it changes
-/// records, and devices with unsent work would not understand it.
+/// It adds everything that can be added without touching a record: tables, columns, indexes, views,
+/// triggers. It refuses any other change (a dropped or redeclared column, another key), because
+/// that would change records, and devices with unsent work would not understand it.
+///
+/// ```swift
+/// let schema = try SchemaMigration.apply(
+///     script: "CREATE TABLE clubs(id INTEGER PRIMARY KEY, name TEXT NOT NULL)", to: connection)
+/// ```
 public enum SchemaMigration {
-    /// Runs in one transaction (or one savepoint, where a transaction is open); doing it again
-    /// changes nothing. Indexes, views, triggers and virtual tables the script does not
-    /// name stay.
-    /// - Returns: The schema of the database as it then is.
-    /// - Throws: `SchemaError` for a script or a change that is refused, `SQLiteError`; in either
-    ///   case nothing has changed.
+    /// Brings a database to the schema of a script, in one transaction, or in one savepoint if a
+    /// transaction is open. A second run changes nothing. Indexes, views, triggers and virtual
+    /// tables that the script does not name stay.
+    /// - Returns: The new schema of the database.
+    /// - Throws: `SchemaError` for a script or a change that is refused, `SQLiteError`; nothing is
+    ///   changed then.
     public static func apply(script: String, to connection: Connection) throws -> Schema {
         try SchemaPlan(script: script, for: connection).run(on: connection)
     }
 
-    /// The statements that make the user's tables, indexes, views and triggers anew, each ended
-    /// with a semicolon and a line break.
-    /// - Parameter triggers: Whether the user's triggers are among them. A device is told what the
-    ///   server's triggers did, and must not do it a second time.
+    /// Returns the statements that recreate the user's tables, indexes, views and triggers, each
+    /// ended with a semicolon and a line break.
+    /// - Parameter triggers: Whether to include the user's triggers. A device receives the effects
+    ///   of the server's triggers, and must not repeat them.
+    /// - Throws: `SQLiteError` if the database cannot be read.
     public static func ddl(
         of connection: Connection, triggers: Bool = true
     ) throws(SQLiteError) -> String {

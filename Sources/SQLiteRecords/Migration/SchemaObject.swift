@@ -17,8 +17,8 @@ struct SchemaObject {
     let table: String
     let sql: String
 
-    /// All of `main` but SQLite's own, Martlet's own, and the tables in which virtual tables keep
-    /// their data; in the order they were created.
+    /// Returns all objects of `main`, in the order of their creation, without SQLite's own,
+    /// Martlet's own, and the tables in which virtual tables store their data.
     static func all(in connection: Connection) throws(SQLiteError) -> [SchemaObject] {
         let statement = try connection.statement(
             """

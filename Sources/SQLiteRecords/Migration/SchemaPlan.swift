@@ -1,18 +1,19 @@
 package import MartletModel
 package import SQLiteKit
 
-/// What leads from a database's schema to the one a script of CREATE statements describes.
+/// The steps from a database's schema to that of a script of CREATE statements.
 package struct SchemaPlan {
     private let wanted: Schema
     private let steps: [MigrationSteps.Step]
 
+    /// Computes the steps.
     /// - Throws: `SchemaError` for a script or a change that is refused, `SQLiteError`.
     package init(script: String, for connection: Connection) throws {
         let scratch = try Connection(path: ":memory:")
         do {
             try CreateScript.run(script, on: scratch, what: "the schema")
         } catch let refusal as CreateScript.Refusal {
-            // SQLITE_ERROR: the script is at fault. The rest is the machine's.
+            // SQLITE_ERROR means that the script is at fault. Other errors come from the machine.
             guard refusal.error.isStatementError else { throw refusal.error }
             throw SchemaError("the schema is not valid SQL: \(refusal.error.message)")
         }
@@ -22,12 +23,12 @@ package struct SchemaPlan {
         ).list
     }
 
-    /// Whether the database is as the script describes it.
+    /// Whether the database fits the script already.
     package var isEmpty: Bool { steps.isEmpty }
 
-    /// Runs in one transaction (or one savepoint, where a transaction is open).
-    /// - Returns: The schema of the database as it then is.
-    /// - Throws: `SchemaError`, `SQLiteError`; in either case nothing has changed.
+    /// Runs the steps in one transaction, or in one savepoint if a transaction is open.
+    /// - Returns: The new schema of the database.
+    /// - Throws: `SchemaError`, `SQLiteError`; nothing is changed then.
     package func run(on connection: Connection) throws -> Schema {
         connection.clearStatementCache()
         let outer = connection.isInTransaction
@@ -58,7 +59,7 @@ package struct SchemaPlan {
         do {
             try connection.execute(step.sql)
         } catch {
-            // As with the script.
+            // As with the script, another error comes from the machine.
             guard error.isStatementError else { throw error }
             throw SchemaError("\(step.what) cannot be added: \(error.message)")
         }

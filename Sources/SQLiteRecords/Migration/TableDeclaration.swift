@@ -1,10 +1,10 @@
-/// A CREATE TABLE statement taken apart: its columns, its constraints, its options.
+/// The parts of a CREATE TABLE statement: its columns, its constraints, its options.
 package struct TableDeclaration {
     package struct Column {
         package let name: String
-        /// The declaration as written, the name included.
+        /// The declaration as written, including the name.
         package let text: String
-        /// What follows the name.
+        /// The tokens after the name.
         package let tokens: [SQLToken]
 
         package func contains(_ words: String...) -> Bool {
@@ -17,15 +17,16 @@ package struct TableDeclaration {
     }
 
     package private(set) var columns: [Column] = []
-    /// Constraints of the table, in no order.
+    /// The constraints of the table, in no order.
     package private(set) var constraints: Set<[SQLToken]> = []
-    /// What follows the closing parenthesis.
+    /// The tokens after the closing parenthesis.
     package private(set) var options: [SQLToken] = []
 
     private static let constraintWords: Set<String> = [
         "constraint", "primary", "unique", "check", "foreign",
     ]
 
+    /// Reads a statement.
     /// - Parameter sql: The statement as `sqlite_schema` has it.
     package init(_ sql: String) {
         let text = Array(sql.utf8)
@@ -50,7 +51,7 @@ package struct TableDeclaration {
         }
     }
 
-    /// The column of this name, in any case of its ASCII letters.
+    /// Returns the column with this name, in any case of its ASCII letters.
     func column(_ name: String) -> Column? {
         columns.first { SQLName.folded($0.name) == SQLName.folded(name) }
     }
@@ -63,7 +64,7 @@ package struct TableDeclaration {
         }
         let name =
             switch first.kind {
-            // As written, not made small.
+            // The name is taken as written, not in small letters.
             case .word: String(decoding: text[first.start..<first.end], as: UTF8.self)
             default: first.identifier ?? first.nameOfLiteral ?? ""
             }

@@ -29,18 +29,18 @@ package struct TriggerDeclaration {
             .map { Array($0) }
     }
 
-    /// The name in a CREATE TRIGGER statement without IF NOT EXISTS; nil where there is none.
+    /// Returns the name in a CREATE TRIGGER statement without IF NOT EXISTS; nil if there is none.
     package static func name(_ sql: String) -> String? {
         let tokens = SQLToken.tokens(of: Array(sql.utf8))
         return tokens.count > 3 ? tokens[2].identifier : nil
     }
 
-    /// What follows the name in a statement that makes the trigger as one of another database, on the
-    /// table in `main`, of those of its statements that write to tables of `isKept` alone, or to none.
-    /// Nil where there are no such statements.
+    /// Returns a copy of the trigger for another database, on the table in `main`: the text after
+    /// its name. The copy has those statements that write only to tables for which `isKept` is
+    /// true, or to none. Returns nil if there are no such statements.
     ///
-    /// The copy refuses nothing: what only asks in order to RAISE is left out, and elsewhere a RAISE is
-    /// NULL.
+    /// The copy refuses nothing: it leaves out statements that only read in order to RAISE, and
+    /// replaces RAISE by NULL in others.
     package func copy(_ isKept: (String) -> Bool) -> String? {
         let kept = statements.compactMap { statement -> String? in
             let written = Self.written(by: statement)
@@ -52,8 +52,8 @@ package struct TriggerDeclaration {
         return "\(string(event)) main.\(string(table)) \(kept.joined(separator: "; ")); END"
     }
 
-    /// Returns the calls of RAISE, as positions of their first and last tokens. A column may have that
-    /// name, too.
+    /// Returns the calls of RAISE, as positions of their first and last tokens. A column may have
+    /// that name, too.
     private static func raises(in statement: [SQLToken]) -> [ClosedRange<Int>] {
         let ways = ["ignore", "rollback", "abort", "fail"].map { SQLToken.Kind.word($0) }
         return statement.indices.dropLast(2).compactMap { index in
@@ -70,7 +70,7 @@ package struct TriggerDeclaration {
         }
     }
 
-    /// A statement's text with NULL in place of the calls of RAISE.
+    /// Returns a statement's text with NULL in place of the calls of RAISE.
     private func string(_ statement: [SQLToken], without raises: [ClosedRange<Int>]) -> String? {
         guard let first = statement.first, let last = statement.last else { return nil }
         var written = ""
@@ -82,8 +82,8 @@ package struct TriggerDeclaration {
         return written + string(start..<last.end)
     }
 
-    /// Returns the tables that a statement writes to. Only the words INTO, UPDATE and DELETE FROM
-    /// come before one; the UPDATE of an upsert is followed by SET.
+    /// Returns the tables to which a statement writes. Only the words INTO, UPDATE and DELETE FROM
+    /// precede one; the UPDATE of an upsert is followed by SET.
     private static func written(by statement: [SQLToken]) -> [String] {
         var names: [String] = []
         for index in statement.indices {
@@ -107,7 +107,8 @@ package struct TriggerDeclaration {
         return names
     }
 
-    /// SQLite takes a string for a name if only a name can stand there.
+    /// Returns the name that a token is. SQLite takes a string for a name if only a name is allowed
+    /// there.
     private static func name(of token: SQLToken) -> String {
         token.identifier ?? token.nameOfLiteral ?? ""
     }

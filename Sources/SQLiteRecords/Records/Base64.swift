@@ -1,4 +1,4 @@
-/// Base64 with padding (RFC 4648, section 4), one text for each byte string: a text that no
+/// Base64 with padding (RFC 4648, section 4). Each byte string has exactly one text: a text that no
 /// encoder makes is not decoded.
 package enum Base64 {
     private static let alphabet = Array(
@@ -32,7 +32,8 @@ package enum Base64 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The bytes; nil where the text is not base64.
+    /// Returns the bytes; nil if the text is not base64.
+    /// - Complexity: O(*n*) in the length of the text.
     package static func decode(_ text: String) -> [UInt8]? {
         let text = Array(text.utf8)
         guard text.count.isMultiple(of: 4) else { return nil }
@@ -55,12 +56,12 @@ package enum Base64 {
         }
         switch padding {
         case 1:
-            // "xxx=": 18 bits, of which the last two must be zero.
+            // "xxx=" has 18 bits, and the last two must be zero.
             guard text[text.count - 1] == UInt8(ascii: "="), bits & 3 == 0 else { return nil }
             bytes.append(UInt8(truncatingIfNeeded: bits >> 10))
             bytes.append(UInt8(truncatingIfNeeded: bits >> 2))
         case 2:
-            // "xx==": 12 bits, of which the last four must be zero.
+            // "xx==" has 12 bits, and the last four must be zero.
             guard bits & 15 == 0 else { return nil }
             bytes.append(UInt8(truncatingIfNeeded: bits >> 4))
         default: break

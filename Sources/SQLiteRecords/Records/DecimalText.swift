@@ -1,15 +1,15 @@
-/// Decimal numbers as text, the wire's form of NUMERIC columns.
+/// Decimal numbers as text, the form in which the wire carries NUMERIC columns.
 ///
-/// SQLite keeps such a column's value as a 64-bit integer where it is one, else as a double, which
+/// SQLite stores a value of such a column as a 64-bit integer if it is one, else as a double, which
 /// holds 15 significant decimal digits (https://sqlite.org/datatype3.html#type_affinity). A number
-/// with more is refused here, so that none is ever rounded in silence.
+/// with more digits is refused here, so that none is ever rounded silently.
 package enum DecimalText {
     static let significantDigits = 15
     private static let longest = 64
     private static let longestKept = 1_000
 
-    /// Nil when the text is a decimal number the store keeps exactly, else a sentence.
-    /// - Parameter keepsDigits: Whether the column keeps it as the text it is.
+    /// Returns nil if the text is a decimal number that the storage keeps exactly, else a sentence.
+    /// - Parameter keepsDigits: Whether the column stores the number as its text.
     package static func mismatch(_ text: String, keepsDigits: Bool = false) -> String? {
         let bytes = Array(text.utf8)
         let longest = keepsDigits ? longestKept : longest
@@ -49,7 +49,7 @@ package enum DecimalText {
     }
 
     /// Returns whether a double holds the number that a text of digits and at most one point
-    /// writes, without losing a digit.
+    /// represents, without losing a digit.
     package static func isExact(_ text: String) -> Bool {
         guard let number = Double(text), number.isFinite else { return false }
         let isNegative = text.hasPrefix("-")
@@ -58,8 +58,8 @@ package enum DecimalText {
         return canonical(whole) == self.text(number)
     }
 
-    /// A decimal number without what does not count: zeros before and behind it, a point with
-    /// nothing behind it, the sign of zero. Any other text stays as it is.
+    /// Returns a decimal number without the parts that do not count: zeros at its start and end, a
+    /// point without digits after it, the sign of zero. Any other text stays as it is.
     static func canonical(_ text: String) -> String {
         let bytes = Array(text.utf8)
         let zero = UInt8(ascii: "0")
@@ -82,7 +82,7 @@ package enum DecimalText {
             + String(decoding: fraction, as: UTF8.self)
     }
 
-    /// The shortest decimal text of a finite double, without an exponent.
+    /// Returns the shortest decimal text of a finite double, without an exponent.
     package static func text(_ number: Double) -> String {
         var shortest = number.description
         if shortest.hasSuffix(".0") { shortest.removeLast(2) }

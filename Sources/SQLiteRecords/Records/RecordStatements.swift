@@ -3,7 +3,8 @@ internal import SQLiteKit
 
 /// The statements that read and write some attributes of one table, one for each list of names.
 ///
-/// Which lists come is decided by who writes, so the number kept is bounded.
+/// The writer of the records decides which lists occur, so the number of stored statements is
+/// bounded.
 final class RecordStatements {
     let type: EntityType
     let table: String
@@ -24,11 +25,11 @@ final class RecordStatements {
         }
     }
     private var plans: [Shape: RecordPlan] = [:]
-    /// The plan used last of each verb.
+    /// The last plan of each verb.
     private var last: [(names: [String], plan: RecordPlan)?]
     private static let capacity = 64
 
-    /// What decides a statement's text.
+    /// The values that determine a statement's text.
     private struct Shape: Hashable {
         let verb: Verb
         let names: [String]
@@ -56,7 +57,7 @@ final class RecordStatements {
             }
         conflict = type.hasConflictClause && !keepsClauses ? " OR ABORT" : ""
         all = ColumnList(type.attributes)
-        // A table of nothing but a key is read by a constant.
+        // A table that consists only of a key is read by a constant.
         allColumns = type.attributes.isEmpty ? "1" : SQLName.list(all.names)
     }
 
@@ -66,8 +67,9 @@ final class RecordStatements {
         let (given, bindings) = try writable(names)
         var columns = given
         if absentMeansNull {
-            // A parameter left unbound is NULL. Where NULL cannot be, the record is older than the
-            // column, and begins with its default as the others did when the column came.
+            // A parameter without a value is NULL. If the column allows no NULL, the record is
+            // older than the column, and gets its default, as the others did when the column was
+            // added.
             columns += type.attributes.filter {
                 !$0.isGenerated && !($0.isRequired && $0.hasDefault) && !given.contains($0.name)
                     && !ownColumns.contains($0.name)
@@ -81,7 +83,7 @@ final class RecordStatements {
             RecordPlan(statement: try connection.prepare(sql), bindings: bindings), verb, names)
     }
 
-    /// Nil where nothing would be written.
+    /// Returns the plan of an update; nil if nothing would be written.
     func change(_ names: [String]) throws(SQLiteError) -> RecordPlan? {
         guard !names.isEmpty else { return nil }
         if let plan = known(.update, names) { return plan }
@@ -94,6 +96,7 @@ final class RecordStatements {
             RecordPlan(statement: try connection.prepare(sql), bindings: bindings), .update, names)
     }
 
+    /// Returns the plan that reads the named attributes.
     /// - Precondition: There are names.
     func selection(_ names: [String]) throws(SQLiteError) -> RecordPlan {
         if let plan = known(.select, names) { return plan }
@@ -111,7 +114,8 @@ final class RecordStatements {
         return attribute
     }
 
-    /// The columns among `names` that can be written, and where their values stand in the list.
+    /// Returns the columns among `names` that can be written, and the positions of their values in
+    /// the list.
     private func writable(
         _ names: [String]
     ) throws(SQLiteError) -> (columns: [String], bindings: [RecordPlan.Binding]) {
@@ -127,8 +131,8 @@ final class RecordStatements {
     }
 
     private func known(_ verb: Verb, _ names: [String]) -> RecordPlan? {
-        // Records of one type mostly come with one shared list of names, so that this comparison
-        // is one of two pointers.
+        // Records of one type mostly share one list of names, so this comparison is one of two
+        // pointers.
         if let last = last[verb.rawValue], last.names == names { return last.plan }
         guard let plan = plans[Shape(verb: verb, names: names)] else { return nil }
         last[verb.rawValue] = (names, plan)
@@ -143,17 +147,17 @@ final class RecordStatements {
     }
 }
 
-/// A statement that reads or writes records of one shape.
+/// A statement that reads or writes records with one list of names.
 final class RecordPlan {
     struct Binding {
-        /// Where the value stands among the given ones.
+        /// The position of the value among the given ones.
         let position: Int
         let kind: AttributeKind
     }
 
     let statement: Statement
     let bindings: [Binding]
-    /// What the statement reads.
+    /// The columns that the statement reads.
     let columns: ColumnList
 
     init(
@@ -174,7 +178,7 @@ final class RecordPlan {
     }
 }
 
-/// Columns a statement reads.
+/// The columns that a statement reads.
 struct ColumnList {
     let names: [String]
     let kinds: [AttributeKind]
@@ -188,8 +192,9 @@ struct ColumnList {
             attributes.contains(where: \.isGenerated) ? attributes.map(\.isGenerated) : []
     }
 
-    /// Returns the columns of the current row, the first of which is at `first`. All rows share the list of names. A
-    /// computed value that cannot be sent counts as null, because each database computes its own.
+    /// Returns the columns of the current row, the first of which is at `first`. All rows share the
+    /// list of names. A computed value that cannot be sent counts as null, because each database
+    /// computes its own.
     func attributes(of row: Statement, from first: Int32) throws(SQLiteError) -> Attributes {
         var values: [Value] = []
         values.reserveCapacity(kinds.count)

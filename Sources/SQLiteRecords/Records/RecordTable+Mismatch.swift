@@ -2,9 +2,10 @@ public import MartletModel
 internal import MartletProtocol
 
 extension RecordTable {
-    /// Nil when the value suits the attribute's kind, else a sentence without the value, such as
-    /// “expected an integer, found text”. Null suits every kind: whether it is allowed is for the
-    /// database to say.
+    /// Returns nil if the value fits the attribute's kind, else a sentence without the value, such
+    /// as “expected an integer, found text”. Null fits every kind: the database decides whether it
+    /// is allowed.
+    /// - Complexity: O(*n*) in the length of a text.
     public static func mismatch(_ value: Value, _ attribute: Attribute) -> String? {
         if case .text(let text) = value, let fault = tooLong(text, "text") { return fault }
         switch (value, attribute.kind) {
@@ -14,7 +15,7 @@ extension RecordTable {
         case (.real(let number), .real), (.real(let number), .any):
             return number.isFinite ? nil : "expected a finite number, found an infinity or NaN"
         case (.text(let text), .text), (.text(let text), .any):
-            // PostgreSQL cannot hold NUL in text; the rule is one for all stores.
+            // PostgreSQL cannot store NUL in text, and the rule is the same for all storages.
             return text.utf8.contains(0) ? "expected text without NUL, found one" : nil
         case (.text(let text), .blob):
             return Base64.decode(text) == nil ? "expected base64 text, found other text" : nil
@@ -25,7 +26,7 @@ extension RecordTable {
         }
     }
 
-    /// Nil when the id suits the type's key, else a sentence without the id.
+    /// Returns nil if the id fits the type's key, else a sentence without the id.
     public static func mismatch(_ id: RecordID, _ type: EntityType) -> String? {
         switch (id, type.keyKind) {
         case (.integer(let number), .integer):

@@ -4,16 +4,17 @@ public import SQLiteKit
 
 /// Reads and writes the records of one type on one connection.
 ///
-/// Statements are made once for each list of attribute names and kept. No method opens a
-/// transaction. Generated attributes are read and never written; where one is given it is passed
-/// over.
+/// It prepares one statement for each list of attribute names and keeps it. No method opens a
+/// transaction. Generated attributes are read and never written: if one is given, it is skipped.
 public final class RecordTable {
+    /// The entity type of the records.
     public let type: EntityType
     private let connection: Connection
     /// The most encoded bytes of a whole record that can be sent.
     private let rowBytes: Int
     private let names: RecordStatements
-    /// Columns that those who give records need not have: a record that does not name such a column has its default.
+    /// The columns that the source of the records need not have. A record that does not name such a
+    /// column gets its default.
     public var ownColumns: Set<String> {
         get { names.ownColumns }
         set { names.ownColumns = newValue }
@@ -22,11 +23,12 @@ public final class RecordTable {
     private var finding: Statement?
     private var deleting: Statement?
 
+    /// Creates a table on a connection.
     /// - Parameters:
-    ///   - keepsClauses: Whether a conflict clause in the table's declaration has its effect;
+    ///   - keepsClauses: Whether a conflict clause in the table's declaration takes effect;
     ///     otherwise a violated constraint only fails the statement.
     ///   - rowBytes: The most encoded bytes of a record that is read whole. A longer record is
-    ///     reported as a row that no device can be sent.
+    ///     reported as a row that cannot be sent to any device.
     public init(
         type: EntityType, connection: Connection, keepsClauses: Bool = false, rowBytes: Int = .max
     ) {
@@ -36,7 +38,9 @@ public final class RecordTable {
         names = RecordStatements(type: type, connection: connection, keepsClauses: keepsClauses)
     }
 
-    /// All attributes in the table's order, nulls included; nil where there is no such record.
+    /// Returns all attributes in the table's order, including nulls; nil if there is no such
+    /// record.
+    /// - Throws: `SQLiteError`; with `isMismatch` if a value cannot be sent.
     public func read(_ id: RecordID) throws(SQLiteError) -> Attributes? {
         let statement = try kept(&selecting) {
             "SELECT \(names.allColumns) FROM \(names.table) WHERE \(names.isRecord)"
@@ -47,7 +51,8 @@ public final class RecordTable {
         return try whole(statement, from: 0)
     }
 
-    /// Whether the table holds a record with this id.
+    /// Returns whether the table holds a record with this id.
+    /// - Throws: `SQLiteError` if the database cannot be read.
     public func exists(_ id: RecordID) throws(SQLiteError) -> Bool {
         let statement = try kept(&finding) {
             "SELECT 1 FROM \(names.table) WHERE \(names.isRecord)"
@@ -57,8 +62,8 @@ public final class RecordTable {
         return try statement.step()
     }
 
-    /// Returns the record whose text key is equal to this one by the column's collation, as references are
-    /// judged; nil if there is none.
+    /// Returns the record whose text key is equal to this one by the column's collation, which also
+    /// decides about references; nil if there is none.
     package func equal(to id: RecordID) throws(SQLiteError) -> RecordID? {
         guard type.keyKind == .text else { return nil }
         let find = try connection.statement(
@@ -68,8 +73,12 @@ public final class RecordTable {
         return try find.step() ? find.recordID(0) : nil
     }
 
-    /// - Parameter absentMeansNull: Whether an attribute not given becomes NULL, save where the
-    ///   column is required and has a default, or is among `ownColumns`; else its column takes the default.
+    /// Inserts a record.
+    /// - Parameter absentMeansNull: Whether a missing attribute becomes NULL, unless the column is
+    ///   required and has a default, or is among `ownColumns`. Otherwise its column gets the
+    ///   default.
+    /// - Throws: `SQLiteError` for a violated constraint; with `isMismatch` for an unknown
+    ///   attribute or a text that is not base64.
     public func insert(
         _ id: RecordID, _ attributes: Attributes, absentMeansNull: Bool
     ) throws(SQLiteError) {
@@ -80,11 +89,14 @@ public final class RecordTable {
         while try plan.statement.step() {}
     }
 
-    /// Inserts, and gives all attributes as the database then has them, in the table's order, nulls
-    /// and generated ones included.
+    /// Inserts a record, and returns all attributes as the database then has them, in the table's
+    /// order, including nulls and generated ones.
     ///
-    /// Two statements, not RETURNING: that takes three times as long (a table in memory for each
-    /// row), shows a REAL that is whole as an integer, and does not see what triggers changed.
+    /// It runs two statements instead of RETURNING, which takes three times as long (a table in
+    /// memory for each row), shows a whole REAL as an integer, and does not see changes by
+    /// triggers.
+    /// - Throws: `SQLiteError`, as `insert` and `read`; with `isMismatch` if a trigger kept the
+    ///   record out.
     public func insertReturning(
         _ id: RecordID, _ attributes: Attributes, absentMeansNull: Bool
     ) throws(SQLiteError) -> Attributes {
@@ -95,8 +107,9 @@ public final class RecordTable {
         return stored
     }
 
-    /// Changes the given attributes. False: there is no such record. Without attributes it only
-    /// tells whether there is.
+    /// Changes the given attributes. Without attributes it changes nothing.
+    /// - Returns: Whether there is such a record.
+    /// - Throws: `SQLiteError`, as `insert`.
     public func update(_ id: RecordID, _ attributes: Attributes) throws(SQLiteError) -> Bool {
         guard let plan = try names.change(attributes.names) else {
             return try exists(id)
@@ -108,8 +121,9 @@ public final class RecordTable {
         return connection.changes > 0
     }
 
-    /// Changes the given attributes and gives them as the database then has them; nil: there is no
-    /// such record.
+    /// Changes the given attributes and returns them as the database then has them; nil if there is
+    /// no such record.
+    /// - Throws: `SQLiteError`, as `insert` and `read`.
     public func updateReturning(
         _ id: RecordID, _ attributes: Attributes
     ) throws(SQLiteError) -> Attributes? {
@@ -118,8 +132,10 @@ public final class RecordTable {
         return try read(id, attributes.names)
     }
 
-    /// The named attributes, in that order; nil where there is no such record.
+    /// Returns the named attributes, in that order; nil if there is no such record.
     /// - Precondition: At least one is named.
+    /// - Throws: `SQLiteError`; with `isMismatch` for an unknown attribute, or if a value cannot be
+    ///   sent.
     public func read(_ id: RecordID, _ list: [String]) throws(SQLiteError) -> Attributes? {
         precondition(!list.isEmpty, "no attribute named")
         let selection = try names.selection(list)
@@ -129,7 +145,9 @@ public final class RecordTable {
         return try selection.columns.attributes(of: selection.statement, from: 0)
     }
 
-    /// False: there was no such record.
+    /// Deletes a record.
+    /// - Returns: False if there was no such record.
+    /// - Throws: `SQLiteError` if the database refuses it.
     public func delete(_ id: RecordID) throws(SQLiteError) -> Bool {
         let statement = try kept(&deleting) {
             "DELETE FROM \(names.table) WHERE \(names.isRecord)"
@@ -140,8 +158,10 @@ public final class RecordTable {
         return connection.changes > 0
     }
 
-    /// Gives a record another id; references to it follow only where they are declared
-    /// ON UPDATE CASCADE. False: there was no such record.
+    /// Gives a record another id. References to it follow only if they are declared ON UPDATE
+    /// CASCADE.
+    /// - Returns: False if there was no such record.
+    /// - Throws: `SQLiteError` if the database refuses it.
     public func changeKey(from: RecordID, to: RecordID) throws(SQLiteError) -> Bool {
         let statement = try connection.statement(
             "UPDATE\(names.conflict) \(names.table) SET \(names.key) = ?2 WHERE \(names.isRecord)")
@@ -152,7 +172,9 @@ public final class RecordTable {
         return connection.changes > 0
     }
 
-    /// The records of this type that hold a reference to `target`, by key.
+    /// Returns the ids of the records of this type that hold a reference to `target`, in the order
+    /// of keys.
+    /// - Throws: `SQLiteError` if the database cannot be read.
     public func ids(
         where reference: Reference, holds target: RecordID
     ) throws(SQLiteError) -> [RecordID] {
@@ -163,13 +185,14 @@ public final class RecordTable {
             ORDER BY \(names.key)
             """)
         statement.bind(1, target)
-        // What another program wrote under a key that none can be is no record.
+        // A row that another program wrote under an impossible key is no record.
         return try statement.rows { (row) throws(SQLiteError) in try? row.recordID(0) }
             .compactMap(\.self)
     }
 
-    /// The records of this type whose reference to a record of `type` SQLite follows, by key. Like SQLite, this
-    /// compares by the collation of the other table's key.
+    /// Returns the ids of the records of this type whose reference to a record of `type` SQLite
+    /// follows, in the order of keys. Like SQLite, this compares by the collation of the other
+    /// table's key.
     package func ids(
         where reference: Reference, meets target: RecordID, of type: EntityType
     ) throws(SQLiteError) -> [RecordID] {
@@ -187,9 +210,13 @@ public final class RecordTable {
             .compactMap(\.self)
     }
 
-    /// Hands every record to `body`, by key. `body` may read, and may change the record it was
-    /// handed. Rows whose key is NULL, which SQLite allows in text keys, are no records.
-    /// - Parameter unsendable: Gets the records whose values no wire carries, with the reason.
+    /// Calls `body` with every record, in the order of keys. `body` may read, and may change the
+    /// record that it got. Rows whose key is NULL, which SQLite allows in text keys, are no
+    /// records.
+    /// - Parameter unsendable: Called with the records whose values no wire carries, and the
+    ///   reason.
+    /// - Throws: `SQLiteError` if the database cannot be read; errors of `body` and `unsendable`.
+    /// - Complexity: O(*n*) in the records.
     public func forEach(
         unsendable: (RecordID, SQLiteError) throws -> Void = { throw $1 },
         _ body: (RecordID, Attributes) throws -> Void
@@ -222,7 +249,7 @@ public final class RecordTable {
         return attributes
     }
 
-    /// Makes the error of a row that has more than this many bytes.
+    /// Returns the error of a row that has more than this many bytes.
     static func tooLarge(_ bytes: Int) -> SQLiteError {
         SQLiteError.mismatch(
             "the record has more than \(bytes >> 20) MiB with all its attributes, the most that a"

@@ -31,10 +31,10 @@ extension Statement {
         }
     }
 
-    /// The column as the wire has it.
+    /// Returns the column as a value of the wire.
     ///
-    /// SQLite lets any column hold anything. What another program stored against the kind comes
-    /// out as it is where the wire has a form for it (text in an integer column).
+    /// SQLite lets any column hold anything. A value that another program stored against the kind
+    /// is returned as it is, if the wire has a form for it (text in an integer column).
     /// - Throws: `SQLiteError` with `isMismatch` for text that is not UTF-8, for binary data in a
     ///   column not declared BLOB, and for infinities.
     public func value(_ column: Int32, kind: AttributeKind) throws(SQLiteError) -> Value {
@@ -47,7 +47,7 @@ extension Statement {
             case .boolean where number == 0 || number == 1: return .boolean(number == 1)
             case .numeric, .text: return .text(String(number))
             case .blob: return .text(Base64.encode(blob(column)))
-            // RETURNING shows the integer that a whole REAL is stored as (seen in 3.40).
+            // RETURNING shows the integer as which SQLite stores a whole REAL (seen in 3.40).
             case .real: return .real(Double(number))
             default: return .integer(number)
             }
@@ -73,8 +73,8 @@ extension Statement {
         }
     }
 
-    /// The column as a record's id.
-    /// - Throws: `SQLiteError` with `isMismatch` where no id can be that.
+    /// Returns the column as a record's id.
+    /// - Throws: `SQLiteError` with `isMismatch` if the value cannot be an id.
     public func recordID(_ column: Int32) throws(SQLiteError) -> RecordID {
         switch storage(column) {
         case .integer: return .integer(integer(column))

@@ -1,4 +1,4 @@
-/// A CREATE statement taken apart, as far as a migration asks.
+/// The parts of a CREATE statement that a migration needs.
 package struct CreateStatement {
     package enum Kind: String, Sendable {
         case table
@@ -14,19 +14,19 @@ package struct CreateStatement {
     package let kind: Kind
     package let isUnique: Bool
     package let isTemporary: Bool
-    /// The name of the database in front of the name; nil where there is none.
+    /// The name of the database in front of the name; nil if there is none.
     package let database: String?
     package let name: String
     /// The table of an index or a trigger.
     package private(set) var table: String?
-    /// What an index lists, as written, without directions.
+    /// The columns and expressions of an index, as written, without directions.
     package private(set) var items: [String] = []
     /// The condition of a partial index.
     package private(set) var condition: String?
     /// The expressions of a table's generated columns, by the columns' names, in small letters.
     package private(set) var computed: [String: String] = [:]
 
-    /// Nil where the text is no CREATE statement.
+    /// Reads a statement; returns nil if the text is no CREATE statement.
     /// - Parameter sql: One statement that SQLite has accepted.
     package init?(_ sql: String) {
         var cursor = TokenCursor(sql)
@@ -103,7 +103,7 @@ package struct CreateStatement {
     }
 }
 
-/// A place in the tokens of a text.
+/// A position in the tokens of a text.
 private struct TokenCursor {
     private let bytes: [UInt8]
     private let tokens: [SQLToken]
@@ -124,7 +124,7 @@ private struct TokenCursor {
         String(decoding: bytes[start..<end], as: UTF8.self)
     }
 
-    /// What is left, without a semicolon at its end.
+    /// The remaining text, without a semicolon at its end.
     var rest: String {
         var last = tokens.count
         while last > index, tokens[last - 1].isSymbol(";") { last -= 1 }
@@ -132,7 +132,7 @@ private struct TokenCursor {
         return text(tokens[index].start, tokens[last - 1].end)
     }
 
-    /// What stands before the parenthesis that closes the last one taken, which is taken as well.
+    /// Takes the text before the parenthesis that closes the last one taken, and that parenthesis.
     mutating func takeEnclosed() -> String {
         let first = index
         var depth = 1
@@ -163,7 +163,7 @@ private struct TokenCursor {
         return word
     }
 
-    /// A name as written, without its quotes.
+    /// Takes a name as written, without its quotes.
     mutating func takeName() -> String? {
         guard let token = next() else { return nil }
         index += 1

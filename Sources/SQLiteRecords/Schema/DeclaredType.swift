@@ -1,12 +1,13 @@
 package import MartletModel
 
-/// What a column's declared type says of the values in it.
+/// Finds the kind of a column's values by its declared type.
 package enum DeclaredType {
-    /// The kind of a column declared so.
+    /// Returns the kind of a column with this declaration.
     ///
-    /// A few words have a meaning of their own; all others follow SQLite's rules of affinity
-    /// (https://sqlite.org/datatype3.html#determination_of_column_affinity), where what SQLite
-    /// calls numeric (dates, times, unknown words) or leaves undeclared is `any`.
+    /// A few words have a meaning of their own. All others follow SQLite's rules of affinity
+    /// (https://sqlite.org/datatype3.html#determination_of_column_affinity). Types that SQLite
+    /// calls numeric (dates, times, unknown words), and columns without a type, have the kind
+    /// `any`.
     package static func kind(of declaration: String) -> AttributeKind {
         let word = SQLName.folded(declaration)
         if word.hasPrefix("bool") { return .boolean }
@@ -22,15 +23,16 @@ package enum DeclaredType {
         return .any
     }
 
-    /// Whether a numeric column declared so keeps all digits: `NUMERIC TEXT`, to which SQLite gives
-    /// the affinity of text. Others hold doubles.
+    /// Returns whether a numeric column with this declaration keeps all digits: `NUMERIC TEXT`, to
+    /// which SQLite gives the affinity of text. Other numeric columns hold doubles.
     package static func keepsDigits(_ declaration: String) -> Bool {
         let word = SQLName.folded(declaration)
         return kind(of: word) == .numeric && !contains(word, "int")
             && (contains(word, "char") || contains(word, "clob") || contains(word, "text"))
     }
 
-    /// Whether a key column declared so holds text: text affinity, or the word UUID.
+    /// Returns whether a key column with this declaration holds text: text affinity, or the word
+    /// UUID.
     static func isTextKey(_ declaration: String) -> Bool {
         kind(of: declaration) == .text || SQLName.folded(declaration) == "uuid"
     }

@@ -1,15 +1,16 @@
 internal import MartletModel
 internal import SQLiteKit
 
-/// NEW, in the body of a BEFORE trigger, as SQLite stores it afterwards.
+/// NEW, in the body of a BEFORE trigger, with the values that SQLite stores afterwards.
 ///
-/// A REPLACE puts the default of a NOT NULL column in place of NULL, and computes the generated columns once
-/// more. NEW has the NULL, and what was computed of it.
+/// A REPLACE puts the default of a NOT NULL column in place of NULL, and computes the generated
+/// columns once more. NEW still has the NULL, and the generated values that follow from it.
 struct NewRow {
     private let table: String
     private let columns: [String]
     private let defaults: RequiredDefaults
-    /// The expressions of generated columns, by the columns' folded names, if any column has such a default.
+    /// The expressions of generated columns, by the columns' folded names, if any column has such a
+    /// default.
     private var computed: [String: String] = [:]
 
     init(of type: EntityType, _ connection: Connection) throws(SQLiteError) {
@@ -24,7 +25,8 @@ struct NewRow {
         let declared = try find.rows { (row) throws(SQLiteError) in row.text(0) }.first
         let expressions = declared.flatMap { CreateStatement($0) }?.computed ?? [:]
         for name in generated.map(SQLName.folded) {
-            // If the expression were not found, it would stand for one that reads all columns, itself as well.
+            // If the expression is not found, it counts as one that reads all columns, including
+            // itself.
             computed[name] = expressions[name] ?? SQLName.list(columns)
         }
     }
@@ -41,20 +43,21 @@ struct NewRow {
         guard let expression = computed[SQLName.folded(column)],
             !reads(expression).columns.isDisjoint(with: defaults.columns)
         else { return value(ofExpression: term) }
-        // The plus takes the expression's affinity away, so the column's own counts.
+        // The plus removes the expression's affinity, so the column's own counts.
         return "+" + value(ofExpression: "(\(expression))")
     }
 
-    /// Returns SQL for the value of an expression. It evaluates the expression as it was written, over one row that
-    /// has the table's name and columns.
+    /// Returns SQL for the value of an expression. It evaluates the expression as it was written,
+    /// over one row that has the table's name and columns.
     ///
-    /// The row comes after no row of the table itself, from which the columns have their affinities and collations:
-    /// NEW's columns have no affinity. All columns stand there, as SQLite computes a generated column of NEW only
-    /// from columns that the trigger uses.
+    /// The row follows an empty selection from the table itself, which gives the columns their
+    /// affinities and collations, because NEW's columns have no affinity. The row lists all
+    /// columns, because SQLite computes a generated column of NEW only from columns that the
+    /// trigger uses.
     ///
-    /// The row's columns have names of their own, which are those of the columns now: if a program renames a column,
-    /// SQLite renames it in the trigger, but not in an expression over a row of a subquery. There it would take a name
-    /// that it does not find, in double quotes, for a text.
+    /// The row's columns have explicit names, which are the present names of the columns. If a
+    /// program renames a column, SQLite renames it in the trigger, but not in an expression over a
+    /// row of a subquery. There SQLite would take an unknown name in double quotes for a text.
     func value(ofExpression expression: String) -> String {
         let named = Self.names(in: expression)
         let replaced = columns.filter {
@@ -75,8 +78,9 @@ struct NewRow {
         return "(SELECT \(expression) FROM (\(rows)) AS \(SQLName.quoted(table)))"
     }
 
-    /// Returns the columns that an expression reads and of which nobody knows, if NEW has NULL, what the expression
-    /// will be: their default is not the same twice, or the expression reads them by way of a generated column.
+    /// Returns the columns that an expression reads and for which its value is unknown if NEW has
+    /// NULL: their default differs each time, or the expression reads them through a generated
+    /// column.
     func unforeseen(in expression: String) -> Set<String> {
         let (read, isDirect) = reads(expression)
         return Set(
@@ -87,12 +91,12 @@ struct NewRow {
             })
     }
 
-    /// The same for what a generated column computes.
+    /// Returns the same for the expression of a generated column.
     func unforeseen(inComputed column: String) -> Set<String> {
         computed[SQLName.folded(column)].map { unforeseen(in: $0) } ?? []
     }
 
-    /// The columns that an expression reads, itself or by way of generated columns.
+    /// Returns the columns that an expression reads, directly or through generated columns.
     private func reads(_ expression: String) -> (columns: Set<String>, isDirect: Bool) {
         var columns: Set<String> = []
         var isDirect = true
@@ -105,7 +109,7 @@ struct NewRow {
         return (columns, isDirect)
     }
 
-    /// All that may be a name, folded.
+    /// Returns all tokens that may be names, folded.
     private static func names(in expression: String) -> Set<String> {
         Set(
             SQLToken.tokens(of: Array(expression.utf8)).compactMap(\.identifier)
@@ -117,7 +121,8 @@ struct NewRow {
 private struct RequiredDefaults {
     /// The folded names of the columns that have one.
     private(set) var columns: Set<String> = []
-    /// SQL for the defaults as the columns store them, by folded names: those that are the same twice.
+    /// SQL for the defaults as the columns store them, by folded names. It has only defaults that
+    /// are the same each time.
     private(set) var known: [String: String] = [:]
 
     init(of type: EntityType, _ connection: Connection) throws(SQLiteError) {
@@ -143,20 +148,21 @@ private struct RequiredDefaults {
         }
     }
 
-    /// Returns SQL for a default as the column stores it; nil if it is not the same twice.
+    /// Returns SQL for a default as the column stores it; nil if it differs each time.
     private static func stored(
         _ sql: String, _ type: String, isStrict: Bool
     ) throws(SQLiteError) -> String? {
         let tokens = SQLToken.tokens(of: Array(sql.utf8))
         let isAlone = tokens.count == 1
-        // SQLite looks at the clock once in a statement.
+        // SQLite reads the clock once in a statement.
         if isAlone, case .word(let word) = tokens[0].kind,
             ["current_time", "current_date", "current_timestamp"].contains(word)
         {
             return word
         }
         let scratch = try Connection(path: ":memory:")
-        // A name alone is a text. SQLite takes what is not the same twice in no generated column.
+        // A name alone is a text. SQLite accepts only expressions that are the same each time in a
+        // generated column.
         let (standard, again) = isAlone ? (sql, "NULL") : ("(\(sql)\n)", "(\(sql)\n)")
         do {
             try scratch.execute(

@@ -1,18 +1,20 @@
 internal import MartletModel
 package import SQLiteKit
 
-/// What the references of all tables do if a row is deleted, and where that comes back to the table of the row.
+/// Finds the actions of all tables' references if a row is deleted, and the cases in which they
+/// return to the table of the row.
 ///
-/// If an UPDATE OR REPLACE removes a row, and the removal changes a reference of the row that is being updated,
-/// SQLite breaks an index of the table ("database disk image is malformed"), or keeps a reference to a row that is
-/// gone. SQLite 3.40.1 does so. A reference that has the updated row deleted does no harm: nothing is updated then.
+/// If an UPDATE OR REPLACE removes a row, and the removal changes a reference of the updated row,
+/// SQLite breaks an index of the table ("database disk image is malformed"), or keeps a reference
+/// to a row that is gone. SQLite 3.40.1 does so. A reference whose action deletes the updated row
+/// does no harm, because nothing is updated then.
 package struct ReferenceActions {
     private struct Reference {
         /// The folded names of the two tables.
         let child: String
         let parent: String
         var columns: [String]
-        /// Nil for the key.
+        /// The referenced columns; nil for the key.
         var targets: [String?]
         let onDelete: String
         let onUpdate: String
@@ -21,11 +23,11 @@ package struct ReferenceActions {
         var actsOnUpdate: Bool { onUpdate.hasPrefix("SET ") || onUpdate == "CASCADE" }
     }
 
-    /// What happens to rows.
+    /// An event that an action causes.
     private enum Event: Hashable {
         /// Rows of the table are deleted.
         case deletion(String)
-        /// In rows of the table that holds this reference, its columns are changed.
+        /// The columns of this reference are changed, in rows of the table that holds it.
         case change(Int)
     }
 
@@ -61,8 +63,8 @@ package struct ReferenceActions {
         self.references = references
     }
 
-    /// Returns how the removal of a row of a table comes back to references of other rows of the table; nil if it
-    /// never does.
+    /// Returns the way in which the removal of a row of a table returns to references of other rows
+    /// of the table; nil if it never does.
     func circle(of table: String, _ connection: Connection) throws(SQLiteError) -> RemovalCircle? {
         let own = SQLName.folded(table)
         let mayReturn = references.contains {
@@ -137,7 +139,7 @@ package struct ReferenceActions {
         return steps
     }
 
-    /// The names of tables, and of the columns that matter here.
+    /// The names of a table, of its key, and of its generated columns.
     fileprivate struct Table {
         var name = ""
         var key = ""
@@ -174,14 +176,15 @@ package struct ReferenceActions {
     }
 }
 
-/// A way by which the removal of a row changes references of other rows of its table, as SQL for a trigger.
+/// A way by which the removal of a row changes references of other rows of its table, as SQL for a
+/// trigger.
 package struct RemovalCircle {
-    /// References of the updated row to which the removal may come back.
+    /// The references of the updated row to which the removal may return.
     private var held: [String] = []
     private var steps: [String] = []
     private var returns: [String] = []
 
-    /// Deletions or changes that lead to others.
+    /// Adds deletions or changes that lead to others.
     fileprivate mutating func add(
         _ from: Int, _ parent: ReferenceActions.Table, _ child: ReferenceActions.Table,
         _ pairs: [(target: String, column: String)], _ to: Int
@@ -195,7 +198,7 @@ package struct RemovalCircle {
             """)
     }
 
-    /// Deletions or changes that lead to the updated row, as it was or as it will be.
+    /// Adds deletions or changes that lead to the updated row, with its old or new values.
     fileprivate mutating func addReturn(
         _ from: Int, _ parent: ReferenceActions.Table, _ pairs: [(target: String, column: String)]
     ) {
@@ -215,7 +218,8 @@ package struct RemovalCircle {
         }
     }
 
-    /// The plus takes the affinity away, as keys of several tables stand there.
+    /// Returns the join with the rows reached so far. The plus removes the affinity, because the
+    /// ids belong to several tables.
     private static func reached(_ parent: ReferenceActions.Table) -> String {
         """
         FROM martlet_gone CROSS JOIN \(SQLName.quoted(parent.name)) AS martlet_parent \
@@ -223,12 +227,13 @@ package struct RemovalCircle {
         """
     }
 
-    /// Returns a statement, for the body of a BEFORE UPDATE trigger, that refuses an update if it removes a row and
-    /// that comes back to the updated row. A trigger cannot tell UPDATE OR IGNORE apart, so that is refused as well.
+    /// Returns a statement, for the body of a BEFORE UPDATE trigger, that refuses an update if it
+    /// removes a row and the removal returns to the updated row. A trigger cannot tell UPDATE OR
+    /// IGNORE apart, so that is refused as well.
     ///
-    /// The rows are in the first part of the recursion: SQLite renames no column of a table in a trigger if the
-    /// recursion uses a row from outside it.
-    /// - Parameter conditions: For rows of the type's table that the update removes.
+    /// The rows are in the first part of the recursion: SQLite renames no column of a table in a
+    /// trigger if the recursion uses a row from outside it.
+    /// - Parameter conditions: Conditions for rows of the type's table that the update removes.
     func refusal(of type: EntityType, removing conditions: [String]) -> String {
         let first = conditions.map { condition in
             "SELECT 0, \(SQLName.quoted(type.key)) FROM \(SQLName.quoted(type.name)) AS martlet_row WHERE \(condition)"

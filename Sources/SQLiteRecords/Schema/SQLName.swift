@@ -1,15 +1,17 @@
-/// Names of tables and columns as SQL text.
+/// Writes names of tables and columns as SQL text.
 public enum SQLName {
-    /// The name in double quotes, those within it doubled: any name is then one identifier
-    /// (https://sqlite.org/lang_keywords.html).
+    /// Returns the name in double quotes, with double quotes in it doubled. Any name is then one
+    /// identifier (https://sqlite.org/lang_keywords.html).
     public static func quoted(_ name: String) -> String {
         doubled(name, "\"")
     }
 
-    /// The text in single quotes, those within it doubled: a literal of SQL, for a text without NUL.
+    /// Returns the text in single quotes, with single quotes in it doubled: a literal of SQL, for a
+    /// text without NUL.
     public static func literal(_ text: String) -> String { doubled(text, "'") }
 
-    /// Puts a text in quotes. A letter after a quote may be one `Character` with it, so this goes by scalars.
+    /// Puts a text in quotes. It goes by scalars, because a letter after a quote may be one
+    /// `Character` with it.
     private static func doubled(_ text: String, _ quote: Unicode.Scalar) -> String {
         var result = String.UnicodeScalarView()
         result.append(quote)
@@ -21,12 +23,13 @@ public enum SQLName {
         return String(result)
     }
 
-    /// The names quoted and parted by commas.
+    /// Returns the names, quoted and separated by commas.
     public static func list(_ names: [String]) -> String {
         names.map(quoted).joined(separator: ", ")
     }
 
-    /// SQLite compares names without regard to the case of ASCII letters, and of no others.
+    /// Returns the name with small ASCII letters. SQLite compares names without regard to the case
+    /// of ASCII letters, and of no others.
     package static func folded(_ name: String) -> String {
         String(
             decoding: name.utf8.map { (65...90).contains($0) ? $0 + 32 : $0 }, as: UTF8.self)

@@ -1,8 +1,8 @@
-/// A piece of SQL text: what two declarations are compared by, so that spaces, comments and the
-/// case of bare words make no difference.
+/// A token of SQL text. Comparing declarations by tokens ignores spaces, comments and the case of
+/// bare words.
 package struct SQLToken: Hashable {
     package enum Kind: Hashable {
-        /// A bare word or number, its ASCII letters made small.
+        /// A bare word or number, with its ASCII letters in lower case.
         case word(String)
         /// A name in quotes or brackets, without them.
         case name(String)
@@ -19,7 +19,7 @@ package struct SQLToken: Hashable {
     package static func == (left: SQLToken, right: SQLToken) -> Bool { left.kind == right.kind }
     package func hash(into hasher: inout Hasher) { hasher.combine(kind) }
 
-    /// The name this token is, quoted or bare.
+    /// The name of this token, if it is a name, quoted or bare; nil otherwise.
     package var identifier: String? {
         switch kind {
         case .word(let text), .name(let text): text
@@ -27,7 +27,7 @@ package struct SQLToken: Hashable {
         }
     }
 
-    /// The name that a string literal is, if SQLite takes it for one; nil for other tokens.
+    /// The name that a string literal stands for, if SQLite takes it for one; nil for other tokens.
     package var nameOfLiteral: String? {
         guard case .literal(let quoted) = kind else { return nil }
         return Self.unquoted(Array(quoted.utf8)[...])
@@ -37,7 +37,9 @@ package struct SQLToken: Hashable {
         kind == symbol.asciiValue.map(Kind.symbol)
     }
 
-    /// The tokens of a text SQLite has accepted; a quote or comment left open runs to the end.
+    /// Returns the tokens of a text that SQLite has accepted. A quote or comment without an end
+    /// extends to the end of the text.
+    /// - Complexity: O(*n*) in the bytes.
     package static func tokens(of text: [UInt8]) -> [SQLToken] {
         var tokens: [SQLToken] = []
         var index = 0
@@ -78,8 +80,8 @@ package struct SQLToken: Hashable {
         return tokens
     }
 
-    /// Returns the text between two quotes, in which each quote is written twice. It goes by bytes, because a quote
-    /// and the letter after it may be one Swift character.
+    /// Returns the text between two quotes, in which each quote is written twice. It goes by bytes,
+    /// because a quote and the letter after it may be one Swift character.
     private static func unquoted(_ text: ArraySlice<UInt8>) -> String {
         var inner: [UInt8] = []
         var isSecond = false
@@ -99,8 +101,8 @@ package struct SQLToken: Hashable {
         "references", "on", "from", "join", "into", "update",
     ]
 
-    /// Returns the tokens with names of tables as bare words. SQLite puts them in quotes when a table is renamed, so
-    /// a declaration has them even after the table got its name back.
+    /// Returns the tokens with names of tables as bare words. SQLite puts them in quotes when a
+    /// table is renamed, so a declaration has them even after the table got its name back.
     package static func withPlainTables(_ tokens: [SQLToken]) -> [SQLToken] {
         tokens.indices.map { index in
             let token = tokens[index]
@@ -119,8 +121,9 @@ package struct SQLToken: Hashable {
         "null", "current_date", "current_time", "current_timestamp",
     ]
 
-    /// Returns the tokens with names of columns as bare words. SQLite puts them in quotes when a column is renamed to
-    /// a name in quotes, so a declaration has them even after the column got its name back.
+    /// Returns the tokens with names of columns as bare words. SQLite puts them in quotes when a
+    /// column is renamed to a name in quotes, so a declaration has them even after the column got
+    /// its name back.
     /// - Parameter columns: The folded names.
     package static func withPlainColumns(
         _ tokens: [SQLToken], _ columns: Set<String>
@@ -147,7 +150,8 @@ package struct SQLToken: Hashable {
         String(decoding: text[start..<end], as: UTF8.self)
     }
 
-    /// SQLite counts every byte of a character outside ASCII as part of a word.
+    /// Returns whether a byte is part of a word. For SQLite, this is every byte of a character
+    /// outside ASCII.
     private static func isWordByte(_ byte: UInt8) -> Bool {
         switch byte {
         case 48...57, 65...90, 97...122, 128...255, UInt8(ascii: "_"), UInt8(ascii: "$"): true

@@ -1,8 +1,10 @@
-/// A schema that cannot be synchronised, or a change to one that Martlet does not make.
+/// The error of a schema that cannot be synchronised, or of a change to a schema that Martlet does
+/// not make.
 public struct SchemaError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// A sentence: which table, what is wrong, what to do.
+    /// A sentence that names the table, the fault, and what to do.
     public let message: String
 
+    /// Creates an error with a sentence.
     public init(_ message: String) {
         self.message = message
     }

@@ -4,12 +4,12 @@ public import SQLiteKit
 
 /// Reads the schema of a data set from the tables of a database.
 public enum SchemaReader {
-    /// Introspects every table of `main` that is the user's: not SQLite's own, not Martlet's, no
-    /// view, no virtual table and none of the tables a virtual table keeps its data in.
+    /// Reads every table of `main` that is the user's. It leaves out SQLite's own and Martlet's own
+    /// tables, views, virtual tables, and the tables in which virtual tables store their data.
     ///
-    /// Foreign keys of several columns, or onto a column that is not the target's key, are not
-    /// among `references`: the database alone enforces them. Unique indexes over expressions are
-    /// not among `uniques`; partial ones are.
+    /// Foreign keys of several columns, or to a column that is not the target's key, are not among
+    /// `references`: the database alone enforces them. Unique indexes over expressions are not
+    /// among `uniques`; partial ones are.
     /// - Throws: `SchemaError` for a table that cannot be synchronised, `SQLiteError`.
     public static func read(_ connection: Connection) throws -> Schema {
         let names = try tableNames(connection)
@@ -19,8 +19,8 @@ public enum SchemaReader {
         return Schema(types: try tables.map { try $0.type(among: byName) })
     }
 
-    /// Refuses names that SQLite tells apart and Swift does not: SQLite compares the bytes of
-    /// names, and Swift the characters.
+    /// Refuses names that differ for SQLite but not for Swift: SQLite compares the bytes of names,
+    /// and Swift the characters.
     fileprivate static func checkDistinct(
         _ names: [String], of what: String
     ) throws(SchemaError) {
@@ -53,7 +53,7 @@ private struct Table {
     let columns: [Column]
     let foreignKeys: [ForeignKey]
     let uniques: [[String]]
-    /// Whether the key is an index of its own, not the rowid itself.
+    /// Whether the key has an index of its own, because it is not the rowid.
     let hasKeyIndex: Bool
     let hasConflictClause: Bool
 
@@ -70,7 +70,7 @@ private struct Table {
         let number: Int64
         let table: String
         var columns: [String]
-        /// Nil where the declaration names no column: the target's key is meant.
+        /// The referenced columns; nil if the declaration names none and means the target's key.
         var targets: [String?]
         let onDelete: String
         let onUpdate: String
@@ -132,7 +132,8 @@ private struct Table {
     private static func foreignKeys(
         _ name: String, _ connection: Connection
     ) throws(SQLiteError) -> [ForeignKey] {
-        // Numbered from the last declared to the first; read back in the order declared.
+        // They are numbered from the last declared to the first, and read back in the order of
+        // declaration.
         let statement = try connection.statement(
             """
             SELECT id, "table", "from", "to", on_delete, on_update \
@@ -155,7 +156,7 @@ private struct Table {
         return keys
     }
 
-    /// The columns of an index; nil where one is an expression.
+    /// Returns the columns of an index; nil if one is an expression.
     private static func columns(
         ofIndex index: String, _ connection: Connection
     ) throws(SQLiteError) -> [String]? {
@@ -169,7 +170,7 @@ private struct Table {
         return columns.count == names.count ? columns : nil
     }
 
-    // MARK: - Judging
+    // MARK: - Checks
 
     func key() throws(SchemaError) -> (column: Column, kind: EntityType.KeyKind) {
         let keys = columns.filter { $0.keyPosition > 0 }

@@ -21,7 +21,8 @@ package struct UniqueIndex {
     /// The condition, in the body of a trigger, that a row of the table shares all values of the
     /// index with NEW. It may hold for NEW's own row.
     package let isMetByNew: String
-    /// The columns of which NEW must not have NULL: if it had, nobody would know the values of the index.
+    /// The columns in which NEW must not have NULL, because the values of the index would then be
+    /// unknown.
     fileprivate let unforeseen: Set<String>
 
     private init(_ terms: [Term], condition: String?, of new: NewRow) {
@@ -134,8 +135,9 @@ package struct RowConflicts {
         keyConditions = keys + (rowID.map { ["\($0) = NEW.\($0)"] } ?? [])
     }
 
-    /// Returns statements, for the body of a BEFORE trigger, that refuse NULL if SQLite may put a default in its place
-    /// that is not known beforehand: then it is not known either which rows are removed.
+    /// Returns statements, for the body of a BEFORE trigger, that refuse NULL if SQLite may put a
+    /// default in its place that is not known in advance. Otherwise the removed rows would not be
+    /// known either.
     /// - Parameter withKey: Whether rows are also found by the key.
     package func nullRefusals(withKey: Bool) -> [String] {
         let columns = (indexes + (withKey ? keyIndexes : [])).map(\.unforeseen)
@@ -150,8 +152,9 @@ package struct RowConflicts {
         }
     }
 
-    /// Returns statements, for the body of a BEFORE UPDATE trigger, that refuse an update if it removes a row and that
-    /// comes back to a reference of the updated row: see `ReferenceActions`.
+    /// Returns statements, for the body of a BEFORE UPDATE trigger, that refuse an update if it
+    /// removes a row and the removal returns to a reference of the updated row: see
+    /// `ReferenceActions`.
     /// - Parameter withKey: Whether an update may set another key.
     package func refusals(in type: EntityType, withKey: Bool) -> [String] {
         guard let circle else { return [] }

@@ -1,7 +1,7 @@
 package import MartletModel
 internal import MartletProtocol
 
-/// What a snapshot file says of itself.
+/// A snapshot file's description of itself.
 package struct SnapshotDescription: Hashable, Sendable {
     /// The data set's identity.
     package var dataSet: String
@@ -11,17 +11,17 @@ package struct SnapshotDescription: Hashable, Sendable {
     package var lineage: String
     /// The fingerprint of the schema.
     package var schema: String
-    /// The part of the snapshot this file is.
+    /// The name of the part that this file is.
     package var part: String
     /// All parts of the snapshot, the first to fetch first.
     package var parts: [String]
-    /// All types, in the order of their tables, those without records in this part too.
+    /// All types, in the order of their tables, including those without records in this part.
     package var types: [TypeAccount]
 
-    /// What the file holds of one type.
+    /// The records of one type in the file.
     package struct TypeAccount: Hashable, Sendable {
         package var name: String
-        /// How many records there are, and the sum of their hashes (`RowHasher`).
+        /// The number of records, and the sum of their hashes (`RowHasher`).
         package var hash: RangeHash
 
         package init(name: String, hash: RangeHash) {
@@ -45,6 +45,6 @@ package struct SnapshotDescription: Hashable, Sendable {
         self.types = types
     }
 
-    /// Records of all types.
+    /// The number of records of all types.
     package var records: Int64 { types.reduce(0) { $0 + $1.records } }
 }

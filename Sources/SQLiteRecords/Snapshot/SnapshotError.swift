@@ -1,4 +1,4 @@
-/// A file that is not accepted as a snapshot. Nothing of it was used.
+/// The error of a file that is not accepted as a snapshot. Nothing of it was used.
 package struct SnapshotError: Error, Hashable, Sendable, CustomStringConvertible {
     package enum Kind: String, Hashable, Sendable {
         /// It is no snapshot at all.
@@ -12,7 +12,7 @@ package struct SnapshotError: Error, Hashable, Sendable, CustomStringConvertible
     }
 
     package let kind: Kind
-    /// What was expected, what was found, what to do. Holds no values.
+    /// What was expected, what was found, what to do. The message contains no values.
     package let message: String
 
     package init(_ kind: Kind, _ message: String) {

@@ -2,10 +2,11 @@ internal import MartletModel
 internal import MartletProtocol
 internal import SQLiteKit
 
-/// Checks that a database is in the form of a snapshot, and reads what it says of itself.
+/// Checks that a database has the form of a snapshot, and reads its description of itself.
 struct SnapshotForm {
     let connection: Connection
 
+    /// Checks the header, the objects and the format.
     /// - Throws: `SnapshotError`, `SQLiteError`.
     func check() throws {
         guard try connection.integer("PRAGMA application_id") == SnapshotFormat.applicationID else {
@@ -24,7 +25,8 @@ struct SnapshotForm {
         }
     }
 
-    /// Nothing but ordinary tables: no index of its own, no view, no trigger, no virtual table.
+    /// Checks that there are only ordinary tables: no index of its own, no view, no trigger, no
+    /// virtual table.
     private func checkObjects() throws {
         let objects = try connection.statement(
             """
@@ -44,7 +46,7 @@ struct SnapshotForm {
                 guard row.text(3) == "table", !name.hasPrefix("sqlite_") else { return false }
                 guard CreateScript.isOwn(name) else { return true }
                 return missing.removeValue(forKey: name) == row.text(2)
-            // What a UNIQUE or a key makes by itself has no statement.
+            // An index that a UNIQUE or a key makes automatically has no statement.
             case "index": return row.isNull(2)
             default: return false
             }
@@ -55,6 +57,7 @@ struct SnapshotForm {
         guard missing.isEmpty else { throw SnapshotError.damaged("a table is missing") }
     }
 
+    /// Reads the description.
     /// - Throws: `SnapshotError`, `SQLiteError`.
     func description(of schema: Schema) throws -> SnapshotDescription {
         let statement = try connection.statement("SELECT name, value FROM martlet_snapshot")
@@ -108,6 +111,7 @@ struct SnapshotForm {
         return description
     }
 
+    /// Reads the number of each type.
     /// - Throws: `SnapshotError`, `SQLiteError`.
     func numbers(of schema: Schema) throws -> [Int64] {
         let statement = try connection.statement("SELECT name, number FROM martlet_types")

@@ -1,22 +1,23 @@
 internal import MartletModel
 package import SQLiteKit
 
-/// What a snapshot file is: a SQLite database with the app's tables and their rows, without
-/// secondary indexes, views and triggers, and three tables of Martlet's own.
+/// The format of a snapshot file: a SQLite database with the app's tables and their rows, without
+/// secondary indexes, views and triggers, and with three tables of Martlet's own.
 ///
-/// `martlet_types` and `martlet_records` are as a device has them; `martlet_snapshot` says what the
-/// file is a snapshot of. All parts of a snapshot have all tables; those whose records belong to
-/// other parts are empty.
+/// `martlet_types` and `martlet_records` are the same as on a device; `martlet_snapshot` describes
+/// the snapshot. All parts of a snapshot have all tables. A table is empty if its records belong to
+/// another part.
 package enum SnapshotFormat {
-    /// Raised with every change that a reader of this form would misunderstand.
+    /// The number of the format. It is raised with every change that a reader of this format would
+    /// misunderstand.
     package static let number: Int64 = 1
-    /// Stands in the file's header (`PRAGMA application_id`): “Mrtl”.
+    /// The mark in the file's header (`PRAGMA application_id`): “Mrtl”.
     package static let applicationID: Int64 = 0x4D72_746C
-    /// Names a part may have, for files and addresses.
+    /// The longest name of a part, in bytes. The name is used in files and addresses.
     package static let longestPartName = 64
 
     static let metaTable = "martlet_snapshot"
-    /// Martlet's own tables: name, and what stands in the parentheses and after them.
+    /// Martlet's own tables: the name, and the text from the parentheses on.
     static let tables: [(name: String, declaration: String)] = [
         (metaTable, "(name TEXT PRIMARY KEY, value) WITHOUT ROWID"),
         ("martlet_types", "(number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)"),
@@ -27,7 +28,7 @@ package enum SnapshotFormat {
         ),
     ]
 
-    /// Names in `martlet_snapshot`; every one is there exactly once.
+    /// The names in `martlet_snapshot`, each of which occurs exactly once.
     enum Key: String, CaseIterable {
         /// `number`.
         case format
@@ -39,20 +40,21 @@ package enum SnapshotFormat {
         case lineage
         /// The schema's fingerprint.
         case schema
-        /// The part this file is.
+        /// The name of the part that this file is.
         case part
         /// All parts of the snapshot, the first to fetch first, one a line.
         case parts
     }
 
-    /// Where `martlet_snapshot` has the number of a type's records in this part.
+    /// Returns the name under which `martlet_snapshot` has the number of a type's records in this
+    /// part.
     static func countKey(_ type: String) -> String { "records of \(type)" }
 
-    /// Where `martlet_snapshot` has the sum of the hashes of a type's records (`RowHasher`), as a
-    /// signed number of the same bits.
+    /// Returns the name under which `martlet_snapshot` has the sum of the hashes of a type's
+    /// records (`RowHasher`), as a signed number of the same bits.
     static func hashKey(_ type: String) -> String { "hash of \(type)" }
 
-    /// Whether a part may have this name: 1 to 64 of a–z, 0–9, “_” and “-”.
+    /// Returns whether a part may have this name: 1 to 64 of a–z, 0–9, “_” and “-”.
     package static func isPartName(_ name: String) -> Bool {
         (1...longestPartName).contains(name.utf8.count)
             && name.utf8.allSatisfy { byte in
@@ -60,8 +62,8 @@ package enum SnapshotFormat {
             }
     }
 
-    /// Makes Martlet's own tables.
-    /// - Parameter database: The attached database they are made in.
+    /// Creates Martlet's own tables.
+    /// - Parameter database: The name of the attached database in which they are created.
     package static func createTables(
         on connection: Connection, in database: String
     ) throws(SQLiteError) {
@@ -73,8 +75,8 @@ package enum SnapshotFormat {
             "PRAGMA \(SQLName.quoted(database)).application_id = \(applicationID)")
     }
 
-    /// Writes what the file is a snapshot of.
-    /// - Parameter database: The attached database it is written to.
+    /// Writes the description of the snapshot.
+    /// - Parameter database: The name of the attached database to which it is written.
     package static func write(
         _ description: SnapshotDescription, on connection: Connection, in database: String
     ) throws(SQLiteError) {

@@ -2,23 +2,23 @@ package import MartletModel
 package import MartletProtocol
 package import SQLiteKit
 
-/// Reads a snapshot file that nobody has vouched for.
+/// Reads a snapshot file from an untrusted source.
 ///
-/// Opening checks what the file is and that it has nothing in it but the tables a snapshot has;
-/// `verify` checks its content. Until both have returned, nothing of it may be used. The file is
-/// only read; it may stand in a folder that cannot be written.
+/// Opening checks that the file is a snapshot and has no other tables or objects; `verify` checks
+/// its content. Nothing of it may be used before both have returned. The file is only read, and it
+/// may be in a folder that cannot be written.
 package final class SnapshotReader {
     package let path: String
     /// A connection that can only read.
     package let connection: Connection
     package let description: SnapshotDescription
     package let schema: Schema
-    /// The number each type has in the file's `martlet_types` and `martlet_records`, in the order
-    /// of `schema.types`.
+    /// The number that each type has in the file's `martlet_types` and `martlet_records`, in the
+    /// order of `schema.types`.
     package let numbers: [Int64]
 
     /// Opens a file.
-    /// - Throws: `SnapshotError` for what is no sound snapshot, `SQLiteError` where the disk fails.
+    /// - Throws: `SnapshotError` if the file is no sound snapshot, `SQLiteError` if the disk fails.
     package init(path: String, vfs: String? = nil) throws {
         self.path = path
         do {
@@ -35,12 +35,13 @@ package final class SnapshotReader {
         }
     }
 
-    /// Checks the whole content: the pages, and every type's records, their values too.
+    /// Checks the whole content: the pages, and every type's records, including their values.
     /// - Complexity: O(*n*) in the bytes of the file, in constant memory.
-    /// - Throws: As the initializer.
+    /// - Throws: The same errors as the initializer.
     package func verify() throws {
         do {
-            // The indexes of keys and UNIQUE, too: what they leave out would not be found.
+            // This checks the indexes of keys and UNIQUE too, because a row that an index omits
+            // would not be found.
             let found = try connection.text("PRAGMA integrity_check(1)")
             guard found == "ok" else { throw SnapshotError.damaged("pages contradict each other") }
             for (index, type) in schema.types.enumerated() {
@@ -55,8 +56,8 @@ package final class SnapshotReader {
         }
     }
 
-    /// Refuses a snapshot that is not the one asked for.
-    /// - Parameter dataSet: The data set it must be of; nil takes any.
+    /// Refuses a snapshot of another data set.
+    /// - Parameter dataSet: The expected data set; nil accepts any.
     /// - Throws: `SnapshotError` `.other`.
     package func expect(dataSet: String?) throws(SnapshotError) {
         guard dataSet == nil || dataSet == description.dataSet else {
@@ -67,7 +68,7 @@ package final class SnapshotReader {
         }
     }
 
-    /// Refuses another file than the part that a manifest speaks of.
+    /// Refuses a file that is not the named part of a manifest.
     /// - Parameter part: The part's name; nil is refused.
     /// - Throws: `SnapshotError` `.other`.
     package func expect(
@@ -87,8 +88,8 @@ package final class SnapshotReader {
         }
     }
 
-    /// Passes the records of a type to `body`, by key, with the revision at which each last
-    /// changed.
+    /// Calls `body` with the records of a type, in the order of keys, and with the revision at
+    /// which each last changed.
     /// - Parameter keys: The range of keys; all by default.
     package func forEach(
         of type: Int, _ keys: SnapshotKeys = SnapshotKeys(),
@@ -135,7 +136,7 @@ package final class SnapshotReader {
         defer { statement.reset() }
         guard try statement.step() else { return (keys, 0) }
         let count = Int(statement.integer(1))
-        // Fewer than the limit are all that is left.
+        // If there are fewer than the limit, these are the last.
         if count == limit { keys.last = try statement.recordID(0) }
         return (keys, count)
     }
@@ -146,7 +147,7 @@ package final class SnapshotReader {
         }
         let table = SQLName.quoted(type.name)
         let rows = try connection.integer("SELECT count(*) FROM \(table)")
-        // Ids that the server gave out are positive; temporary ones never leave a device.
+        // Ids that the server assigned are positive; temporary ones never leave a device.
         let key = "t.\(SQLName.quoted(type.key))"
         let isKey = type.keyKind == .integer ? "\(key) > 0" : "typeof(\(key)) = 'text'"
         var hasher = RowHasher(type: type)
