@@ -1,21 +1,23 @@
-/// Whether others' changes come by themselves, and how.
+/// How a client receives changes from the server.
 public enum ClientConnection: String, Hashable, Sendable {
-    /// They do not: the client was not started, the last try failed, or a person must decide first.
+    /// It receives none: the client was not started, the last attempt failed, or a person must
+    /// decide first.
     case offline
-    /// With exchanges: those that the pull policy makes, those that carry own changes, and those
-    /// that the app asks for. Also while something on the way holds the live connection back.
+    /// It receives changes by exchanges: at the policy's interval, with its own changes, and when
+    /// the app asks. This is also the state while something on the network delays the live
+    /// connection.
     case polling
-    /// At once: the live connection is open.
+    /// It receives changes at once, over the open live connection.
     case live
 }
 
-/// How often a client used the network since it was opened.
+/// How often a client has used the network since it was opened.
 public struct ClientTraffic: Hashable, Sendable {
-    /// Requests that exchanged, whatever became of them.
+    /// The number of exchanges sent, whatever their outcome.
     public var exchanges = 0
-    /// Live connections that came about.
+    /// The number of live connections that were established.
     public var connections = 0
-    /// Batches of changes that came over them.
+    /// The number of batches of changes that arrived over live connections.
     public var batches = 0
 
     public init() {}

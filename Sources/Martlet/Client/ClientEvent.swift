@@ -2,66 +2,70 @@ public import MartletDevice
 public import MartletModel
 internal import MartletProtocol
 
-/// What happened to the data on this device.
+/// An event that concerns the data on this device.
 public enum ClientEvent: Sendable {
-    /// A local save was committed.
+    /// The client committed a local save.
     case saved
-    /// Tables may show something else now: others changed them, or own edits were moved.
+    /// The contents of tables may have changed: remote changes arrived, or the device rebased its
+    /// own edits.
     case changed(types: Set<String>, remoteRecords: Int)
-    /// The fate of an own change set.
+    /// The server's verdict on one of the device's change sets.
     case receipt(Receipt)
-    /// Values arrived for which the tables have no place; see `MartletClient.keptAside()`.
+    /// Values arrived that no column or table can hold yet; see `MartletClient.keptAside()`.
     case keptAside(KeptAside)
-    /// Changes arrived that the device had applied already; the number of them.
+    /// Changes arrived that the device had already applied; the number of them.
     case passedOver(Int)
-    /// The device's tables refused so many remote records; see `MartletClient.quarantined()`.
+    /// The device's tables refused this number of remote records; see
+    /// `MartletClient.quarantined()`.
     case quarantined(Int)
-    /// Other programs wrote values that no set can carry; the number of records. See
+    /// Other programs wrote values that no change set can carry; the number of records. See
     /// `MartletClient.withheld()`.
     case withheld(Int)
-    /// All records of a class of the first download are here; see `MartletClient.seedingStatus()`.
+    /// The device has all records of a class of the first download; see
+    /// `MartletClient.seedingStatus()`.
     case seeded(class: String)
-    /// The server's history was another one than the device's: it was restored from a backup. The
-    /// device has taken the server's state over, and kept all own work.
+    /// The server's history differs from the device's, because the server was restored from a
+    /// backup. The device has taken over the server's state, and kept all its own work.
     case rejoined(Rejoined)
-    /// So many temporary ids became permanent.
+    /// This number of temporary ids became permanent.
     case idsAssigned(Int)
-    /// An exchange has ended well at a revision, or the live connection has brought it.
+    /// The device has reached a revision, by a successful exchange or over the live connection.
     case reached(Revision)
-    /// An exchange failed; the next try comes by itself in so many milliseconds, or never.
+    /// An exchange failed. The client tries again after this number of milliseconds; nil means that
+    /// it does not try again.
     case failed(SyncError, retryIn: Int64?)
 }
 
-/// How a device stands.
+/// The state of a device.
 public struct ClientStatus: Sendable {
-    /// The device's name, for its life.
+    /// The device's name, which never changes.
     public var clientID: String
     /// The data set's identity; nil before the first exchange.
     public var dataSet: String?
-    /// The newest revision applied.
+    /// The newest revision that the device has applied.
     public var revision: Revision
-    /// Change sets not yet confirmed.
+    /// The number of change sets that the server has not confirmed yet.
     public var outbox: Int
-    /// The number of records that other programs wrote in tables which the file no longer has. They are queued once
-    /// the file has the tables again.
+    /// The number of records that other programs wrote in tables which the file no longer has. The
+    /// device queues them once the file has the tables again.
     public var awaitingTable: Int
-    /// Refused change sets waiting for a decision.
+    /// The number of refused change sets that wait for a decision.
     public var parked: Int
-    /// The number of records with values for which the tables have no place; see
+    /// The number of records with values that no column or table can hold yet; see
     /// `MartletClient.keptAside()`.
     public var keptAside: Int
-    /// The number of records that the tables refuse; see `MartletClient.quarantined()`.
+    /// The number of remote records that the tables refuse; see `MartletClient.quarantined()`.
     public var quarantined: Int
-    /// The number of records that other programs gave values that cannot be sent; see
+    /// The number of records to which other programs gave values that cannot be sent; see
     /// `MartletClient.withheld()`.
     public var withheld: Int
-    /// The number of others' changes that arrived again and were passed over, since the file was
-    /// made.
+    /// The number of remote changes that arrived again and were skipped, since the file was
+    /// created.
     public var passedOver: Int64
-    /// Milliseconds since 1970 of the last exchange that ended well; nil before the first.
+    /// The time of the last successful exchange, in milliseconds since 1970; nil before the first.
     public var lastExchange: Int64?
-    /// Whether others' changes come by themselves, and how.
+    /// How the client receives changes from the server.
     public var connection: ClientConnection
-    /// How often the network was used since the client was opened.
+    /// How often the client has used the network since it was opened.
     public var traffic: ClientTraffic
 }

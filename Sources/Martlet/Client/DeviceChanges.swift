@@ -4,9 +4,10 @@ internal import MartletStore
 internal import SQLiteKit
 internal import SQLiteRecords
 
-/// Tells observers what the device's two writing connections commit, and what others do.
+/// Tells observers about the commits of the device's two writing connections, and about external
+/// writes.
 ///
-/// Lives on the device's queue.
+/// It is confined to the device's queue.
 final class DeviceChanges {
     private let hub: ChangeHub
     private let generation: SchemaGeneration
@@ -15,11 +16,11 @@ final class DeviceChanges {
     private var versions = ExternalCommits()
     /// The keys of the save that is about to be committed, by type.
     private var savedKeys: [String: ChangedRecords] = [:]
-    /// Where the transaction of the applying connection began.
+    /// The collector's position when the applying connection's transaction began.
     private var mark = 0
-    /// Synchronised tables without rowids, whose changes SQLite's update hook is silent on.
+    /// Synchronised tables without rowids; SQLite's update hook does not report their changes.
     private var silentTypes: Set<String> = []
-    /// Other such tables that triggers write.
+    /// Other tables without rowids that triggers write.
     private var silentTables: [String] = []
 
     init(store: DeviceStore, hub: ChangeHub, generation: SchemaGeneration) {
@@ -29,7 +30,8 @@ final class DeviceChanges {
         attach()
     }
 
-    /// Goes on after the connections were opened anew. What others wrote meanwhile is not known.
+    /// Continues after the connections were reopened. Any external write since then is unknown, so
+    /// everything may have changed.
     func reattach() {
         attach()
         hub.publish(DatabaseChange(causes: .local, tables: [:], isUnbounded: true))
@@ -67,32 +69,32 @@ final class DeviceChanges {
         }
     }
 
-    /// Gets ready for a transaction: rows are listed only where someone listens.
+    /// Prepares for a transaction. The collector lists rows only if someone observes.
     func begin() {
         collector.listsRows = hub.isWanted
     }
 
-    /// Tells of what a save has committed.
+    /// Reports the changes that a save has committed.
     func saved() {
         versions.saved(store)
         hub.drafts.commit()
         publish(causes: .local)
     }
 
-    /// Tells of what a decision about a refused set has committed.
+    /// Reports the changes that a decision about a refused set has committed.
     func decided() {
         publish(causes: .local)
     }
 
-    /// Tells of what an answer has changed.
+    /// Reports the changes that an answer has made.
     func applied(_ report: RebaseReport) {
         var silent = silentTypes
-        // A reference to a record whose id was assigned may be anywhere.
+        // A record whose id was assigned may be referenced in any table.
         if report.assignedIDs == 0 { silent.formIntersection(report.changedTypes) }
         var gone: [String: Set<RecordID>] = [:]
         for (name, keys) in report.removed {
             guard let type = store.local.schema.index(of: name) else { continue }
-            // What was taken back may have been made again.
+            // A deleted record may have been created again.
             gone[name] = keys.filter { key in
                 (try? store.local.tables[type].exists(key)) == false
             }
@@ -110,14 +112,14 @@ final class DeviceChanges {
         return causes.isEmpty ? .remote : causes
     }
 
-    /// Forgets what a failed save had changed.
+    /// Forgets the changes of a failed save.
     func rolledBack() {
         collector.clear()
         savedKeys.removeAll()
         hub.drafts.rollBack()
     }
 
-    /// Looks whether another process has written.
+    /// Checks whether another process has written.
     /// - Returns: Whether another process has committed something.
     @discardableResult
     func lookForExternalWrites() -> Bool {
@@ -138,7 +140,8 @@ final class DeviceChanges {
         return true
     }
 
-    /// What drafts look through: a session of its own, because others may have changed the schema.
+    /// Returns the context through which drafts read. It has a session of its own, because another
+    /// program may have changed the schema.
     private func context(on store: LocalStore) -> ReadContext {
         ReadContext(session: Session(store: store, generation: generation))
     }

@@ -3,7 +3,8 @@ internal import MartletDevice
 /// Reports values that did not go into the tables, by a log line and an event. `ClientStatus` has
 /// the counts.
 extension DeviceDriver {
-    /// Reports the values that an application of remote change has kept aside or passed over.
+    /// Reports the values that were kept aside, quarantined or passed over when remote changes were
+    /// applied.
     func tellSetAside(_ report: RebaseReport) {
         for kept in report.keptAside {
             log.note(.info, Self.sentence(kept))

@@ -3,27 +3,27 @@ internal import MartletModel
 internal import MartletProtocol
 internal import MartletStore
 
-/// The live connection and the pull policy, as the shell sees them.
+/// The driver's part of the live connection and the pull policy.
 extension DeviceDriver {
-    /// Puts a policy in force, now or when the client is started.
+    /// Sets the policy, with effect now or when the client is started.
     func setPolicy(_ policy: PullPolicy) {
         self.policy = policy
         guard isRunning, !isClosed else { return }
         perform(follow(policy))
     }
 
-    /// Tells the machine what the policy asks for.
+    /// Tells the node what the policy asks for.
     func follow(_ policy: PullPolicy) -> [DeviceNode.Action] {
         node.setPollInterval(policy.pollMilliseconds) + node.setLive(policy.isLive, now: now())
     }
 
-    /// One exchange, unless changes come by themselves or the last exchange is recent enough.
+    /// Exchanges once, unless the live connection is open or the last exchange is recent enough.
     func refresh(
         ifOlderThan age: Duration, _ waiter: CheckedContinuation<Revision, any Error>,
         _ sign: CancellationFlag
     ) {
         guard !isClosed, transport != nil, isOlder(than: age) else {
-            // A closed client and one without a server are refused there.
+            // `sync` refuses a closed client and one without a server.
             guard !isClosed, transport != nil else { return sync(waiter, sign) }
             return waiter.resume(returning: revision.value)
         }
@@ -34,22 +34,24 @@ extension DeviceDriver {
         guard connection.value != .live else { return false }
         guard let last = (try? node.store.lastExchange) ?? nil else { return true }
         let now = now()
-        // A clock that was set back says nothing.
+        // If the clock was set back, the age is unknown, so the last exchange counts as too old.
         return now < last || now - last > age.wholeMilliseconds
     }
 
-    /// The stream came about, or is over.
+    /// Updates the connection's state when the stream opens or ends.
     func connectionChanged(isLive: Bool) {
         if isLive {
             traffic.connections += 1
             connection.value = .live
         } else if connection.value == .live {
-            // Nothing is known of the server until the next try, unless the stream was let go of.
+            // The state of the server is unknown until the next attempt, unless the client itself
+            // closed the stream.
             connection.value = policy.isLive ? .offline : .polling
         }
     }
 
-    /// Listens, and hands over one event at a time: the next is read when the last was applied.
+    /// Listens, and delivers one event at a time: it reads the next one when the node has taken the
+    /// last.
     func openStream(_ number: Int, _ cursor: DeltaCursor) {
         guard let inbox, let deliver else { return }
         guard let transport = transport as? any LiveTransport else {

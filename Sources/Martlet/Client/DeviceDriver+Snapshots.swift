@@ -5,20 +5,20 @@ internal import MartletStore
 internal import Synchronization
 internal import SystemKit
 
-/// The downloads of snapshots, as the shell does them.
+/// The downloads of snapshots that a driver runs.
 struct SnapshotDownloads {
-    /// Where the files of downloads lie: beside the device's file.
+    /// The files of downloads, next to the device's file.
     let files: SeedFiles
-    /// Told of every byte, in the whole of all parts.
+    /// Receives the progress of all parts together.
     let progress: @Sendable (SeedingProgress) -> Void
     let randomBits: @Sendable () -> UInt64
-    /// Bytes of the part under way.
+    /// The bytes received of the whole download, as last reported.
     let meter = SeedingMeter()
-    /// The fetching of a first part, while it lasts.
+    /// The task that fetches a first part; nil if there is none.
     var first: Task<Void, Never>?
-    /// The fetching of another part, while it lasts.
+    /// The task that fetches another part; nil if there is none.
     var part: Task<Void, Never>?
-    /// Brings the next try.
+    /// The task that waits for the next attempt.
     var timer: Task<Void, Never>?
 
     init(path: String, options: ClientOptions) {
@@ -34,7 +34,7 @@ struct SnapshotDownloads {
         }
     }
 
-    /// Ends what is under way; what has come stays on the disk.
+    /// Cancels the running downloads. The bytes received so far stay on the disk.
     func cancel() {
         first?.cancel()
         part?.cancel()
@@ -42,7 +42,7 @@ struct SnapshotDownloads {
     }
 }
 
-/// How many bytes of a snapshot have come.
+/// The number of bytes of a snapshot that have been received.
 final class SeedingMeter: Sendable {
     private let bytes = Atomic<Int64>(0)
 
@@ -53,9 +53,9 @@ final class SeedingMeter: Sendable {
 }
 
 extension DeviceDriver {
-    /// Fetches the newest snapshot, or the first part of it, for a device that has a file and no
-    /// data, beside what it may have queued. If there is none, or one of another data set than the one
-    /// that edits go to, the device begins with the change log.
+    /// Fetches the newest snapshot, or its first part, for a device that has a file but no data;
+    /// the device may have queued edits. If there is no snapshot, or one of another data set than
+    /// the one that edits go to, the device begins with the change log.
     func fetchSnapshot(_ number: Int) {
         guard let inbox else { return }
         guard let transport, let source = transport as? any SnapshotSource else {
@@ -67,7 +67,7 @@ extension DeviceDriver {
         let place = files.nameInFolder(node.store.snapshotPath)
         let before = downloads.first
         downloads.first = Task {
-            // One that was ended may still be writing to the same files.
+            // A cancelled download may still be writing to the same files.
             await before?.value
             do {
                 guard let fetched = try await fetcher.fetchFirst() else {
@@ -79,7 +79,7 @@ extension DeviceDriver {
                 try await fetcher.keep(fetched, as: place)
                 inbox(.snapshotFetched(number, fetched.manifest))
             } catch {
-                // If another try cannot help, the device begins with the change log.
+                // If another attempt cannot help, the device begins with the change log.
                 let told = SyncError.seeding(error) as? SyncError
                 if told?.kind == .wrongDataSet { try? files.removeAll() }
                 let isCut = told.map { [.offline, .busy, .untrusted].contains($0.kind) } ?? false
@@ -88,7 +88,7 @@ extension DeviceDriver {
         }
     }
 
-    /// Fetches another part, beside whatever else is under way.
+    /// Fetches another part while other work continues.
     func fetchPart(
         _ number: Int, _ part: SnapshotManifest.Part, of manifest: SnapshotManifest
     ) {
@@ -117,9 +117,9 @@ extension DeviceDriver {
         }
     }
 
-    /// Removes what the download of an installed part has left.
+    /// Removes the files that the download of an installed part has left.
     func seeded(_ installed: InstalledPart) {
-        // What cannot be removed now is found when the file is opened.
+        // The next opening of the device's file removes the files that cannot be removed now.
         if installed.isLast {
             try? downloads.files.removeAll()
         } else {
@@ -136,7 +136,7 @@ extension DeviceDriver {
         }
     }
 
-    /// What of the first download is here.
+    /// Returns the state of the first download.
     func seedingStatus() throws -> SeedingStatus {
         try withStore { store in
             guard let pending = try store.pendingSnapshot else { return SeedingStatus() }

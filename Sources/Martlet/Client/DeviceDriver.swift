@@ -3,34 +3,35 @@ internal import MartletModel
 internal import MartletProtocol
 internal import MartletStore
 
-/// Performs what the device's machine decides: sends, sets timers, tells the listeners.
+/// Performs the actions that the node (`DeviceNode`) decides on: it sends, sets timers and tells
+/// the listeners.
 ///
-/// It lives on the device's queue (`Confined`) and decides nothing itself.
+/// It is confined to the device's queue (`Confined`), and decides nothing itself.
 final class DeviceDriver {
     let node: DeviceNode
-    /// How opening by versions ended; nil where the file was opened by a script.
+    /// The outcome of the migration; nil if the file was opened by a script.
     let migration: MigrationOutcome?
-    /// Whether others' changes come, for whoever follows it.
+    /// How the client receives changes, for followers.
     let connection = ObservedState(ClientConnection.offline)
-    /// The newest revision applied, for whoever follows it.
+    /// The newest revision applied, for followers.
     let revision: ObservedState<Revision>
     var traffic = ClientTraffic()
     var policy: PullPolicy
     let transport: (any Transport)?
     let now: @Sendable () -> Int64
-    /// The way back onto the queue, for what ends later.
+    /// Posts an event to the queue, for work that ends later.
     private(set) var inbox: (@Sendable (DeviceNode.Event) -> Void)?
-    /// The same for who waits until the event was taken.
+    /// Does the same, and returns when the node has taken the event.
     private(set) var deliver: (@Sendable (DeviceNode.Event) async -> Void)?
     var streams: [Int: Task<Void, Never>] = [:]
-    /// Streams that were let go of and have not ended yet.
+    /// Streams that were closed and have not ended yet.
     private var leaving: [Int: Task<Void, Never>] = [:]
     var downloads: SnapshotDownloads
     private let changes: DeviceChanges
     private let trace: StatementTrace?
     let log: ClientLog
     let publish: @Sendable (ClientEvent) -> Void
-    /// The tasks that wait for an exchange to end, each with the sign that it no longer waits.
+    /// The tasks that wait for an exchange to end, each with a flag that says it no longer waits.
     private var waiters:
         [(continuation: CheckedContinuation<Revision, any Error>, sign: CancellationFlag)] = []
     private var sends: [Int: Task<Void, Never>] = [:]
@@ -50,7 +51,7 @@ final class DeviceDriver {
         if let dataSet = options.dataSet { try store.expect(dataSet: dataSet) }
         store.registry = options.models
         store.mostKeptBytes = options.mostKeptBytes
-        // The tables may be others than when these records were refused.
+        // The tables may have changed since they refused these records.
         if outcome?.failure == nil { try store.retryQuarantined(now: options.now()) }
         trace = options.trace
         trace?.attach(to: store.session)
@@ -58,13 +59,13 @@ final class DeviceDriver {
         var nodeOptions = options.node
         nodeOptions.ownerPrefix = LeaseOwner.prefix
         nodeOptions.isOwnerGone = LeaseOwner.isGone
-        // The policy counts while the client is started.
+        // The policy has an effect only while the client is started.
         nodeOptions.pollInterval = nil
         nodeOptions.isLive = false
         nodeOptions.usesSnapshots = options.seeding == .server
         downloads = SnapshotDownloads(path: path, options: options)
         if options.seeding != nil, try !store.isSeeding {
-            // What a part has left that was installed, and what is not waited for any more.
+            // Removes the files of an installed part, and of parts that are no longer awaited.
             try? downloads.files.removeAll()
         }
         policy = options.pull
@@ -83,9 +84,10 @@ final class DeviceDriver {
         downloads.cancel()
     }
 
+    /// Connects the driver to its queue.
     /// - Parameters:
-    ///   - inbox: Brings an event to `receive`, some time, in the order given.
-    ///   - deliver: Does the same, and returns when it was taken.
+    ///   - inbox: Brings an event to `receive` later, in the given order.
+    ///   - deliver: Does the same, and returns when `receive` has returned.
     func connect(
         _ inbox: @escaping @Sendable (DeviceNode.Event) -> Void,
         deliver: @escaping @Sendable (DeviceNode.Event) async -> Void
@@ -98,7 +100,9 @@ final class DeviceDriver {
 // MARK: - Work on the data
 
 extension DeviceDriver {
-    /// - Parameter sign: Seen before the commit; a save that is not wanted any more is taken back.
+    /// Runs a local save.
+    /// - Parameter sign: It is checked before the commit; the save is rolled back if it is no
+    ///   longer wanted.
     func write<Result>(
         _ sign: CancellationFlag, _ body: (WriteContext) throws -> Result
     ) throws -> Result {
@@ -124,12 +128,12 @@ extension DeviceDriver {
         return result
     }
 
-    /// Gives a withheld record up.
+    /// Gives up a withheld record.
     func drop(_ record: WithheldRecord, _ sign: CancellationFlag) throws {
         try write(sign) { _ in try node.store.drop(record) }
     }
 
-    /// Makes a table on its first use.
+    /// Creates a table on its first use.
     func make(_ missing: MissingTable) throws {
         try checkOpen()
         do {
@@ -141,7 +145,7 @@ extension DeviceDriver {
         trace?.attach(to: node.store.session)
     }
 
-    /// Looks for commits of another process and, while the client is started, sends its writes.
+    /// Checks for commits of another process and, while the client is started, sends its writes.
     /// Another process's exchanges are commits too, but leave nothing to send.
     func lookForExternalWrites() {
         guard !isClosed, changes.lookForExternalWrites(), isRunning else { return }
@@ -157,7 +161,8 @@ extension DeviceDriver {
         }
     }
 
-    /// A decision about a refused set; what it queues goes out when the client keeps in step.
+    /// Runs a decision about a refused set. If the client is started, it sends the sets that the
+    /// decision queues.
     func decide<Result>(_ body: (DeviceStore, Int64) throws -> Result) throws -> Result {
         try checkOpen()
         changes.begin()
@@ -190,11 +195,11 @@ extension DeviceDriver {
         else { return }
         isRunning = true
         perform(handle(.wake(isUrgent: true)))
-        // Afterwards, so that the live connection begins where the exchange ends.
+        // This comes last, so that the live connection begins where the exchange ends.
         perform(follow(policy))
     }
 
-    /// Whether the file can be written; if not, `told` gets the reason.
+    /// Returns whether the file can be written; if not, `told` receives the reason.
     private func isWritable(orTold told: (SyncError) -> Void) -> Bool {
         do {
             try node.store.checkWritable()
@@ -225,6 +230,7 @@ extension DeviceDriver {
             + [downloads.first, downloads.part].compactMap(\.self)
     }
 
+    /// Stops exchanging and refuses further work.
     /// - Returns: The requests that have been cancelled and are about to end.
     func close() -> [Task<Void, Never>] {
         guard !isClosed else { return [] }
@@ -237,14 +243,14 @@ extension DeviceDriver {
         return ending
     }
 
-    /// Closes the file, after `close` and after all readers: the last connection to close must be
-    /// one that can write, or SQLite leaves its log behind.
+    /// Closes the file; call it after `close`, and after all readers are closed. The last
+    /// connection to close must be one that can write, or SQLite leaves its log behind.
     func closeFile() {
         guard isClosed else { return }
         node.store.close()
     }
 
-    /// One exchange now, and those that it calls for.
+    /// Exchanges now, with the further exchanges that the first one requires.
     /// - Parameter sign: Set when the task no longer waits; see `lookForCancellation`.
     func sync(_ waiter: CheckedContinuation<Revision, any Error>, _ sign: CancellationFlag) {
         guard !sign.isSet else { return waiter.resume(throwing: Self.isCancelled) }
@@ -259,7 +265,7 @@ extension DeviceDriver {
         perform(handle(.wake(isUrgent: true)))
     }
 
-    /// Resumes the tasks that no longer wait. An exchange that only they wanted ends.
+    /// Resumes the tasks that no longer wait. If only they wanted the exchange, it ends.
     func lookForCancellation() {
         let gone = waiters.filter(\.sign.isSet)
         guard !gone.isEmpty else { return }
@@ -272,7 +278,7 @@ extension DeviceDriver {
         SyncError(.cancelled, "The task that waited for the exchange was cancelled.")
     }
 
-    /// Requests go out with another token from now on.
+    /// Exchanges at once, with the new token, if the client is started.
     func tokenChanged() {
         guard isRunning, !isClosed else { return }
         perform(handle(.wake(isUrgent: true)))
@@ -361,7 +367,7 @@ extension DeviceDriver {
 
     private func setTimer(_ number: Int, milliseconds: Int64) {
         guard let inbox else { return }
-        // Only the newest timer matters to the machine.
+        // Only the newest timer matters to the node.
         for task in timers.values { task.cancel() }
         timers.removeAll()
         timers[number] = Task {
@@ -379,7 +385,7 @@ extension DeviceDriver {
         }
     }
 
-    /// Tells the listeners; returns the revision when an exchange ended well.
+    /// Tells the listeners about a notice. Returns the revision if an exchange succeeded.
     private func announce(_ notice: DeviceNode.Notice) -> Revision? {
         switch notice {
         case .applied(let report, let revision): announce(report, revision)
@@ -401,7 +407,7 @@ extension DeviceDriver {
             publish(.reached(revision))
             return revision
         case .failed(let error, let retryIn):
-            // What is tried again at once has not failed yet.
+            // An exchange that is repeated at once has not failed yet.
             let isFinal = retryIn != 0
             if isFinal, connection.value != .live { connection.value = .offline }
             publish(.failed(error, retryIn: retryIn))
@@ -415,7 +421,7 @@ extension DeviceDriver {
         if count > 0 { publish(.withheld(count)) }
     }
 
-    /// Tells what was applied.
+    /// Tells the listeners about the changes that were applied.
     private func announce(_ report: RebaseReport, _ revision: Revision) {
         changes.applied(report)
         self.revision.value = revision

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// The streams that events go to.
+/// The streams that receive a client's events.
 final class EventListeners: Sendable {
     private struct State {
         var continuations: [Int: AsyncStream<ClientEvent>.Continuation] = [:]
@@ -9,7 +9,7 @@ final class EventListeners: Sendable {
     }
 
     private let state = Mutex(State())
-    /// Events kept for a listener that does not keep up.
+    /// The number of events kept for a listener that does not keep up.
     private static let buffered = 1_024
 
     func add() -> AsyncStream<ClientEvent> {

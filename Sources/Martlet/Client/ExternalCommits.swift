@@ -4,16 +4,16 @@ internal import SQLiteKit
 
 /// Tells commits of other processes from those of the device's own two connections.
 ///
-/// A connection's data version changes with every commit but its own. So after a save only the
-/// local connection's version can tell whether anyone else has written too, after applying only
-/// the applying one's; the other's is taken anew. The one taken anew is read first: a commit that
-/// comes between the two readings then shows in both.
+/// A connection's data version changes with every commit except its own. So after a save, only the
+/// local connection's version shows whether another process has written too; after applying, only
+/// the applying connection's version does. The other connection's version is read again, and it is
+/// read first: a commit between the two readings then shows in both.
 struct ExternalCommits {
     private var local: Int64 = 0
     private var applying: Int64 = 0
     private var isFound = false
 
-    /// Counts from now on.
+    /// Starts counting from now.
     mutating func begin(_ store: DeviceStore) {
         applying = version(store.applying.connection) ?? 0
         local = version(store.local.connection) ?? 0
@@ -31,13 +31,13 @@ struct ExternalCommits {
         applying = look(store.applying.connection, since: applying)
     }
 
-    /// Looks while neither connection has committed since the last call.
+    /// Checks for external commits. Neither connection may have committed since the last call.
     mutating func look(_ store: DeviceStore) {
         applying = look(store.applying.connection, since: applying)
         local = look(store.local.connection, since: local)
     }
 
-    /// Whether others have committed since the last call.
+    /// Returns whether another process has committed since the last call.
     mutating func takeFound() -> Bool {
         defer { isFound = false }
         return isFound
@@ -49,7 +49,7 @@ struct ExternalCommits {
         return now
     }
 
-    /// nil where the file cannot be read now; the next look will tell.
+    /// Returns nil if the file cannot be read now; the next check will tell.
     private func version(_ connection: Connection) -> Int64? {
         try? connection.dataVersion()
     }

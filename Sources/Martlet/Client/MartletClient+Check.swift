@@ -4,15 +4,16 @@ internal import MartletProtocol
 internal import SystemKit
 
 extension MartletClient {
-    /// Compares all confirmed data with the server's and repairs what differs.
+    /// Compares all confirmed data with the server's, and repairs the rows that differ.
     ///
-    /// Hashes of ranges travel, and the rows that differ; nothing is fetched anew. Queued edits stay
-    /// on top of what is repaired. It may run while others write, here and at the server. Capture
-    /// triggers that are gone are made again.
-    /// - Parameter manner: What becomes of edits that were not captured.
-    /// - Returns: What differed and what was done; nothing where all was the same.
-    /// - Throws: `SyncError` where the exchanges fail, or the server compares nothing; what was
-    ///   repaired until then stays. `StoreError` where the file fails.
+    /// The device and the server exchange hashes of ranges, and the rows that differ. The device
+    /// does not refetch the rest. Queued edits stay on top of the repaired rows. Other writes may
+    /// continue on the device and the server. Missing capture triggers are created again.
+    /// - Parameter manner: What to do with edits that were not captured.
+    /// - Returns: The differences found and the repairs made; an empty report if there were none.
+    /// - Throws: `SyncError` if an exchange fails, or if the server cannot compare; earlier repairs
+    ///   stay. `StoreError` if the file fails.
+    /// - Complexity: O(*n*), *n* records of the data set.
     @discardableResult
     public func check(repairing manner: CheckRepair = .revert) async throws -> CheckReport {
         var run = CheckRun(repairing: manner)
@@ -20,7 +21,7 @@ extension MartletClient {
         try await sync()
         guard let transport = try await device.run({ $0.transport }) else { return CheckReport() }
         while let body = try await step(&run, { try $0.request($1, now: $2) }) {
-            // Meanwhile the next part is hashed: most of a check is hashing, here and there.
+            // The next part is hashed meanwhile, because most of a check is hashing on both sides.
             async let coming = Self.exchange(body, over: transport)
             try await step(&run) { try $0.prepare($1, now: $2) }
             let answer: TransportAnswer

@@ -1,17 +1,19 @@
 internal import SystemKit
 
 extension MartletClient {
-    /// What of the first download is here, by class: with `ClientOptions.seeding` `.server`, a device
-    /// can be used as soon as the first class is here, while the others come.
+    /// Returns the state of the first download, by class. With `ClientOptions.seeding` `.server`,
+    /// an app can use the device as soon as the first class has arrived, while the download
+    /// continues.
     ///
-    /// `ClientEvent.seeded` tells when another class is complete.
+    /// `ClientEvent.seeded` reports when another class is complete.
+    /// - Throws: `StoreError` if the client was closed, or the file fails.
     public func seedingStatus() async throws -> SeedingStatus {
         try await device.run { try $0.seedingStatus() }
     }
 
-    /// Waits until everything of the first download is here. To be called when the client was
-    /// started, or after a `sync()`; else nothing comes.
-    /// - Throws: `SyncError` where a person must act first; `StoreError` where the client was closed.
+    /// Waits until the first download is complete. Call it after `start()` or `sync()`; otherwise
+    /// nothing arrives.
+    /// - Throws: `SyncError` if a person must act first; `StoreError` if the client was closed.
     public func waitUntilSeeded() async throws {
         let events = events
         guard try await !seedingStatus().isComplete else { return }

@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// A value that changes, and those who follow it: each sees the current value at once, and then
-/// the newest; values that came and went while it was busy are left out.
+/// A value that changes, with its followers. Each follower sees the current value at once, and then
+/// the newest; it misses the values that came and went while it was busy.
 final class ObservedState<Value: Equatable & Sendable>: Sendable {
     private struct State {
         var value: Value
@@ -16,14 +16,15 @@ final class ObservedState<Value: Equatable & Sendable>: Sendable {
         state = Mutex(State(value: value))
     }
 
-    /// Setting an equal value tells nobody.
+    /// The current value. Setting an equal value notifies no follower.
     var value: Value {
         get { state.withLock { $0.value } }
         set {
             state.withLock { state in
                 guard state.value != newValue else { return }
                 state.value = newValue
-                // Under the lock, so that all see the same order; a stream never calls back here.
+                // The lock is held, so that all followers see the same order; a stream never calls
+                // back here.
                 for follower in state.followers.values { follower.yield(newValue) }
             }
         }

@@ -7,9 +7,10 @@ final class ProgressPace: Sendable {
     private let tell: @Sendable () -> Void
     private let last: Mutex<Int64>
 
+    /// Creates a pace whose first period begins now.
     /// - Parameters:
-    ///   - period: Milliseconds.
-    ///   - now: Milliseconds since 1970.
+    ///   - period: The period in milliseconds.
+    ///   - now: Returns the time in milliseconds since 1970.
     init(
         every period: Int64, now: @escaping @Sendable () -> Int64,
         tell: @escaping @Sendable () -> Void
@@ -24,7 +25,7 @@ final class ProgressPace: Sendable {
     @Sendable func moved() {
         let now = now()
         let isTime = last.withLock { last in
-            // A clock that was set back gives no information.
+            // If the clock was set back, a new period begins.
             guard now < last || now - last >= period else { return false }
             last = now
             return true

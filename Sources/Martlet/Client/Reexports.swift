@@ -1,4 +1,6 @@
-// This library's calls return a device's receipts, reports and errors, so an app that imports it can name them.
+// This library's calls return a device's receipts, reports and errors. With this re-export, an app
+// can name them.
 @_exported public import MartletDevice
-// A client is used through the store's contexts, tables and records: one import gives both.
+// Apps use a client through the store's contexts, tables and records. With this re-export, one
+// import is enough.
 @_exported public import MartletStore

@@ -2,6 +2,6 @@ public import Foundation
 public import MartletDevice
 
 extension SyncError: LocalizedError {
-    /// The message; it holds no values.
+    /// The message, which holds no values.
     public var errorDescription: String? { message }
 }

@@ -1,22 +1,22 @@
 public import MartletDevice
 public import MartletStore
 
-/// A database that is kept in step with a server, and what it keeps of refused edits: what an app's
-/// own code for refused edits needs of `MartletClient`.
+/// A database that is synchronised with a server, with its refused change sets: the part of
+/// `MartletClient` that an app's code for refused edits needs.
 ///
-/// Written against this protocol, that code runs on simulated devices too (`MartletTesting`).
+/// Code that uses this protocol also runs on simulated devices (`MartletTesting`).
 public protocol SyncedDatabase: DatabaseAccess {
-    /// Refused change sets, oldest first.
-    /// - Throws: `StoreError`.
+    /// Returns the refused change sets, oldest first.
+    /// - Throws: `StoreError` if the database was closed, or the file fails.
     func parked() async throws -> [ParkedSet]
 
-    /// Gives a refused change set up.
-    /// - Throws: `StoreError` `.unknown` where there is none of that identifier.
+    /// Gives up a refused change set.
+    /// - Throws: `StoreError` `.unknown` if no refused set has this identifier.
     func drop(_ identifier: String) async throws
 
-    /// Makes a refused change set's edits again, on top of what the server has now.
+    /// Makes the edits of a refused change set again, on top of the server's newest state.
     /// - Returns: The new set's identifier.
-    /// - Throws: `StoreError` `.value` where the edits do not fit what is there now.
+    /// - Throws: `StoreError` `.value` if the edits do not fit that state.
     @discardableResult
     func retry(_ identifier: String) async throws -> String
 }

@@ -3,7 +3,7 @@ internal import MartletModel
 internal import MartletProtocol
 
 extension TransportFailure {
-    /// Makes a failure of an answer whose status is not 200.
+    /// Creates a failure from an answer whose status is not 200.
     init(refusal answer: StreamingAnswer, _ body: [UInt8]) {
         let problem = SyncCoder.decodeProblem(body, status: answer.status)
         self.init(
@@ -11,7 +11,7 @@ extension TransportFailure {
             retryAfter: answer.retryAfter ?? problem.retryAfter)
     }
 
-    /// Makes a failure of an answer with status 200 that cannot be read.
+    /// Creates a failure from an answer with status 200 that cannot be read.
     /// - Parameters:
     ///   - name: The name of the thing that was requested.
     ///   - member: A member that it always has.
@@ -29,7 +29,7 @@ extension TransportFailure {
 }
 
 extension TransportAnswer {
-    /// Whether the server itself may have said this. A status of 200 needs the form of an answer.
+    /// Whether this may be the server's own answer. A status of 200 needs the format of an answer.
     var isOfServer: Bool {
         guard status != 200 else {
             return AnswerFormat.hasForm(body)
@@ -37,14 +37,14 @@ extension TransportAnswer {
         return SyncCoder.decodeProblem(body, status: status).isOfServer
     }
 
-    /// Whether a proxy refused a request of this size. The server's own limit is another matter.
+    /// Whether a proxy refused a request of this size. The server's own limit does not count.
     var isRefusalOfSize: Bool {
         status == 413 && !SyncCoder.decodeProblem(body, status: status).isOfServer
     }
 }
 
 extension SyncError {
-    /// Makes an error for the caller from a failure of the network.
+    /// Creates an error for the caller from a failure of the network.
     init(_ failure: TransportFailure) {
         guard let status = failure.status else {
             self.init(failure.isUntrusted ? .untrusted : .offline, failure.message)

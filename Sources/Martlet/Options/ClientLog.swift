@@ -1,7 +1,7 @@
 internal import Foundation
 
-/// The log of a client: it reports unusual events with identifiers, types and counts, never with
-/// values or tokens.
+/// A log that reports unusual events of a client. Its lines hold identifiers, types and counts, but
+/// never values or tokens.
 public struct ClientLog: Sendable {
     /// The importance of a line.
     public enum Level: Int, Comparable, Sendable {
@@ -17,9 +17,10 @@ public struct ClientLog: Sendable {
     let minimum: Level
     private let write: @Sendable (Level, String) -> Void
 
+    /// Creates a log that hands each line to a closure.
     /// - Parameters:
-    ///   - minimum: Lines of a lower level are left out.
-    ///   - write: Receives a line without its end, on the device's queue.
+    ///   - minimum: The log leaves out lines of a lower level.
+    ///   - write: Receives each line without a line end, on the device's queue.
     public init(
         minimum: Level = .info, write: @escaping @Sendable (_ level: Level, _ line: String) -> Void
     ) {
@@ -27,14 +28,14 @@ public struct ClientLog: Sendable {
         self.write = write
     }
 
-    /// Writes lines to standard error.
+    /// Returns a log that writes its lines to standard error.
     public static func standardError(minimum: Level = .info) -> ClientLog {
         ClientLog(minimum: minimum) { _, line in
             FileHandle.standardError.write(Data(("martlet: " + line + "\n").utf8))
         }
     }
 
-    /// Writes nothing.
+    /// A log that writes nothing.
     public static let silent = ClientLog(minimum: .warning) { _, _ in }
 
     func note(_ level: Level, _ line: @autoclosure () -> String) {

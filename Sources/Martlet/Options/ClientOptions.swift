@@ -2,49 +2,52 @@ internal import Foundation
 public import MartletDevice
 public import MartletStore
 
-/// How a client keeps in step. The seams to time and chance have the platform's as default.
+/// The options of a client: when it exchanges, what it reports, and what a test can replace. The
+/// defaults are those of the platform.
 public struct ClientOptions: Sendable {
-    /// When others' changes are asked for, between `start()` and `stop()`.
+    /// When a started client asks the server for changes; see `PullPolicy`.
     public var pull = PullPolicy.live()
-    /// How patient and how greedy the device is. `pull` is what counts for polling and the stream.
+    /// The limits and waiting times of the device. `pull` overrides its settings for polling and
+    /// the stream.
     public var node = DeviceNode.Options()
-    /// Milliseconds since 1970.
+    /// Returns the time in milliseconds since 1970.
     public var now: @Sendable () -> Int64 = {
         Int64((Date().timeIntervalSince1970 * 1_000).rounded())
     }
-    /// Evenly spread bits, for identities and jitter.
+    /// Returns evenly distributed random bits, for identities and jitter.
     public var randomBits: @Sendable () -> UInt64 = { UInt64.random(in: .min ... .max) }
-    /// Reading connections.
+    /// The number of reading connections.
     public var readers = 2
-    /// What watches, refuses and adds to local writes.
+    /// Hooks that watch, refuse and extend local writes.
     public var hooks = WriteHooks()
-    /// What else takes in remote change, beside the tables.
+    /// Models that receive remote changes in addition to the tables.
     public var models = ModelRegistry()
-    /// Returns the engine that applies remote change. It gets the client's own engine; a test can
-    /// put its own in front or in its place.
+    /// Returns the engine that applies remote changes. The argument is the client's own engine; a
+    /// test can wrap or replace it.
     public var engine: @Sendable (any ReconciliationEngine) -> any ReconciliationEngine = { $0 }
     /// The log that reports values kept aside, and quarantined and repeated records.
     public var log = ClientLog.standardError()
-    /// Bytes of the file for own accepted change sets. They are kept for 30 days, in case the
-    /// server is restored from a backup that lacks them; 0 keeps none.
+    /// The maximum size of the file with own accepted change sets, in bytes. The device keeps them
+    /// for 30 days, in case the server is restored from a backup that lacks them; 0 keeps none.
     public var mostKeptBytes: Int64 = 16 << 20
-    /// Hears of statements as they are run; for development.
+    /// Receives each statement as it runs; for development.
     public var trace: StatementTrace?
-    /// How often to look whether another process has written, while anyone observes.
+    /// How often the client checks for writes by another process while the app observes something.
     public var externalWritesPeriod: Duration = .milliseconds(150)
-    /// Gives the next token where the server refuses one, so that the client goes on by itself; for
-    /// clients that are opened with a server's address.
+    /// Returns the next token if the server refuses the current one, so that the client continues
+    /// automatically. Only clients that are opened with a server's address use it.
     public var tokenProvider: TokenProvider?
-    /// The identity of the data set the file is to belong to (`ClientStatus.dataSet`), where the app knows it
-    /// from elsewhere; nil believes the first server that takes the token. Nothing of another data set is
-    /// taken in, and a file of another one is not opened.
+    /// The identity of the data set that the file must belong to (`ClientStatus.dataSet`), if the
+    /// app knows it. If nil, the device trusts the first server that accepts the token. With an
+    /// identity, the device takes nothing from another data set, and does not open a file of
+    /// another one.
     public var dataSet: String?
-    /// What to begin with where there is no data yet; nil begins empty. `file` counts only where
-    /// there is no file either.
+    /// The data that a device begins with if it has none yet; nil begins empty. `file` has an
+    /// effect only if the device's file does not exist yet.
     public var seeding: Seeding?
-    /// Hears how far the first download has come.
+    /// Receives the progress of the first download.
     public var seedingProgress: @Sendable (SeedingProgress) -> Void = { _ in }
-    /// Waits; a test gives its own.
+    /// Waits for a duration; a test can replace it.
     public var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
 
     public init() {}

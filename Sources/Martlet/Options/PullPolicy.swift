@@ -1,12 +1,12 @@
-/// When a client that was started asks for what others changed.
+/// The rule by which a started client asks the server for changes.
 ///
-/// Beside this it always asks: before it sends changes of its own (one exchange does both), and
+/// In addition, the client asks whenever it sends changes of its own (one exchange does both), and
 /// when the app calls `sync()` or `refresh(ifOlderThan:)`.
 public struct PullPolicy: Hashable, Sendable {
-    /// How long after an exchange the next is made; nil: none by itself. Nothing is polled while
-    /// the live connection is open.
+    /// The time from the end of one exchange to the next; nil never polls. The client does not poll
+    /// while the live connection is open.
     public var pollInterval: Duration?
-    /// Whether a connection is kept open over which changes come at once.
+    /// Whether the client keeps a connection open over which changes arrive at once.
     public var isLive: Bool
 
     public init(pollInterval: Duration?, isLive: Bool) {
@@ -14,25 +14,26 @@ public struct PullPolicy: Hashable, Sendable {
         self.isLive = isLive
     }
 
-    /// Only when the app asks, and with every change of its own.
+    /// A policy that asks only when the app does, and with every change of its own.
     public static let onRequest = PullPolicy(pollInterval: nil, isLive: false)
 
-    /// Every so often.
+    /// Returns a policy that asks at a regular interval.
     public static func polling(every interval: Duration) -> PullPolicy {
         PullPolicy(pollInterval: interval, isLive: false)
     }
 
-    /// At once, over a connection that is kept open; every so often while there is none.
+    /// Returns a policy that receives changes at once, over a connection that stays open. While
+    /// there is none, it polls at the interval.
     public static func live(pollingEvery interval: Duration? = .seconds(60)) -> PullPolicy {
         PullPolicy(pollInterval: interval, isLive: true)
     }
 
-    /// The interval as the machine counts it.
+    /// The interval in milliseconds, at least 1.
     var pollMilliseconds: Int64? { pollInterval.map { max(1, $0.wholeMilliseconds) } }
 }
 
 extension Duration {
-    /// Rounded down.
+    /// The duration in milliseconds, rounded down.
     var wholeMilliseconds: Int64 {
         components.seconds * 1_000 + components.attoseconds / 1_000_000_000_000_000
     }

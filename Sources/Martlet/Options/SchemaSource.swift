@@ -1,15 +1,15 @@
 internal import MartletDevice
 internal import MartletStore
 
-/// What a client's tables are made by.
+/// The source of a client's tables.
 enum SchemaSource: Sendable {
-    /// The app's DDL; nil takes the tables as they are in the file.
+    /// The app's DDL; nil takes the tables as the file has them.
     case script(String?)
     case versions(
         Migrations, MigrationFallback, progress: @Sendable (MigrationProgress) -> Void)
 
     /// Opens a device's file.
-    /// - Returns: The store, and how its opening ended; nil for a script.
+    /// Returns the store, and the outcome of its migration; the outcome is nil for a script.
     func open(
         path: String, options: ClientOptions, generation: SchemaGeneration
     ) throws -> (DeviceStore, MigrationOutcome?) {

@@ -2,69 +2,71 @@ internal import MartletDevice
 internal import MartletModel
 internal import MartletProtocol
 
-/// What a device begins with where it has no data yet.
+/// The data that a device begins with if it has none yet.
 public enum Seeding: Hashable, Sendable {
-    /// The server's snapshot. Where the server has none, or none this version can read, the device
-    /// begins empty and fetches the change log.
+    /// The server's snapshot. If the server has none, or none that this version can read, the
+    /// device begins empty and fetches the change log.
     ///
-    /// Where the server's snapshot has several parts, opening waits for the first alone. The others
-    /// come while the client is started, and after `sync()`; see `MartletClient.seedingStatus()`.
+    /// If the snapshot has several parts, opening waits only for the first. The client downloads
+    /// the others while it is started, and after `sync()`; see `MartletClient.seedingStatus()`.
     case server
-    /// A snapshot that came with the app, made by `martlet snapshot`: its path. It is copied, and
-    /// the next exchange brings what is newer.
+    /// A snapshot that came with the app, by its path; `martlet snapshot` makes one. The device
+    /// copies it, and fetches newer changes with its next exchange.
     case file(String)
 }
 
-/// How far a first download has come.
+/// The progress of a first download.
 public struct SeedingProgress: Hashable, Sendable {
-    /// Bytes that have come, of those that travel.
+    /// The compressed bytes received so far.
     public var received: Int64
-    /// All that travels.
+    /// The compressed bytes of the whole download.
     public var total: Int64
 }
 
-/// What of a first download is here: classes of records, in the order in which they come.
+/// The state of a first download: its classes of records, in the order in which they arrive.
 ///
-/// All that others changed since the download began is here in any case; what is missing of a class
-/// did not change.
+/// The device always has every change since the download began. The missing records of a class have
+/// not changed since then.
 public struct SeedingStatus: Hashable, Sendable {
     /// A class of records, as the server's seeding plan names it.
     public struct Class: Hashable, Sendable {
         public let name: String
-        /// The types it has records of. A type may have records in several classes.
+        /// The types of its records. A type may have records in several classes.
         public let types: [String]
-        /// How many records it has.
+        /// The number of its records.
         public let records: Int64
-        /// Whether all of them are here.
+        /// Whether the device has all of them.
         public let isComplete: Bool
     }
 
-    /// The classes of the download under way; none where everything is here.
+    /// The classes of the current download; empty if the device has everything.
     public let classes: [Class]
-    /// How far the download has come, in bytes that travel; both 0 where everything is here.
+    /// The progress of the download, in compressed bytes; both numbers are 0 if the device has
+    /// everything.
     public let progress: SeedingProgress
 
-    /// Whether everything is here: there was nothing to wait for, or it has all come.
+    /// Whether the device has everything: the download has ended, or there was none.
     public var isComplete: Bool { classes.isEmpty }
 
-    /// Whether all records of a class are here. No, where the download knows no such class and is
-    /// not at its end.
+    /// Returns whether the device has all records of a class. Returns false for an unknown class
+    /// while the download is still running.
     public func isComplete(class name: String) -> Bool {
         isComplete || classes.contains { $0.name == name && $0.isComplete }
     }
 
-    /// Whether all records of an entity type are here.
+    /// Returns whether the device has all records of an entity type.
     public func isComplete(type: String) -> Bool {
         classes.allSatisfy { $0.isComplete || !$0.types.contains(type) }
     }
 
-    /// Everything is here.
+    /// Creates the status of a device that has everything.
     init() {
         classes = []
         progress = SeedingProgress(received: 0, total: 0)
     }
 
-    /// - Parameter underWay: Bytes that have come, as the download under way last told.
+    /// Creates the status of a download that has not ended.
+    /// - Parameter underWay: The bytes received so far, as the running download last reported them.
     init(_ pending: PendingSnapshot, underWay: Int64) {
         let manifest = pending.manifest
         classes = manifest.parts.map { part in
