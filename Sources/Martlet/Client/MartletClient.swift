@@ -5,11 +5,19 @@ internal import MartletProtocol
 public import MartletStore
 internal import SystemKit
 
-/// A device: the app's data in a SQLite file, and what keeps it in step with the server.
+/// A device: the app's data in a SQLite file, and its synchronisation with the server.
 ///
-/// Reading and writing never wait for the network. Every `write` is one change set, queued in the
-/// same transaction; `sync()` exchanges once, `start()` keeps exchanging. Values go in and out;
-/// the file's own connections stay inside.
+/// Reading and writing never wait for the network. Every `write` is one change set, which is queued
+/// in the same transaction. `sync()` exchanges once, and `start()` keeps exchanging.
+///
+/// ```swift
+/// let client = try await MartletClient.open(
+///     path: "team.sqlite", schema: "CREATE TABLE teams (id INTEGER PRIMARY KEY, name TEXT)",
+///     server: URL(string: "https://sync.example.org"), token: token)
+/// client.start()
+/// try await client.write { try $0.insert("teams", ["name": "Falcons"]) }
+/// let teams = try await client.read { try $0.rows("SELECT id, name FROM teams") }
+/// ```
 public final class MartletClient: DatabaseAccess {
     let device: Confined<DeviceDriver>
     private let readers: ReaderPool
@@ -18,14 +26,14 @@ public final class MartletClient: DatabaseAccess {
     private let generation: SchemaGeneration
     private let listeners: EventListeners
     private let watch: ExternalWritesWatch
-    /// Looks for writes to send while the client is started and the app observes nothing.
+    /// Checks for writes to send while the client is started and the app observes nothing.
     private let sendWatch: ExternalWritesWatch
     private let sleep: @Sendable (Duration) async throws -> Void
     private let connectionState: ObservedState<ClientConnection>
     private let revisionState: ObservedState<Revision>
     public let _changes: ChangeHub
-    /// How opening by versions ended; nil where the file was opened by a schema script. Where it
-    /// says that the file can only be read, `write` and `sync` are refused.
+    /// The outcome of the migration; nil if the file was opened by a schema script. If it has a
+    /// failure, the file can only be read, and the client refuses `write` and `sync`.
     public let migration: MigrationOutcome?
 
     private init(
@@ -55,7 +63,7 @@ public final class MartletClient: DatabaseAccess {
         hub.onDemand { watch.setWanted($0) }
     }
 
-    /// The longest time until another process's write is sent.
+    /// The longest time until the client checks for another process's write to send.
     private static let sendPeriod = Duration.seconds(2)
 
     deinit {
@@ -68,13 +76,14 @@ public final class MartletClient: DatabaseAccess {
     ///
     /// - Parameters:
     ///   - path: The SQLite file.
-    ///   - schema: The app's tables as SQL DDL; nil to take them as they are in the file, and for
-    ///     a new file as the server has them.
-    ///   - server: The server's address; nil to work without one. https, or http to this machine.
-    ///   - token: The bearer token; nil to ask `ClientOptions.tokenProvider`.
-    ///   - options: How it keeps in step.
-    /// - Throws: `StoreError` for a schema or file that cannot be used, `SyncError` for an address
-    ///   that cannot.
+    ///   - schema: The app's tables as SQL DDL; nil takes the tables that the file has, or the
+    ///     server's for a new file.
+    ///   - server: The server's address; nil works without a server. It is https, or http to this
+    ///     machine.
+    ///   - token: The bearer token; nil asks `ClientOptions.tokenProvider`.
+    ///   - options: The options of the client.
+    /// - Throws: `StoreError` if the schema or the file cannot be used; `SyncError` if the address
+    ///   cannot be used, or the tables or the snapshot to begin with cannot be fetched.
     public static func open(
         path: String, schema: String?, server: URL? = nil, token: String? = nil,
         options: ClientOptions = ClientOptions()
@@ -97,20 +106,22 @@ public final class MartletClient: DatabaseAccess {
             path: path, source: .script(schema), transport: transport, options: options)
     }
 
-    /// Opens or creates a device's file, and leads it through the versions it has not seen.
+    /// Opens or creates a device's file, and runs the versions that it has not seen.
     ///
     /// - Parameters:
     ///   - path: The SQLite file.
     ///   - migrations: All versions of the app's tables.
-    ///   - fallback: What to do when a version cannot be run; see `migration`. With `fetchAnew` the
-    ///     tables are made anew, empty, and the exchanges that follow fill them; what was not sent
-    ///     is kept.
-    ///   - server: The server's address; nil to work without one. https, or http to this machine.
-    ///   - token: The bearer token; nil to ask `ClientOptions.tokenProvider`.
-    ///   - options: How it keeps in step.
-    ///   - progress: Told before and after each version, on the queue that opens the file.
-    /// - Throws: `StoreError`: `.newer` for the file of a newer app, what a version fails of, what
-    ///   the file fails of. `SyncError` for an address that cannot be used.
+    ///   - fallback: The action if a version cannot be run; see `migration`. With `fetchAnew`, the
+    ///     tables are recreated empty, and the following exchanges fill them; unsent changes are
+    ///     kept.
+    ///   - server: The server's address; nil works without a server. It is https, or http to this
+    ///     machine.
+    ///   - token: The bearer token; nil asks `ClientOptions.tokenProvider`.
+    ///   - options: The options of the client.
+    ///   - progress: Called before and after each version, on the queue that opens the file.
+    /// - Throws: `StoreError`: `.newer` if a newer version of the app wrote the file, and the
+    ///   failure of a version or of the file. `SyncError` if the address cannot be used, or the
+    ///   snapshot to begin with cannot be fetched.
     public static func open(
         path: String, migrations: Migrations, fallback: MigrationFallback = .fail,
         server: URL? = nil, token: String? = nil, options: ClientOptions = ClientOptions(),
@@ -124,7 +135,8 @@ public final class MartletClient: DatabaseAccess {
             transport: transport, options: options)
     }
 
-    /// Opens or creates a device's file by versions, to exchange over the given transport.
+    /// Opens or creates a device's file by versions. The client exchanges over the given transport.
+    /// - Throws: `StoreError` and `SyncError`, as the other `open` with migrations.
     public static func open(
         path: String, migrations: Migrations, fallback: MigrationFallback = .fail,
         transport: (any Transport)?, options: ClientOptions = ClientOptions(),
@@ -135,7 +147,10 @@ public final class MartletClient: DatabaseAccess {
             transport: transport, options: options)
     }
 
-    /// Opens or creates a device's file that exchanges over the given transport.
+    /// Opens or creates a device's file by a schema script. The client exchanges over the given
+    /// transport.
+    /// - Throws: `StoreError` if the schema or the file cannot be used; `SyncError` if the snapshot
+    ///   to begin with cannot be fetched.
     public static func open(
         path: String, schema: String?, transport: (any Transport)?,
         options: ClientOptions = ClientOptions()
@@ -160,7 +175,7 @@ public final class MartletClient: DatabaseAccess {
         let listeners = EventListeners()
         let hub = ChangeHub()
         let generation = SchemaGeneration()
-        // Opening blocks (it may migrate), so it happens on a queue as well.
+        // Opening blocks (it may migrate), so it runs on a queue too.
         let opener = Confined(label: "martlet.open", ())
         let device = try await opener.run { _ in
             do {
@@ -193,8 +208,8 @@ public final class MartletClient: DatabaseAccess {
             generation: generation, options: options)
     }
 
-    /// Returns whether the file has tables of the app's; an interrupted opening may have left none.
-    /// A file that cannot be read counts as having some, because opening it reports the reason.
+    /// Returns whether the file has tables of the app; an interrupted opening may have left none. A
+    /// file that cannot be read counts as having some, because opening it reports the reason.
     private static func hasTables(_ path: String) async throws -> Bool {
         guard FileManager.default.fileExists(atPath: path) else { return false }
         return try await Confined(label: "martlet.open", ()).run { _ in
@@ -217,7 +232,7 @@ public final class MartletClient: DatabaseAccess {
     }
 
     /// Runs `body` as one local save: one transaction, one change set.
-    /// - Throws: What `body` throws, and then nothing was written; `StoreError`.
+    /// - Throws: The error of `body`, and `StoreError`; nothing was written then.
     @discardableResult
     public func write<Result: Sendable>(
         _ body: @escaping @Sendable (WriteContext) throws -> Result
@@ -229,14 +244,16 @@ public final class MartletClient: DatabaseAccess {
         }
     }
 
-    /// Runs `body` on one moment's data.
+    /// Runs `body` on the data of one moment.
+    /// - Throws: The error of `body`; `StoreError` if the client was closed, the task is cancelled,
+    ///   or the file fails.
     public func read<Result: Sendable>(
         _ body: @escaping @Sendable (ReadContext) throws -> Result
     ) async throws -> Result {
         try await makingTables { try await self.readers.read(body) }
     }
 
-    /// Reads, and tells what part of the database was read.
+    /// Reads, and also returns which part of the database was read.
     public func _observedRead<Result: Sendable>(
         willRead: @escaping @Sendable () -> Void,
         _ body: @escaping @Sendable (ReadContext) throws -> Result
@@ -244,7 +261,8 @@ public final class MartletClient: DatabaseAccess {
         try await makingTables { try await self.readers.observedRead(willRead: willRead, body) }
     }
 
-    /// Runs work again after making a table it met for the first time.
+    /// Runs `work`. If it needs a table that does not exist yet, creates the table and runs it
+    /// again.
     private func makingTables<Result: Sendable>(
         _ work: () async throws -> Result
     ) async throws -> Result {
@@ -263,7 +281,8 @@ public final class MartletClient: DatabaseAccess {
         }
     }
 
-    /// Exchanges until both sides have what the other had when this was called.
+    /// Exchanges until the device and the server each have the changes that the other had at the
+    /// time of the call.
     /// - Returns: The revision reached.
     /// - Throws: `SyncError`; `.cancelled` if the task is cancelled or the client is stopped.
     ///   Queued sets stay queued.
@@ -272,18 +291,18 @@ public final class MartletClient: DatabaseAccess {
         try await waiting { $0.sync($1, $2) }
     }
 
-    /// Exchanges if what is here may be old: for an app that enters a screen.
+    /// Exchanges if the data may be out of date, such as when the app shows a screen.
     ///
-    /// Does nothing while the live connection is open, or where the last exchange that ended well
-    /// was no longer ago than `age`.
-    /// - Returns: The revision reached, or the one that is recent enough.
-    /// - Throws: As `sync`.
+    /// Does nothing while the live connection is open, or if the last successful exchange is at
+    /// most `age` old.
+    /// - Returns: The revision reached, or the present one if it is recent enough.
+    /// - Throws: The errors of `sync`.
     @discardableResult
     public func refresh(ifOlderThan age: Duration) async throws -> Revision {
         try await waiting { $0.refresh(ifOlderThan: age, $1, $2) }
     }
 
-    /// Waits for an exchange to end, or for the task to be cancelled.
+    /// Waits until an exchange ends, or the task is cancelled.
     private func waiting(
         _ ask:
             @escaping @Sendable (
@@ -302,13 +321,13 @@ public final class MartletClient: DatabaseAccess {
         }
     }
 
-    /// Changes when others' changes are asked for; see `PullPolicy`. Counts from now on where the
-    /// client was started, else from its start.
+    /// Changes when the client asks for changes; see `PullPolicy`. It takes effect at once if the
+    /// client is started, otherwise at `start()`.
     public func setPullPolicy(_ policy: PullPolicy) {
         device.post { $0.setPolicy(policy) }
     }
 
-    /// Keeps in step: exchanges now, after every save, as the pull policy says, and again after
+    /// Starts to exchange: now, after every save, as the pull policy says, and again after
     /// failures.
     public func start() {
         device.post { $0.start() }
@@ -359,36 +378,37 @@ public final class MartletClient: DatabaseAccess {
         limit.cancel()
     }
 
-    /// Goes on with another token: after signing in again, or before the old one ends. A client that
-    /// was started and had stopped because its token was refused exchanges at once, and opens the
-    /// live connection again.
+    /// Continues with another token: after signing in again, or before the old one expires. If a
+    /// started client has stopped because the server refused its token, it exchanges at once and
+    /// opens the live connection again.
     ///
-    /// For clients that were opened with a server's address, or a `TokenTransport`. Where tokens
-    /// end by themselves, `ClientOptions.tokenProvider` saves the call.
+    /// It has an effect if the client was opened with a server's address or a `TokenTransport`. If
+    /// tokens expire regularly, set `ClientOptions.tokenProvider` instead.
     public func setToken(_ token: String?) async {
         let transport = try? await device.run { $0.transport as? any TokenTransport }
         await transport?.setToken(token)
         device.post { $0.tokenChanged() }
     }
 
-    /// What happens from now on. A listener that does not keep up loses the oldest events.
+    /// The events from now on. A listener that does not keep up loses the oldest events.
     public var events: AsyncStream<ClientEvent> {
         listeners.add()
     }
 
-    /// Whether others' changes come by themselves, and how: the state now, then each change. Who
-    /// is slow to look sees the newest.
+    /// How the client receives changes from the server: the state now, then each change. A slow
+    /// reader sees only the newest state.
     public var connection: AsyncStream<ClientConnection> {
         connectionState.follow()
     }
 
-    /// The newest revision applied: the one now, then each that was reached. Who is slow to look
-    /// sees the newest.
+    /// The newest revision applied: the one now, then each one that the device reaches. A slow
+    /// reader sees only the newest.
     public var revisions: AsyncStream<Revision> {
         revisionState.follow()
     }
 
-    /// How this device stands.
+    /// Returns the state of this device.
+    /// - Throws: `StoreError` if the client was closed, or the file fails.
     public func status() async throws -> ClientStatus {
         try await device.run { driver in
             let (connection, traffic) = (driver.connection.value, driver.traffic)
@@ -406,45 +426,53 @@ public final class MartletClient: DatabaseAccess {
         }
     }
 
-    /// Refused change sets, oldest first.
+    /// Returns the refused change sets, oldest first.
+    /// - Throws: `StoreError` if the client was closed, or the file fails.
     public func parked() async throws -> [ParkedSet] {
         try await onStore { try $0.parked() }
     }
 
-    /// Returns others' values for which this device's tables have no place, by type. The client
-    /// puts them into the tables once these have a place.
+    /// Returns the remote values that no column or table can hold yet, by type. The client puts
+    /// them into the tables once these have a place.
+    /// - Throws: `StoreError` if the client was closed, or the file fails.
     public func keptAside() async throws -> [KeptAside] {
         try await onStore { try $0.keptAside() }
     }
 
-    /// Remote records this device's tables refuse, with the reason, by type and key. All else goes
-    /// on without them.
+    /// Returns the remote records that this device's tables refuse, with the reason, by type and
+    /// key. They block no other record.
+    /// - Throws: `StoreError` if the client was closed, or the file fails.
     public func quarantined() async throws -> [QuarantinedRecord] {
         try await onStore { try $0.quarantined() }
     }
 
-    /// Records that other programs gave what cannot be sent, with the reason, by type and key. All
-    /// else goes on without them; each goes out once it is given something else, or is given up (`drop`).
+    /// Returns the records to which other programs gave values that cannot be sent, with the
+    /// reason, by type and key. They block no other record. The client sends each one once it has
+    /// other values; `drop` gives it up.
+    /// - Throws: `StoreError` if the client was closed, or the file fails.
     public func withheld() async throws -> [WithheldRecord] {
         try await onStore { try $0.withheld() }
     }
 
-    /// Gives a withheld record up: the table shows again what was there before.
-    /// - Throws: `StoreError` `.unknown` if the record is not withheld any more; `.constraint` if another record refers
-    ///   to it, or has taken a unique value that it had before.
+    /// Gives up a withheld record: the table shows its earlier values again.
+    /// - Throws: `StoreError`: `.unknown` if the record is no longer withheld; `.constraint` if
+    ///   another record refers to it, or has taken a unique value that it had before.
     public func drop(_ record: WithheldRecord) async throws {
         try await device.runUnlessCancelled { driver, sign in try driver.drop(record, sign) }
     }
 
-    /// Gives a refused change set up.
+    /// Gives up a refused change set.
+    /// - Throws: `StoreError` `.unknown` if no refused set has this identifier.
     public func drop(_ identifier: String) async throws {
         try await device.run { driver in
             try driver.decide { store, now in try store.drop(identifier, now: now) }
         }
     }
 
-    /// Makes a refused change set's edits again, on top of what the server has now.
+    /// Makes the edits of a refused change set again, on top of the server's newest state.
     /// - Returns: The new set's identifier.
+    /// - Throws: `StoreError`: `.unknown` if no refused set has this identifier, `.value` if the
+    ///   edits do not fit that state.
     @discardableResult
     public func retry(_ identifier: String) async throws -> String {
         try await device.run { driver in
@@ -452,7 +480,8 @@ public final class MartletClient: DatabaseAccess {
         }
     }
 
-    /// The fates of the newest change sets, newest first.
+    /// Returns the verdicts on the newest change sets, newest first.
+    /// - Throws: `StoreError` if the client was closed, or the file fails.
     public func receipts(limit: Int = 100) async throws -> [Receipt] {
         try await onStore { try $0.receipts(limit: limit) }
     }

@@ -4,15 +4,15 @@ internal import MartletModel
 internal import MartletProtocol
 internal import SystemKit
 
-/// The files of a download, beside the file that is to come of it.
+/// The files of a download, next to the device's file.
 ///
-/// All have names that begin with that file's, so whoever finds one knows whose it is. Calls block.
+/// All their names begin with that file's name, which shows where they belong. Calls block.
 struct SeedFiles: Sendable {
     /// The folder of the device's file.
     let folder: String
     /// The name of the device's file.
     let name: String
-    /// Lets operations fail on purpose, in tests.
+    /// Makes operations fail on purpose, in tests.
     let faults: FileFaults?
 
     /// - Parameter path: The device's file.
@@ -23,28 +23,30 @@ struct SeedFiles: Sendable {
         self.faults = faults
     }
 
-    /// What is fetched, as the server listed it; kept so that a new snapshot made meanwhile does
-    /// not make a download begin again.
+    /// The name of the file with the server's manifest of the download. It is kept, so that a newer
+    /// snapshot on the server does not restart the download.
     var manifest: String { "\(name)-seed.json" }
-    /// A file that is being made ready.
+    /// The name of the file that becomes the device's.
     var staged: String { "\(name)-seed.device" }
-    /// What has come of a part.
+    /// The name of the file with the received bytes of a part.
     func packed(_ part: String) -> String { "\(name)-seed.\(part).gz" }
-    /// What the bytes that have come are named.
+    /// The name of the file with the entity tag of those bytes.
     func tag(_ part: String) -> String { "\(name)-seed.\(part).tag" }
-    /// A part, inflated. Each process has its own: another one on the same device's file must not
-    /// write to what was checked and is being read. What is compressed has a checksum.
+    /// The name of the file with a part's inflated bytes. Each process has its own, so that no
+    /// other process on the same device's file writes to the bytes that this one has checked and is
+    /// reading. The compressed file has a checksum.
     func plain(_ part: String) -> String {
         "\(name)-seed.\(part).\(ProcessInfo.processInfo.processIdentifier).sqlite"
     }
 
     func path(_ name: String) -> String { "\(folder)/\(name)" }
-    /// The name of a file whose path came from `path`.
+    /// Returns the name of a file whose path `path` returned.
     func nameInFolder(_ path: String) -> String { String(path.dropFirst(folder.count + 1)) }
 
     func open() throws(SystemError) -> Folder { try Folder(path: folder, faults: faults) }
 
-    /// The manifest of a download that was begun; nil where none was, or it cannot be read.
+    /// Returns the manifest of the download that was begun; nil if there is none, or it cannot be
+    /// read.
     func begun() throws(SystemError) -> SnapshotManifest? {
         guard let bytes = try open().file(manifest)?.rest() else { return nil }
         return try? SyncCoder.decodeSnapshotManifest(bytes)
@@ -54,16 +56,16 @@ struct SeedFiles: Sendable {
         try open().write(SyncCoder.encode(manifest), as: self.manifest)
     }
 
-    /// Removes what a download of one part has left.
+    /// Removes the files of one part's download.
     func remove(_ part: String) throws(SystemError) {
         let folder = try open()
         for name in [packed(part), plain(part), tag(part)] { try folder.remove(name) }
     }
 
-    /// Removes everything a download has left; the device's file stays.
+    /// Removes all files of the download; the device's file stays.
     func removeAll() throws(SystemError) {
         let folder = try open()
-        // The manifest last: as long as it is there, what is left will be found.
+        // The manifest is removed last: while it exists, the remaining files will be found.
         for other in try folder.names()
         where other.hasPrefix("\(name)-seed.") && other != manifest {
             try folder.remove(other)
@@ -72,26 +74,26 @@ struct SeedFiles: Sendable {
     }
 }
 
-/// One part of a snapshot on its way in. Confined to whoever holds it; calls block.
+/// One part of a snapshot that is being received. It is confined to its holder; calls block.
 final class IncomingPart {
     let part: SnapshotManifest.Part
     private let coding: SnapshotManifest.Coding
     private let files: SeedFiles
     private var file: OpenFile
     private var checksum = CRC32()
-    /// Bytes that have come.
+    /// The number of bytes received.
     private(set) var received: Int64 = 0
-    /// The entity tag of those bytes, if they have one.
+    /// The entity tag of those bytes; nil if they have none.
     private(set) var tag: String?
-    /// Whether some of them came in an earlier try.
+    /// Whether an earlier attempt received some of the bytes.
     private(set) var isResumed = false
     /// The number of bytes that are about to arrive a second time, and the checksum of those that
     /// have.
     private var repeated: Int64 = 0
     private var repeatedSum = CRC32()
 
-    /// Takes up what has come of a part before.
-    /// - Throws: `SnapshotFault` where the server has no form of it that can be read.
+    /// Continues with the stored bytes of a part, if there are any.
+    /// - Throws: `SnapshotFault` if the server has no readable encoding of the part.
     init(_ part: SnapshotManifest.Part, files: SeedFiles) throws {
         guard let coding = part[coding: "gzip"] else {
             throw SnapshotFault("the server has no gzip form of it")
@@ -101,7 +103,8 @@ final class IncomingPart {
         self.files = files
         let folder = try files.open()
         let name = files.packed(part.name)
-        // The tag is written before the first byte; with another hash it is of another file.
+        // The tag is written before the first byte. If the hash differs, the bytes belong to
+        // another file.
         let noted = try folder.file(files.tag(part.name))?.rest()
         let lines = noted.map { String(decoding: $0, as: UTF8.self).split(separator: "\n") } ?? []
         guard lines.first == Substring(part.hash), let old = try folder.file(name) else {
@@ -142,7 +145,7 @@ final class IncomingPart {
         if self.tag == nil, tag != nil { try note(tag) }
     }
 
-    /// Forgets what has come.
+    /// Deletes the stored bytes, and begins again.
     func restart(tag: String?) throws {
         let folder = try files.open()
         file = try folder.appending(to: files.packed(part.name), keeping: 0)
@@ -180,9 +183,9 @@ final class IncomingPart {
         received += Int64(bytes.count)
     }
 
-    /// Checks what has come and inflates it.
+    /// Checks the received bytes and inflates them.
     /// - Returns: The path of the file.
-    /// - Throws: `SnapshotFault` for anything but the file that was announced.
+    /// - Throws: `SnapshotFault` if the bytes are not those that were announced.
     func inflate() throws -> String {
         guard isComplete, checksum.value == coding.sum.crc32 else {
             throw SnapshotFault("its bytes are not those that were announced")
@@ -202,7 +205,8 @@ final class IncomingPart {
                 if piece.isEmpty { break }
                 let bytes = try reader.inflate(piece)
                 count += Int64(bytes.count)
-                // Before it is written: a small file must not fill the disk.
+                // The check precedes the write, because a small compressed file must not fill the
+                // disk.
                 guard count <= part.plain.bytes else {
                     throw SnapshotFault("it is longer than was announced")
                 }

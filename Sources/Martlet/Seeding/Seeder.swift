@@ -6,19 +6,19 @@ internal import MartletStore
 internal import SQLiteRecords
 internal import SystemKit
 
-/// Gives a device that has no file yet one to begin with.
+/// Creates the first file of a device that has none yet.
 struct Seeder: Sendable {
     let path: String
     let schema: SchemaSource
     let options: ClientOptions
     var faults: FileFaults?
 
-    /// Does nothing where there is a file already.
+    /// Creates the device's file; does nothing if there is one already.
     /// - Parameters:
-    ///   - server: The server's snapshot comes from there; nil if there is no server.
-    ///   - transport: Where edits will go; the snapshot must be of the data set that is kept there.
-    /// - Throws: `SyncError`, `StoreError`: what to do. There is then no file, and the next call goes
-    ///   on where this one was.
+    ///   - server: The source of the server's snapshot; nil if there is no server.
+    ///   - transport: The transport that edits will use; its data set must be the snapshot's.
+    /// - Throws: `SyncError` and `StoreError`, which say what to do. There is no file then, and the
+    ///   next call continues where this one stopped.
     func run(
         _ seeding: Seeding, from server: (any SnapshotSource)?, proof transport: (any Transport)?
     ) async throws {
@@ -49,8 +49,8 @@ struct Seeder: Sendable {
         }
     }
 
-    /// Sees to it that a snapshot is of the data set that edits will go to. What was fetched of another one is
-    /// not kept.
+    /// Ensures that a snapshot is of the data set that edits will go to. If it is of another one,
+    /// the downloaded files are removed.
     private func check(
         _ manifest: SnapshotManifest, _ transport: (any Transport)?, _ disk: Confined<Void>
     ) async throws {
@@ -68,7 +68,7 @@ struct Seeder: Sendable {
         }
     }
 
-    /// Copies a shipped snapshot beside the device's file, and checks the copy.
+    /// Copies a shipped snapshot next to the device's file, and checks the copy.
     private static func copy(_ shipped: String, _ files: SeedFiles) throws -> String {
         let name = files.plain("all")
         let source = try OpenFile(readingFrom: shipped, faults: files.faults)

@@ -9,14 +9,16 @@ internal import SystemKit
 public struct ShippedSnapshot: Hashable, Sendable {
     /// The data set's identity.
     public let dataSet: String
-    /// The revision a device has with it.
+    /// The revision of a device that begins with it.
     public let revision: Revision
-    /// The records in it.
+    /// The number of its records.
     public let records: Int64
 
-    /// Fetches the newest snapshot to a file, in the place of what is there. A fetch that was cut
-    /// goes on where it was when it is called again.
-    /// - Throws: `SyncError`, `StoreError`; the file is then as it was.
+    /// Fetches the newest snapshot to a file, and replaces the file at that path. If a fetch was
+    /// interrupted, the next call continues it.
+    /// - Throws: `SyncError`: `.busy` if the server has no snapshot that this version can read,
+    ///   `.rejected` if its snapshot has several parts. `StoreError` if a file fails. The file at
+    ///   `path` is unchanged then.
     public static func fetch(
         from source: any SnapshotSource, to path: String,
         progress: @escaping @Sendable (SeedingProgress) -> Void = { _ in }
@@ -43,12 +45,12 @@ public struct ShippedSnapshot: Hashable, Sendable {
         }
     }
 
-    /// Puts a snapshot that was made beside a place there, once it is checked and on the disk.
+    /// Moves a finished snapshot to its path, after checking it and flushing it to the disk.
     /// Blocks.
     /// - Parameters:
     ///   - made: The name of the file, in the folder of `path`.
-    ///   - path: Where the snapshot is to lie.
-    /// - Throws: `SyncError`, `StoreError`; the file at `path` is then as it was.
+    ///   - path: The path for the snapshot.
+    /// - Throws: `SyncError`, `StoreError`; the file at `path` is unchanged then.
     public static func place(_ made: String, at path: String) throws -> ShippedSnapshot {
         do {
             let files = SeedFiles(path: path)

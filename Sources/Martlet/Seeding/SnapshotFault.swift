@@ -4,9 +4,9 @@ internal import MartletStore
 internal import SQLiteRecords
 internal import SystemKit
 
-/// A snapshot that came and is not what was announced. What was fetched of it is thrown away.
+/// A snapshot that differs from its announcement. The downloaded files are deleted.
 struct SnapshotFault: Error, Hashable, Sendable {
-    /// What is wrong with it.
+    /// The difference, as the end of a sentence.
     let what: String
 
     init(_ what: String) {
@@ -15,7 +15,7 @@ struct SnapshotFault: Error, Hashable, Sendable {
 }
 
 extension SyncError {
-    /// Why seeding did not work.
+    /// Returns the error for the caller if seeding failed.
     static func seeding(_ error: any Error) -> any Error {
         switch error {
         case let fault as SnapshotFault:

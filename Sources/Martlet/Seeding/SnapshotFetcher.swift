@@ -5,10 +5,11 @@ internal import MartletStore
 internal import SQLiteRecords
 internal import SystemKit
 
-/// Fetches the parts of a snapshot to files beside a device's file, each checked whole.
+/// Fetches the parts of a snapshot to files next to a device's file, and checks each part
+/// completely.
 ///
-/// A download that is cut goes on where it was, in the same call or the next: all that has come
-/// stays on the disk. What turns out to be wrong is removed.
+/// An interrupted download continues where it stopped, in the same call or in the next: all
+/// received bytes stay on the disk. Wrong bytes are removed.
 struct SnapshotFetcher: Sendable {
     /// The first part of a snapshot on this device.
     struct Fetched: Sendable {
@@ -22,20 +23,21 @@ struct SnapshotFetcher: Sendable {
     var progress: @Sendable (SeedingProgress) -> Void = { _ in }
     var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
 
-    /// Tries in a row that brought nothing new, before the caller is told.
+    /// The number of consecutive attempts without new bytes after which the caller gets the error.
     private static let fruitlessTries = 3
-    /// Snapshots begun in one call: the server keeps two, so the file of a third is there.
+    /// The number of snapshots begun in one call. The server keeps two, so the file of a third
+    /// exists.
     private static let snapshotsBegun = 3
-    /// The bytes that a try has to bring for the next to follow at once, and the pause otherwise.
+    /// An attempt that brings at least this many bytes is followed by the next at once; otherwise
+    /// there is a pause.
     private static let goodBytes: Int64 = 64 << 10
     private static let pause = Duration.milliseconds(250)
 
-    /// Fetches the first part of the newest snapshot, or goes on with the one begun.
-    /// - Parameter mostParts: What a snapshot of more parts is refused for, before anything of it is
-    ///   fetched.
-    /// - Returns: Nil if the server has none, none of a form this version reads, or announces files that it
-    ///   does not have.
-    /// - Throws: What `SyncError.seeding` makes a sentence of.
+    /// Fetches the first part of the newest snapshot, or continues the download that was begun.
+    /// - Parameter mostParts: A snapshot of more parts is refused before any part is fetched.
+    /// - Returns: The part; nil if the server has no snapshot, has none in a format that this
+    ///   version reads, or announces files that it does not have.
+    /// - Throws: The errors that `SyncError.seeding` turns into a sentence.
     func fetchFirst(mostParts: Int = .max) async throws -> Fetched? {
         let disk = Confined(label: "martlet.seeding", Disk())
         let files = files
@@ -66,9 +68,9 @@ struct SnapshotFetcher: Sendable {
         return nil
     }
 
-    /// Fetches one part, or goes on with it.
+    /// Fetches one part, or continues to fetch it.
     /// - Returns: The path of the verified file.
-    /// - Throws: As `fetchFirst`.
+    /// - Throws: The errors of `fetchFirst`.
     func fetch(
         _ part: SnapshotManifest.Part, of manifest: SnapshotManifest
     ) async throws -> String {
@@ -84,8 +86,8 @@ struct SnapshotFetcher: Sendable {
         }
     }
 
-    /// Puts a file that was fetched in another place, and removes what the download has left.
-    /// - Parameter name: In the folder of the device's file.
+    /// Moves a fetched file to its final name, and removes the other files of the download.
+    /// - Parameter name: The name, in the folder of the device's file.
     func keep(_ fetched: Fetched, as name: String) async throws {
         let files = files
         try await Confined(label: "martlet.seeding", ()).run { _ in
@@ -94,7 +96,8 @@ struct SnapshotFetcher: Sendable {
         }
     }
 
-    /// What the server has now; nil where it has none, or none of a form this version reads.
+    /// Returns the server's newest manifest; nil if it has none, or none in a format that this
+    /// version reads.
     func newest() async throws -> SnapshotManifest? {
         guard let manifest = try await source.manifest(),
             manifest.format == SnapshotFormat.number
@@ -102,7 +105,7 @@ struct SnapshotFetcher: Sendable {
         return manifest
     }
 
-    /// What is being written, on the queue where it is.
+    /// The part that is being received, confined to its queue.
     private struct Disk {
         var part: IncomingPart?
 
@@ -142,7 +145,8 @@ struct SnapshotFetcher: Sendable {
                     return path
                 }
             } catch  where wasResumed && (error is SnapshotFault || error is SnapshotError) {
-                // What was there before may have been spoiled by a crash; this time from the start.
+                // A crash may have damaged the stored bytes, so the next attempt starts at the
+                // beginning.
                 try await disk.run { try $0.current().restart(tag: nil) }
             }
         }
@@ -190,7 +194,7 @@ struct SnapshotFetcher: Sendable {
         }
     }
 
-    /// Checks the file, and that it is the one the manifest speaks of.
+    /// Checks the file, and that it is the one in the manifest.
     private static func verify(
         _ path: String, _ part: SnapshotManifest.Part, _ manifest: SnapshotManifest
     ) throws {
@@ -205,13 +209,13 @@ struct SnapshotFetcher: Sendable {
 }
 
 extension SnapshotManifest {
-    /// How many bytes travel: of the parts before one, or of all.
+    /// Returns the compressed bytes of the parts before `name`, or of all parts.
     func bytes(before name: String? = nil) -> Int64 {
         parts.prefix { $0.name != name }.reduce(0) { $0 + ($1[coding: "gzip"]?.sum.bytes ?? 0) }
     }
 }
 
 extension TransportFailure {
-    /// Whether the server no longer has the file that was asked for.
+    /// Whether the server no longer has the requested file.
     var isGone: Bool { problem?.kind == "noSnapshotFile" }
 }

@@ -6,23 +6,25 @@ internal import SQLiteKit
 internal import SQLiteRecords
 internal import SystemKit
 
-/// Makes a device's file of verified snapshots.
+/// Makes a device's file from verified snapshots.
 ///
-/// The file is made ready under another name, with the app's indexes and triggers, brought to the
-/// disk, and then renamed: at every instant the device has no file or the finished one. Calls block.
+/// The file is prepared under another name, with the app's indexes and triggers, flushed to the
+/// disk, and then renamed. At every instant the device has no file or the finished one. Calls
+/// block.
 struct SnapshotInstaller {
     let files: SeedFiles
     let source: SchemaSource
     let options: ClientOptions
 
+    /// Installs a snapshot as the device's file.
     /// - Parameters:
     ///   - snapshot: The path of a verified file.
-    ///   - manifest: What it is the first part of; nil where it is all there is. The other parts come
-    ///     when the device exchanges.
-    /// - Throws: `StoreError`, `SyncError`, `SystemError`; there is then no device's file.
+    ///   - manifest: The manifest that the snapshot is the first part of; nil if it is complete.
+    ///     The device fetches the other parts when it exchanges.
+    /// - Throws: `StoreError`, `SyncError`, `SystemError`; there is no device's file then.
     func install(_ snapshot: String, firstOf manifest: SnapshotManifest? = nil) throws {
         let staged = files.path(files.staged)
-        // What an earlier try has left is not gone on with: it may be anything.
+        // The staged file of an earlier attempt may be in any state, so it is removed.
         try DatabaseFile.remove(staged)
         let isTaken = try take(snapshot, staged: staged)
         try complete(staged, with: isTaken ? nil : snapshot, firstOf: manifest)
@@ -31,20 +33,20 @@ struct SnapshotInstaller {
             throw StoreError(.inconsistent, "The file made of the snapshot is gone.")
         }
         try file.synchronize()
-        // A log left of a file that was deleted here would be taken for the new one's.
+        // SQLite would take the log of a deleted file for the new file's log.
         try DatabaseFile.remove(files.path(files.name))
         try folder.rename(files.staged, to: files.name)
         try? files.removeAll()
     }
 
-    /// Makes the file of a snapshot the device's where it suits.
-    /// - Returns: False where its records are to be copied.
+    /// Makes the snapshot's file the staged file if it is suitable.
+    /// - Returns: False if its records must be copied instead.
     private func take(_ snapshot: String, staged: String) throws -> Bool {
-        // Handlers are to hear of every row.
+        // Handlers must receive every row.
         guard case .script(let script) = source, options.models.isEmpty else { return false }
         let description: SnapshotDescription
         do {
-            // The reader lets go of the file before it is renamed.
+            // The reader closes the file before it is renamed.
             let reader = try SnapshotReader(path: snapshot)
             guard try SeededFile.suits(reader, script: script) else { return false }
             description = reader.description
@@ -54,7 +56,8 @@ struct SnapshotInstaller {
         return true
     }
 
-    /// Opens the staged file as the app would, which makes what is missing in it, and copies records.
+    /// Opens the staged file as the app would, which creates missing tables, and copies the
+    /// records.
     private func complete(
         _ staged: String, with snapshot: String?, firstOf manifest: SnapshotManifest?
     ) throws {
@@ -64,7 +67,7 @@ struct SnapshotInstaller {
         store.registry = options.models
         if let snapshot { try store.begin(with: snapshot, now: options.now()) }
         if let manifest { try store.beginWaiting(for: manifest) }
-        // Back into the file, which alone is renamed.
+        // Moves the log into the file, because only the file is renamed.
         let checkpoint = try store.applying.connection.statement("PRAGMA wal_checkpoint(TRUNCATE)")
         defer { checkpoint.reset() }
         guard try checkpoint.step(), checkpoint.integer(0) == 0 else {
